@@ -56,7 +56,7 @@ const makeAddressError = (address: string | undefined) => {
 }
 
 /** Makes the error of an account that can spend nothing, or nothing that its exports have not reserved. */
-export const makeNoCreditError = ({ is_limited_by_budget, spendable_microdollars }: Account, isReserved: boolean) => {
+const makeNoCreditError = ({ is_limited_by_budget }: Account, remaining: number, isReserved: boolean) => {
   const [limit, advice] = is_limited_by_budget
     ? ["budget for this month", "ask for a higher budget"]
     : ["prepaid balance", "add credit"]
@@ -66,9 +66,15 @@ export const makeNoCreditError = ({ is_limited_by_budget, spendable_microdollars
     ? "The account's budget for this month is used up. Ask for a higher budget, or wait for the next month."
     : "The account's prepaid balance is used up. Add credit, and try again."
   return new InsufficientCredits({
-    error: { message, details: makeCreditDetails(is_limited_by_budget, spendable_microdollars ?? 0) },
+    error: { message, details: makeCreditDetails(is_limited_by_budget, remaining) },
   })
 }
+
+/** Makes the function that returns the error if an account cannot spend anything at the moment. */
+export const makeCreditCheck = Effect.map(PrepaidBalances, ({ getRemaining, isReserved }) => (account: Account) => {
+  const remaining = account.spendable_microdollars === null ? Infinity : getRemaining(account)
+  return remaining > 0 ? undefined : makeNoCreditError(account, remaining, isReserved(account))
+})
 
 type AdmissionError =
   | AddressNotAllowed
@@ -122,7 +128,7 @@ export const makeAdmit = Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { hasCapacity, requireCapacity } = yield* UsageMetering
   const { countRequest } = yield* AccountRateLimiter
-  const { getRemaining, isReserved } = yield* PrepaidBalances
+  const findCreditError = yield* makeCreditCheck
   let refusedAddresses = 0
   yield* registerCounter({
     name: "tickerline_key_addresses_refused_total",
@@ -135,11 +141,6 @@ export const makeAdmit = Effect.gen(function* () {
     refusedAddresses += 1
     return makeAddressError(address)
   }
-
-  const findCreditError = (account: Account) =>
-    account.spendable_microdollars === null || getRemaining(account) > 0
-      ? undefined
-      : makeNoCreditError(account, isReserved(account))
 
   /** Counts the request, unless it is an estimate, or the message of `/mcp` that sent it has been counted. */
   const admitAccount = (

@@ -5,10 +5,9 @@
 import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope } from "effect"
 import { FindMyWay } from "effect/http"
 import { HttpApi, type HttpApiGroup } from "effect/http-api"
-import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeNoCreditError } from "../accounts/Admission.ts"
+import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeCreditCheck } from "../accounts/Admission.ts"
 import { BillingMiddleware } from "../accounts/Authorization.ts"
 import { type BilledExport, makeExportBilling } from "../accounts/billing/ExportBilling.ts"
-import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import { computeDataCost, PriceLookup } from "../accounts/billing/Pricing.ts"
 import type { AdmittedRequest, KeyedHandler, PublicHandler, ReceivedRequest } from "../accounts/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
@@ -149,7 +148,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
       Effect.gen(function* () {
         const admit = yield* makeAdmit
         const beginExport = yield* makeExportBilling
-        const { getRemaining, isReserved } = yield* PrepaidBalances
+        const findCreditError = yield* makeCreditCheck
         const { getPricePerGigabyte } = yield* PriceLookup
         const pastReader = yield* PastReader
         const { finishPage, finishPlain } = yield* makeFinish
@@ -198,11 +197,13 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         }
 
         /** Returns the error if other requests have spent what would pay for the response. */
-        const findUnpaidError = ({ account, request }: AnsweredRequest, isPriced: boolean, status: number) =>
-          isPriced && status === 200 && request.purpose === "answer" && request.method !== "HEAD" &&
-            account !== undefined && account.spendable_microdollars !== null && getRemaining(account) <= 0
-            ? toErrorAnswer(makeNoCreditError(account, isReserved(account)))
+        const findUnpaidError = ({ account, request }: AnsweredRequest, isPriced: boolean, status: number) => {
+          const error = isPriced && status === 200 && request.purpose === "answer" && request.method !== "HEAD" &&
+              account !== undefined
+            ? findCreditError(account)
             : undefined
+          return error === undefined ? undefined : toErrorAnswer(error)
+        }
 
         /** Makes the response and records it. An export is recorded when it ends, a stream in installments. */
         const finishAndRecord = (

@@ -16,21 +16,21 @@ type Attempt = Effect.Success<ReturnType<BalanceReservation["reserve"]>>
 const makeExportCostError = (
   { is_limited_by_budget }: Account,
   cost: number,
-  { reserved_microdollars, spendable_microdollars }: Attempt,
+  { remaining_microdollars, reserved_microdollars }: Attempt,
 ) => {
+  const unreserved = `${remaining_microdollars + reserved_microdollars} microdollars`
   const [remaining, alternative] = reserved_microdollars > 0
     ? [
-      `${spendable_microdollars} microdollars, of which other exports in progress have reserved ` +
-      `${reserved_microdollars}`,
+      `${unreserved}, of which other exports in progress have reserved ${reserved_microdollars}`,
       ", reduce the export, or wait until the others end.",
     ]
-    : [`${spendable_microdollars} microdollars`, ", or reduce the export."]
+    : [unreserved, ", or reduce the export."]
   const [limit, advice] = is_limited_by_budget
     ? ["rest of the account's budget for this month", "Ask for a higher budget"]
     : ["remaining prepaid balance", "Add credit"]
   const message = `The export costs ${cost} microdollars, more than the ${limit}: ${remaining}. ${advice}${alternative}`
   return new InsufficientCredits({
-    error: { message, details: makeCreditDetails(is_limited_by_budget, spendable_microdollars) },
+    error: { message, details: makeCreditDetails(is_limited_by_budget, remaining_microdollars) },
   })
 }
 

@@ -33,10 +33,22 @@ interface Balance {
   balance: number
   /** Amount that the exports of all processes have reserved: as last read, and changed by this process since. */
   reserved: number
-  /** The cost of responses that is not written yet. */
-  unrecorded: number
   /** When this process last charged or reserved (monotonic clock, ms). An earlier read may lack that. */
   changedAt: number
+}
+
+/** What this process has counted for an account, and not written yet. */
+interface Unwritten {
+  /** The cost of responses. */
+  cost: number
+  /** What ended exports had reserved. The write of their costs gives it back. */
+  givenBack: number
+}
+
+/** What a read found. The balance is infinite if nothing limits what the account spends. */
+interface FoundBalance {
+  readonly balance: number
+  readonly reserved: number
 }
 
 type AccountBalance = { readonly account_id: number; readonly spendable_microdollars: number | null }
@@ -46,21 +58,35 @@ interface Holding {
   amount: number
   /** The export and, after its end, its unwritten usage record. Without users, it is not renewed, and expires. */
   users: number
+  /** Whether the export has ended, and its cost is not written yet. */
+  isEnded: boolean
   /** Until when the process relies on the reservation (monotonic clock, ms). */
   validUntil: number
 }
 
 /** The cost of a row of usage, and the reservation that covers it. */
-interface Charge {
+export interface Charge {
   readonly account_id: number
   readonly cost_microdollars: number
   readonly reservation_id: string | null
 }
 
+interface ReserveResult {
+  readonly isGranted: boolean
+  /** What the account can still spend, without what other exports have reserved. */
+  readonly remaining_microdollars: number
+  /** What other exports of the account have reserved. */
+  readonly reserved_microdollars: number
+}
+
+/** A refusal while usage was being written is repeated, because its numbers may count some of that usage twice. */
+const maxReserveAttempts = 3
+
 const decodeGrants = decodeRows(Schema.Struct({
   granted: Schema.NullOr(Schema.Finite),
   balance: Schema.NullOr(Schema.Finite),
   reserved_elsewhere: Schema.Finite,
+  given_back: Schema.Finite,
 }))
 const decodeIds = decodeRows(Schema.Struct({ reservation_id: Schema.String }))
 
@@ -72,17 +98,20 @@ const makePrepaidBalances = Effect.gen(function* () {
   /** Balances of accounts with a limit, by account id. */
   const balances = new Map<number, Balance>()
   const holdings = new Map<string, Holding>()
+  /** Accounts with costs that are not written, also without a limit. */
+  const unwritten = new Map<number, Unwritten>()
+  let findWriter: () => number | undefined = () => undefined
+  /** The batch of usage that is being written. */
+  let sending: { readonly rows: ReadonlyArray<Charge>; readonly last: number } | undefined
   const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
 
+  const findHolding = ({ reservation_id }: Charge) => reservation_id === null ? undefined : holdings.get(reservation_id)
+
   /**
-   * Stores what a read that began at `asOf` (monotonic clock, ms) has found. The balance is infinite if nothing limits
-   * what the account spends; such an account is stored only if it had a limit before.
+   * Stores what a read that began at `asOf` (monotonic clock, ms) has found. An account that nothing limits is stored
+   * only if it had a limit before.
    */
-  const update = (
-    account_id: number,
-    { balance, reserved }: { readonly balance: number; readonly reserved: number },
-    asOf: number,
-  ) => {
+  const update = (account_id: number, { balance, reserved }: FoundBalance, asOf: number) => {
     const known = balances.get(account_id)
     if (known !== undefined) {
       if (asOf > known.changedAt) Object.assign(known, { balance, reserved })
@@ -90,28 +119,77 @@ const makePrepaidBalances = Effect.gen(function* () {
     }
     if (balance === Infinity) return
     if (balances.size >= maxAccounts) {
-      for (const [id, { unrecorded }] of balances) if (unrecorded === 0) balances.delete(id)
+      for (const id of balances.keys()) if (!unwritten.has(id)) balances.delete(id)
     }
-    balances.set(account_id, { balance, reserved, unrecorded: 0, changedAt: -Infinity })
+    balances.set(account_id, { balance, reserved, changedAt: -Infinity })
   }
+
+  /** Takes back what the batch that is being written has changed, because its end is applied when it is known. */
+  const withoutSending = (account_id: number, { balance, reserved }: FoundBalance): FoundBalance => {
+    const charges = sending?.rows.filter((charge) => charge.account_id === account_id) ?? []
+    return {
+      balance: charges.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, balance),
+      reserved: charges.reduce((sum, charge) => sum + (findHolding(charge)?.amount ?? 0), reserved),
+    }
+  }
+
+  /**
+   * Begins a read of balances. A batch of usage may be in the database before this process learns that it is, so the
+   * statement also selects the number of the newest batch that it sees.
+   */
+  const beginRead = () => {
+    const asOf = now()
+    const writer = findWriter()
+    return {
+      writtenSql: sql`(select written from usage_writers where writer = ${writer ?? null}::int)`,
+      /** Stores what the statement found. `written` is the value of `writtenSql`. */
+      store: (account_id: number, found: FoundBalance, written: number | null) => {
+        if (sending === undefined || (written ?? 0) < sending.last) {
+          // The first batch of a process may be in the database, or not.
+          if (sending === undefined || writer !== undefined || !balances.has(account_id)) {
+            update(account_id, found, asOf)
+          }
+        } else update(account_id, withoutSending(account_id, found), asOf)
+      },
+    }
+  }
+
+  /** Called before each batch is written. `last` is its number; `getWriter` returns that of the process. */
+  const beginWrite = (batch: NonNullable<typeof sending>, getWriter: typeof findWriter) => {
+    sending = batch
+    findWriter = getWriter
+  }
+
+  const noneUnwritten: Readonly<Unwritten> = { cost: 0, givenBack: 0 }
+  const getUnwritten = (account_id: number): Readonly<Unwritten> => unwritten.get(account_id) ?? noneUnwritten
+
+  const addUnwritten = (account_id: number, cost: number, givenBack: number) => {
+    const found = getUnwritten(account_id)
+    const sum = { cost: found.cost + cost, givenBack: found.givenBack + givenBack }
+    if (sum.cost === 0 && sum.givenBack === 0) unwritten.delete(account_id)
+    else unwritten.set(account_id, sum)
+  }
+
+  /** Returns what exports in progress have reserved, as far as this process knows. */
+  const getReserved = (account_id: number, { reserved }: Balance) =>
+    Math.max(0, reserved - getUnwritten(account_id).givenBack)
 
   /** Returns what the account can still spend: at most 0 if requests for data must be refused. */
   const getRemaining = ({ account_id, spendable_microdollars }: AccountBalance) => {
     const known = balances.get(account_id)
-    return known === undefined ? spendable_microdollars ?? Infinity : known.balance - known.reserved - known.unrecorded
+    return known === undefined
+      ? spendable_microdollars ?? Infinity
+      : known.balance - getReserved(account_id, known) - getUnwritten(account_id).cost
   }
 
   /** Whether the account could spend more if its exports had reserved nothing. */
   const isReserved = ({ account_id }: AccountBalance) => {
     const known = balances.get(account_id)
-    return known !== undefined && known.reserved > 0 && known.balance > known.unrecorded
+    return known !== undefined && getReserved(account_id, known) > 0 && known.balance > getUnwritten(account_id).cost
   }
 
   /** Subtracts a cost that will be written later. A negative cost takes back an earlier one. */
-  const spend = (account_id: number, microdollars: number) => {
-    const known = balances.get(account_id)
-    if (known !== undefined) known.unrecorded = Math.max(0, known.unrecorded + microdollars)
-  }
+  const spend = (account_id: number, microdollars: number) => addUnwritten(account_id, microdollars, 0)
 
   /** Subtracts a charge, and adds a change of the reservations, that this process has just made in the database. */
   const adjust = (account_id: number, charged: number, reserved: number) => {
@@ -122,57 +200,70 @@ const makePrepaidBalances = Effect.gen(function* () {
     known.changedAt = now()
   }
 
-  const findHolding = ({ reservation_id }: Charge) => reservation_id === null ? undefined : holdings.get(reservation_id)
-
-  /** Keeps the reservation of an unwritten row, or subtracts the row's cost if nothing is reserved for it. */
+  /** Subtracts the cost of a row that is not written yet, and gives back the reservation of its export. */
   const addCharge = (charge: Charge) => {
     const holding = findHolding(charge)
-    if (holding === undefined) spend(charge.account_id, charge.cost_microdollars)
-    else holding.users += 1
+    if (holding !== undefined) {
+      holding.users += 1
+      holding.isEnded = true
+    }
+    addUnwritten(charge.account_id, charge.cost_microdollars, holding?.amount ?? 0)
   }
 
   /** Called when the charges are in the database. */
   const completeCharges = (charges: ReadonlyArray<Charge>) => {
+    sending = undefined
     for (const charge of charges) {
       const { account_id, cost_microdollars, reservation_id } = charge
       const holding = findHolding(charge)
-      if (holding === undefined || reservation_id === null) {
-        if (cost_microdollars === 0) continue
-        spend(account_id, -cost_microdollars)
-        adjust(account_id, cost_microdollars, 0)
-      } else {
-        adjust(account_id, cost_microdollars, -holding.amount)
-        holding.amount = 0
-        holding.users -= 1
-        if (holding.users === 0) holdings.delete(reservation_id)
-      }
+      const amount = holding?.amount ?? 0
+      if (cost_microdollars === 0 && amount === 0 && holding === undefined) continue
+      addUnwritten(account_id, -cost_microdollars, -amount)
+      adjust(account_id, cost_microdollars, -amount)
+      if (holding === undefined || reservation_id === null) continue
+      holding.amount = 0
+      holding.users -= 1
+      if (holding.users === 0) holdings.delete(reservation_id)
     }
   }
 
   const reserve = Effect.fnUntraced(function* (id: string, holding: Holding, needed: number, wanted: number) {
     const { account_id } = holding
-    const requestedAt = now()
-    const unrecorded = balances.get(account_id)?.unrecorded ?? 0
-    const [found] = yield* reader.query(
-      decodeGrants(sql`
-        select granted::float8, balance::float8, reserved_elsewhere::float8
-        from reserve_balance(${account_id}::float8::bigint, ${id}::text::uuid, ${needed}::float8::bigint,
-          ${wanted}::float8::bigint, ${unrecorded}::float8::bigint, ${leaseSql})
-      `),
-      poolPartition,
-    )
-    const granted = found?.granted ?? null
-    if (granted !== null) {
-      adjust(account_id, 0, granted - holding.amount)
-      holding.amount = granted
-      holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
-    }
-    return {
-      isGranted: granted !== null,
-      /** What the account could spend if nothing was reserved. */
-      spendable_microdollars: found?.balance ?? 0,
-      /** Amount that other exports of the account have reserved. */
-      reserved_microdollars: found?.reserved_elsewhere ?? 0,
+    for (let attempt = 1;; attempt++) {
+      const requestedAt = now()
+      // A batch that is being written may be counted twice.
+      const isUncertain = sending?.rows.some((charge) => charge.account_id === account_id) === true
+      const { cost } = getUnwritten(account_id)
+      const ended = Array.from(holdings).flatMap(([id, other]) =>
+        other.isEnded && other.account_id === account_id ? [id] : []
+      )
+      const [found] = yield* reader.query(
+        decodeGrants(sql`
+          select granted::float8, balance::float8, reserved_elsewhere::float8, given_back::float8
+          from (
+            select coalesce(sum(amount_microdollars), 0) as given_back from balance_reservations
+            where reservation_id = any(${makeArrayParameter(ended, OID.uuid)}) and expires_at > now()
+          ) as ended cross join lateral reserve_balance(${account_id}::float8::bigint, ${id}::text::uuid,
+            ${needed}::float8::bigint, ${wanted}::float8::bigint, (${cost}::float8 - given_back)::bigint, ${leaseSql})
+        `),
+        poolPartition,
+      )
+      const granted = found?.granted ?? null
+      if (granted !== null) {
+        adjust(account_id, 0, granted - holding.amount)
+        holding.amount = granted
+        holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
+      } else {
+        const isWritten = (balances.get(account_id)?.changedAt ?? -Infinity) >= requestedAt
+        if ((isUncertain || isWritten) && attempt < maxReserveAttempts) continue
+      }
+      const reserved = (found?.reserved_elsewhere ?? 0) - (found?.given_back ?? 0)
+      const result: ReserveResult = {
+        isGranted: granted !== null,
+        remaining_microdollars: (found?.balance ?? 0) - cost - reserved,
+        reserved_microdollars: reserved,
+      }
+      return result
     }
   })
 
@@ -182,7 +273,7 @@ const makePrepaidBalances = Effect.gen(function* () {
    */
   const open = Effect.fnUntraced(function* (account_id: number) {
     const id = SecureRandom.uuidV7Unsafe()
-    const holding: Holding = { account_id, amount: 0, users: 1, validUntil: 0 }
+    const holding: Holding = { account_id, amount: 0, users: 1, isEnded: false, validUntil: 0 }
     holdings.set(id, holding)
     // The export may be recorded after this finalizer, so the holding stays until the next renewal.
     yield* Effect.addFinalizer(() =>
@@ -231,7 +322,18 @@ const makePrepaidBalances = Effect.gen(function* () {
     renewalInterval,
   )
 
-  return { update, getRemaining, isReserved, spend, addCharge, completeCharges, open }
+  return {
+    update,
+    beginRead,
+    getRemaining,
+    isReserved,
+    spend,
+    addCharge,
+    beginWrite,
+    completeCharges,
+    getUnwrittenCost: (account_id: number) => getUnwritten(account_id).cost,
+    open,
+  }
 })
 
 export class PrepaidBalances extends Context.Service<PrepaidBalances, Effect.Success<typeof makePrepaidBalances>>()(

@@ -78,6 +78,8 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   return {
     add,
     takeBatch,
+    /** Returns the rows of an account that are not in the database, or not with their current count. */
+    findWaiting: (account_id: number) => Array.from(waiting).filter(({ row }) => row.account_id === account_id),
     countWaitingRows: () => waiting.size,
     countWaitingRequests: () =>
       waiting.values().reduce((sum, { requests, writtenCounts }) => sum + requests - writtenCounts.requests, 0),

@@ -3,15 +3,18 @@
  * too many rows wait, new requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { describeFailure } from "../../observability/FailureText.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { getDateInNewYork } from "../../rules/Dates.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
-import { makeThrottledRequestCountWriter, makeUsageWriter } from "./UsageWriter.ts"
+import { makeThrottledRequestCountWriter, makeUsageWriter, type UsageBatch } from "./UsageWriter.ts"
 
 /** Rows of usage that wait to be written; requests are refused while there are more. */
 export const UsageBufferSizeConfig = Config.schema(
@@ -69,6 +72,7 @@ interface WaitingRows<Batch> {
 }
 
 const makeUsageMetering = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
   const maxWaiting = yield* UsageBufferSizeConfig
   const usageWriter = yield* makeUsageWriter
   const writeRefusals = yield* makeThrottledRequestCountWriter
@@ -83,6 +87,9 @@ const makeUsageMetering = Effect.gen(function* () {
   })
   const now = yield* makeMonotonicClock
   let isRefusing = false
+  /** The batch that is being written: the first of the waiting rows. */
+  let sending: UsageBatch | undefined
+  let writtenBatches = 0
 
   const reportFailure = (error: unknown) =>
     Effect.andThen(
@@ -141,9 +148,15 @@ const makeUsageMetering = Effect.gen(function* () {
   const usageLoop = makeWriteLoop({
     count: () => waiting.length,
     delay: usageDelay,
-    takeBatch: () => usageWriter.makeBatch(waiting.slice(0, maxBatchRows)),
+    takeBatch: () => {
+      sending = usageWriter.makeBatch(waiting.slice(0, maxBatchRows))
+      balances.beginWrite(sending, usageWriter.getWriter)
+      return sending
+    },
     write: usageWriter.write,
     remove: ({ rows }) => {
+      sending = undefined
+      writtenBatches += 1
       waiting.splice(0, rows.length)
       balances.completeCharges(rows)
       isRefusing = false
@@ -184,6 +197,62 @@ const makeUsageMetering = Effect.gen(function* () {
     }
   }
 
+  /**
+   * Makes a query for what an account has used and a statement does not see yet. It returns one row. If `isCurrent`
+   * returns false after the statement, usage was written meanwhile, so the statement must run again.
+   */
+  const makeUnwrittenSql = (account_id: number, today: string) => {
+    const sum = (rows: ReadonlyArray<UsageRecord>, last: number | null) => {
+      const dated = rows.map(({ cost_microdollars, requested_at }) => ({
+        cost: cost_microdollars,
+        date: getDateInNewYork(requested_at),
+        requested_at,
+      }))
+      const sumCost = (since: string) => dated.reduce((sum, { cost, date }) => date >= since ? sum + cost : sum, 0)
+      const charged = dated.filter(({ cost }) => cost > 0).map(({ requested_at }) => requested_at)
+      return {
+        last,
+        requests_today: dated.filter(({ date }) => date === today).length,
+        cost_today: sumCost(today),
+        cost_this_month: sumCost(`${today.slice(0, 7)}-01`),
+        cost: sumCost(""),
+        charged_at: charged.length === 0 ? null : new Date(Math.max(...charged)).toISOString(),
+      }
+    }
+    const isOfAccount = (row: UsageRecord) => row.account_id === account_id
+    const sent = sum((sending?.rows ?? []).filter(isOfAccount), sending?.last ?? null)
+    const others = sum(waiting.slice(sending?.rows.length ?? 0).filter(isOfAccount), null)
+    /** The cost of streams that is not recorded yet. */
+    const held = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
+    const streams = { ...sum([], null), cost_today: held, cost_this_month: held, cost: held }
+    const refused = refusals.findWaiting(account_id).filter(({ row }) => getDateInNewYork(row.requested_at) === today)
+    const refusedRequests = refused.reduce((total, { requests }) => total + requests, 0)
+    const before = writtenBatches
+    return {
+      query: sql`
+        select sum(requests_today)::bigint + ${refusedRequests}::float8::bigint - (
+            select coalesce(sum(request_count), 0)::bigint from usage
+            where usage.account_id = ${account_id}::float8::bigint
+              and usage_id = any(${makeArrayParameter(refused.map(({ id }) => id), OID.uuid)})
+              and requested_at = any(${
+        makeArrayParameter(refused.map(({ row }) => row.requested_at), OID.timestamptz)
+      })
+          ) as requests_today,
+          sum(cost_today)::bigint as cost_today, sum(cost_this_month)::bigint as cost_this_month,
+          sum(cost)::bigint as cost, max(charged_at) as charged_at
+        from jsonb_to_recordset(${JSON.stringify([sent, others, streams])}::text::jsonb) as part (
+          last integer, requests_today bigint, cost_today bigint, cost_this_month bigint, cost bigint,
+          charged_at timestamptz
+        )
+        -- A batch may be in the database before this process learns that it is.
+        where last is null or last > coalesce(
+          (select written from usage_writers where writer = ${usageWriter.getWriter() ?? null}::int), 0
+        )
+      `,
+      isCurrent: () => writtenBatches === before,
+    }
+  }
+
   /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
   const hasCapacity = () => waiting.length < maxWaiting
 
@@ -220,7 +289,7 @@ const makeUsageMetering = Effect.gen(function* () {
   /** Whether rows wait, but none has been written for too long. The log contains the reason. */
   const isLate = () => readUnwrittenSeconds() > lateAfterSeconds
 
-  return { requireCapacity, hasCapacity, isLate, record }
+  return { requireCapacity, hasCapacity, isLate, record, makeUnwrittenSql }
 })
 
 export class UsageMetering extends Context.Service<UsageMetering, Effect.Success<typeof makeUsageMetering>>()(

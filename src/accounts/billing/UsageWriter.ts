@@ -18,6 +18,7 @@ export interface UsageBatch {
   readonly rows: ReadonlyArray<UsageRecord>
   /** The number of the batch before. The batch has the next ones, one for each window. */
   readonly after: number
+  readonly last: number
 }
 
 /** A row of `usage` that counts requests refused with 429, and its counts before and after the write. */
@@ -169,7 +170,7 @@ export const makeUsageWriter = Effect.gen(function* () {
   const makeBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
     const after = sequence
     sequence += countWindows(rows)
-    return { rows, after }
+    return { rows, after, last: sequence }
   }
 
   /** Registers the process once, also if two attempts overlap: as two writers, they would both write a batch. */
@@ -182,7 +183,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     return writer ?? (yield* new WriterLost({ message: "The process could not be registered." }))
   }))
 
-  const insert = Effect.fnUntraced(function* ({ after, rows }: UsageBatch) {
+  const insert = Effect.fnUntraced(function* ({ after, last, rows }: UsageBatch) {
     const writer = yield* findWriter
     yield* kinds.store(rows)
     const used = new Set<typeof StoredKind.Type | undefined>()
@@ -192,7 +193,6 @@ export const makeUsageWriter = Effect.gen(function* () {
       return kind?.kind_id ?? 0
     }
     const packed = packUsage(rows, after, findKind)
-    const last = after + countWindows(rows)
     const reservations = rows.flatMap(({ reservation_id }) => reservation_id ?? [])
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
         delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
@@ -235,7 +235,12 @@ export const makeUsageWriter = Effect.gen(function* () {
       writer = lost.writer
       return insert(batch)
     })
-  return { makeBatch, write: (batch: UsageBatch) => withPartitions(batch.rows, write(batch)) }
+  return {
+    makeBatch,
+    write: (batch: UsageBatch) => withPartitions(batch.rows, write(batch)),
+    /** The number of the process, once it has written usage. */
+    getWriter: () => writer,
+  }
 })
 
 /** Makes the function that writes counts of throttled requests. Writing the same counts again changes nothing. */

@@ -31,6 +31,7 @@ const KeyRow = Schema.Struct({
   spendable_microdollars: Schema.NullOr(Schema.BigInt),
   is_limited_by_budget: Schema.Boolean,
   reserved_microdollars: Schema.BigInt,
+  usage_written: Schema.NullOr(Schema.Int),
   key_id: Schema.BigInt,
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
   networks: Schema.NullOr(Schema.Array(Schema.String)),
@@ -53,7 +54,6 @@ const poolPartition = "keys"
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
-  const clock = yield* Clock.Clock
   const balances = yield* PrepaidBalances
   const background = yield* FiberSet.make()
   const compileNetworks = makeNetworkCompiler()
@@ -93,15 +93,9 @@ const makeKeyReader = Effect.gen(function* () {
     )
   })
 
-  const updateBalance = (row: typeof KeyRow.Type, asOf: number) => {
-    const balance = row.spendable_microdollars === null ? Infinity : Number(row.spendable_microdollars)
-    const reserved = Number(row.reserved_microdollars)
-    balances.update(Number(row.account_id), { balance, reserved }, asOf)
-  }
-
   /** Reads the keys that meet the condition, and updates balances. */
   const readKeys = Effect.fnUntraced(function* (condition: Statement.Fragment) {
-    const asOf = getMonotonicMillis(clock)
+    const { store, writtenSql } = balances.beginRead()
     const rows = yield* decodeRows(KeyRow)(reader.query(
       sql`
         select account_id, tier, key_id, endpoints, networks::text[] as networks,
@@ -112,6 +106,7 @@ const makeKeyReader = Effect.gen(function* () {
             select coalesce(sum(amount_microdollars), 0) from balance_reservations
             where balance_reservations.account_id = accounts.account_id and balance_reservations.expires_at > now()
           ) end::bigint as reserved_microdollars,
+          ${writtenSql} as usage_written,
           revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now()) as is_usable,
           last_used_at is null or last_used_at <= now() - interval '1 minute' as is_use_due
         from api_keys join accounts using (account_id)
@@ -119,7 +114,10 @@ const makeKeyReader = Effect.gen(function* () {
       `,
       poolPartition,
     ))
-    for (const row of rows) updateBalance(row, asOf)
+    for (const { account_id, reserved_microdollars, spendable_microdollars, usage_written } of rows) {
+      const balance = spendable_microdollars === null ? Infinity : Number(spendable_microdollars)
+      store(Number(account_id), { balance, reserved: Number(reserved_microdollars) }, usage_written)
+    }
     return rows
   })
   return { readKeys, recordUse, toAccount }
