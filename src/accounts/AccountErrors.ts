@@ -68,7 +68,8 @@ const CreditDetails = Schema.Struct({
     description: "Whether the prepaid balance or the account's budget for this month does not cover the request.",
   }),
   balance_microdollars: Schema.Int.annotate({
-    description: "What the account can still spend: the prepaid balance, or the rest of the budget if that is less.",
+    description: "What the account can still spend: the prepaid balance, or the rest of the budget if that is less, " +
+      "without what exports in progress have reserved.",
   }),
 })
 

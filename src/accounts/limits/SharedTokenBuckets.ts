@@ -11,9 +11,6 @@ import { makeTokenBucketRequester, type TokenBucketGrant, type TokenBucketReques
 /** How long a share may be used before it is synchronized again, ms. */
 const shareTtlMillis = 500
 
-/** Interval between two queries for an empty bucket, ms. */
-const emptyBucketPollMillis = 100
-
 /** Time limits for PostgreSQL. Tests that count tokens raise them, because a busy machine may be slower. */
 export const TokenBucketStoreTimeouts = Context.Reference("tickerline/accounts/TokenBucketStoreTimeouts", {
   defaultValue: () => ({
@@ -71,7 +68,7 @@ const decideLocally = (share: Share, limit: number, now: number): TokenBucketRes
     return { isAllowed: true, tokens: tokens - 1 }
   }
   const nextToken = (1 - share.shared) * 60_000 / limit
-  if (share.shared >= 1 || age >= Math.max(emptyBucketPollMillis, nextToken)) return undefined
+  if (share.shared >= 1 || age >= nextToken) return undefined
   return { isAllowed: false, tokens }
 }
 

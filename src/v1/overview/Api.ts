@@ -18,7 +18,7 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
     json: NonNegativeInt.annotate({ description: "Requests per minute that the account may send." }),
   }),
   requests_today: Column.integer(
-    "Requests since midnight in New York. A request is recorded within about a second.",
+    "Requests since midnight in New York. Those that another server process answered count after about a second.",
   ),
   cost_today_microdollars: Column.integer("Cost of these requests, in millionths of a US dollar."),
   balance_microdollars: Column.nullable(

@@ -119,6 +119,9 @@ const customer = Effect.fnUntraced(function* (amount: number, limit: Limit = "ba
 
 const page = "/v1/news?limit=100"
 
+/** Returns what a 402 says that the account can still spend. */
+const readBalance = (text: string) => valueAt(JSON.parse(text), "error", "details", "balance_microdollars")
+
 layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurrent requests", (it) => {
   it.effect.each([["csv", "balance"], ["ndjson", "balance"], ["parquet", "balance"], ["csv", "budget"]] as const)(
     "for exports on two processes are sent only as far as the account can pay for them: %s, %s (D13, D27)",
@@ -235,6 +238,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
           schedule: Schedule.spaced("20 millis"),
         })
         assert.include(refused.text, "reserved by exports in progress")
+        assert.strictEqual(readBalance(refused.text), 0)
         yield* sql`
           update accounts set balance_microdollars = balance_microdollars + 1000 where account_id = ${account_id}
         `
@@ -244,6 +248,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
         })
         assert.strictEqual(other.status, 402)
         assert.include(other.text, `of which other exports in progress have reserved ${cost}`)
+        assert.strictEqual(readBalance(other.text), 1_000)
         const overview = yield* requestOverWire(ports[1], "/v1/overview", key)
         assert.isAbove(Number(valueAt(JSON.parse(overview.text), "results", 0, "balance_microdollars")), cost / 2)
       }).pipe(Effect.scoped)
@@ -258,6 +263,69 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
       const [port] = yield* Ports
       yield* whileNothingCanBeReserved(measureCost(port, listOf("csv")))
     }))
+})
+
+layer(services, { excludeTestServices: true, timeout: "300 seconds" })("The numbers of an account", (it) => {
+  it.effect(
+    "count every response at once, whether its usage is written, being written or waits (D13, D27, D29)",
+    () =>
+      Effect.gen(function* () {
+        const [port] = yield* Ports
+        const sql = yield* SqlClient.SqlClient
+        const largestPage = `${page}&ticker=SMALL`
+        const pageCost = yield* measureCost(port, largestPage)
+        const priced = [largestPage, "/v1/news?limit=10&format=ndjson", "/v1/screener", listOf("csv", "TINY")]
+        const free = ["/v1/account", "/v1/ticker-changes", "/v1/news?limit=no"]
+        for (let seed = 1; seed <= getInputCount(12); seed++) {
+          const choose = makeRandomChooser(seed)
+          const limit = choose(limits)
+          const initial = choose([0, 1, pageCost, 7 * pageCost, 20 * pageCost])
+          const { key } = yield* customer(initial, limit)
+          // Some usage cannot be written until the end.
+          const isHeld = choose([false, false, true])
+          let [spent, requests] = [0, 0]
+          const sendRequests = Effect.gen(function* () {
+            for (let step = 0; step < 60; step++) {
+              const path = choose([page, ...priced, ...free])
+              const { headers, status, text, trailers } = yield* download(port, path, key)
+              const isExport = path.includes("limit=all")
+              const place = `seed ${seed}, step ${step}: ${path} gets ${status} ${text.slice(0, 300)}`
+              if (status === 402) {
+                assert.strictEqual(readBalance(text), initial - spent, place)
+                if (!isExport) assert.isAtMost(initial - spent, 0, place)
+              } else if (priced.includes(path)) {
+                assert.strictEqual(status, 200, place)
+                assert.isAbove(initial - spent, 0, place)
+              }
+              spent += Number(trailers["x-cost-microdollars"] ?? headers["x-cost-microdollars"])
+              requests += 1
+              const overview = yield* download(port, "/v1/overview", key)
+              const shown = valueAt(JSON.parse(overview.text), "results", 0)
+              assert.deepStrictEqual(
+                {
+                  requests: valueAt(shown, "requests_today"),
+                  cost: valueAt(shown, "cost_today_microdollars"),
+                  balance: valueAt(shown, "balance_microdollars"),
+                  budgetSpent: valueAt(shown, "budget_spent_microdollars"),
+                },
+                {
+                  requests,
+                  cost: spent,
+                  balance: limit === "balance" ? initial - spent : null,
+                  budgetSpent: limit === "budget" ? spent : null,
+                },
+                place,
+              )
+              requests += 1
+            }
+          })
+          yield* isHeld
+            ? sql.withTransaction(Effect.andThen(sql`lock table usage_batches in share mode`, sendRequests))
+            : sendRequests
+        }
+      }),
+    300_000,
+  )
 })
 
 layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer), {

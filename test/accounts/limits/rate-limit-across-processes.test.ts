@@ -3,13 +3,16 @@ import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Context, Duration, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { AccountRateLimiter } from "../../../src/accounts/limits/AccountRateLimiter.ts"
 import { makeSharedTokenBuckets, TokenBucketStoreTimeouts } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
 import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { findAccountAndKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
+import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
 
 // @module-tag waiting
 
@@ -303,4 +306,56 @@ it.live(
       }
     }).pipe(Effect.scoped, Effect.provide(Layer.merge(ServiceInstances.databaseWithKeysLayer, longTimeouts))),
   60_000,
+)
+
+const oneLimit = Layer.fresh(AccountRateLimiter.layer).pipe(
+  Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ RATE_LIMIT_BASIC: "15" }))),
+  Layer.provideMerge(database),
+)
+
+// A token takes four seconds, and times are multiples of 1/64 second, so that all numbers are exact.
+it.effect(
+  "the numbers of one process are those of a plain bucket, for random requests at random times (D18)",
+  () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { countRequest } = yield* AccountRateLimiter
+      for (let seed = 1; seed <= getInputCount(20); seed++) {
+        const choose = makeRandomChooser(seed)
+        const account_id = yield* makeAccount
+        const account = { account_id, key_id: 1, tier: "basic", endpoints: null, networks: null } as const
+        // Only this test refills the bucket.
+        yield* sql`
+        update rate_limit_buckets set used = 0, refilled_at = now() + interval '1 day'
+        where account_id = ${account_id}::float8
+      `
+        let tokens = 15
+        for (let step = 0; step < 60; step++) {
+          const seconds = choose([0, 0, 0, 0, 1 / 64, 1 / 64, 1 / 32, 3 / 64, 0.5, 4 - 1 / 64, 4, 9])
+          if (seconds > 0) {
+            yield* sql`
+            update rate_limit_buckets set used = greatest(0, used - ${seconds / 4}::float8)
+            where account_id = ${account_id}::float8
+          `
+            yield* TestClock.adjust(Duration.seconds(seconds))
+          }
+          tokens = Math.min(15, tokens + seconds / 4)
+          const { headers, refusal } = yield* countRequest({
+            ...account,
+            spendable_microdollars: null,
+            is_limited_by_budget: false,
+          })
+          const isAllowed = tokens >= 1
+          if (isAllowed) tokens -= 1
+          assert.strictEqual(refusal === undefined, isAllowed, `seed ${seed}, step ${step}: ${tokens} tokens`)
+          assert.deepStrictEqual(headers, {
+            "x-ratelimit-limit": "15",
+            "x-ratelimit-remaining": String(Math.floor(tokens)),
+            "x-ratelimit-reset": String(Math.ceil((15 - tokens) * 4)),
+            ...(isAllowed ? {} : { "retry-after": String(Math.ceil((1 - tokens) * 4)) }),
+          }, `seed ${seed}, step ${step}: ${tokens} tokens`)
+        }
+      }
+    }).pipe(Effect.scoped, Effect.provide(oneLimit)),
+  120_000,
 )
