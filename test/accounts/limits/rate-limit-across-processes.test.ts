@@ -331,7 +331,7 @@ it.effect(
       `
         let tokens = 15
         for (let step = 0; step < 60; step++) {
-          const seconds = choose([0, 0, 0, 0, 1 / 64, 1 / 64, 1 / 32, 3 / 64, 0.5, 4 - 1 / 64, 4, 9])
+          const seconds = choose([0, 0, 0, 1 / 64, 1 / 64, 3 / 64, 4 - 1 / 64, 4 - 1 / 64, 4 - 3 / 64, 9])
           if (seconds > 0) {
             yield* sql`
             update rate_limit_buckets set used = greatest(0, used - ${seconds / 4}::float8)
