@@ -2,7 +2,7 @@
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
-import { makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { makeTimeSql, PrintedTime } from "../rules/Dates.ts"
 import type { Job } from "../jobs/Job.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { noSuchAccount } from "./Accounts.ts"
@@ -10,8 +10,8 @@ import { noSuchAccount } from "./Accounts.ts"
 /** What an erasure would change, or has left to do. */
 export const ErasureState = Schema.Struct({
   account: Schema.String,
-  erased_at: Schema.NullOr(Schema.String).annotate({ description: "Null: the account is not erased." }),
-  finished_at: Schema.NullOr(Schema.String).annotate({
+  erased_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: the account is not erased." }),
+  finished_at: Schema.NullOr(PrintedTime).annotate({
     description: "Null: rows of usage, of webhooks or of the audit log are left.",
   }),
   keys: Schema.Int,
@@ -31,7 +31,7 @@ export type ErasureState = typeof ErasureState.Type
 export const readErasureState = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(ErasureState)(sql`
-    select name as account, ${sql.literal(["erased_at", "finished_at"].map(makeUtcTimeSql).join(", "))},
+    select name as account, ${sql.literal(["erased_at", "finished_at"].map(makeTimeSql).join(", "))},
       (select count(*) from api_keys where account_id = accounts.account_id)::float8 as keys,
       (select count(*) from webhook_endpoints where account_id = accounts.account_id)::float8 as webhooks,
       (select count(*) from webhook_messages join webhook_endpoints using (endpoint_id)
@@ -109,13 +109,13 @@ export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
   }
 })
 
-const Unfinished = Schema.Struct({ account_id: Schema.Int, account: Schema.String, erased_at: Schema.String })
+const Unfinished = Schema.Struct({ account_id: Schema.Int, account: Schema.String, erased_at: PrintedTime })
 
 /** Returns the accounts whose erasure has not finished, oldest first. */
 export const listUnfinishedErasures = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(Unfinished)(sql`
-    select account_id::float8, name as account, ${sql.literal(makeUtcTimeSql("erased_at"))}
+    select account_id::float8, name as account, ${sql.literal(makeTimeSql("erased_at"))}
     from account_erasures join accounts using (account_id) where finished_at is null order by account_erasures.erased_at
   `)
 })

@@ -3,7 +3,7 @@ import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { isStateWrong } from "../db/SqlState.ts"
-import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { formatTimeSql, makeTimeSql, PrintedTime } from "../rules/Dates.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { NewAccountName } from "./TrimmedName.ts"
 
@@ -184,9 +184,9 @@ export const Account = Schema.Struct({
   budget_spent_microdollars: Schema.NullOr(Schema.Finite).annotate({
     description: "Cost of this month's usage (New York). Null: no budget.",
   }),
-  last_charged_at: Schema.NullOr(Schema.String),
-  created_at: Schema.String,
-  erased_at: Schema.NullOr(Schema.String).annotate({ description: "Null: the account is not erased." }),
+  last_charged_at: Schema.NullOr(PrintedTime),
+  created_at: PrintedTime,
+  erased_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: the account is not erased." }),
   keys: Schema.Int.annotate({ description: "Number of keys, also of those that do not work any more." }),
 }).annotate({ identifier: "Account" })
 export type Account = typeof Account.Type
@@ -195,8 +195,8 @@ const accountColumnsSql = `
   account_id::float8, name, tier, contact_email, news, current_balance(accounts)::float8 as balance_microdollars,
   budget_microdollars::float8,
   budget_stops, budget_spent_this_month(accounts)::float8 as budget_spent_microdollars,
-  ${formatUtcTimeSql("newest_charge(accounts)")} as last_charged_at, ${makeUtcTimeSql("created_at")},
-  (select ${formatUtcTimeSql("erased_at")} from account_erasures
+  ${formatTimeSql("newest_charge(accounts)")} as last_charged_at, ${makeTimeSql("created_at")},
+  (select ${formatTimeSql("erased_at")} from account_erasures
     where account_erasures.account_id = accounts.account_id) as erased_at,
   (select count(*) from api_keys where api_keys.account_id = accounts.account_id)::float8 as keys`
 
@@ -233,7 +233,7 @@ export const Credit = Schema.Struct({
   credit_id: Schema.Int,
   amount_microdollars: Schema.Finite,
   reference: Schema.NullOr(Schema.String),
-  created_at: Schema.String,
+  created_at: PrintedTime,
 }).annotate({ identifier: "Credit" })
 
 /** Returns the credits of an account, newest first. */
@@ -241,7 +241,7 @@ export const listCredits = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const { account_id } = yield* findAccount(name)
   return yield* decodeRows(Credit)(sql`
-    select credit_id::float8, amount_microdollars::float8, reference, ${sql.literal(makeUtcTimeSql("created_at"))}
+    select credit_id::float8, amount_microdollars::float8, reference, ${sql.literal(makeTimeSql("created_at"))}
     from credits where account_id = ${account_id}::float8::bigint order by credit_id desc
   `)
 })

@@ -2,15 +2,22 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { InternalError, ValidationError } from "../rules/Errors.ts"
+import { makeRequestId } from "../rules/RequestIds.ts"
 import {
   type AdminScope,
   adminScopes,
+  ContentTooLarge,
   DatabaseRoleInsufficient,
   DatabaseUnavailable,
   IdempotencyKeyReused,
   InsufficientScope,
   InvalidAdminToken,
 } from "./AdminErrors.ts"
+
+/** The id of the request that is being answered (D12). */
+export const AdminRequestId = Context.Reference<string>("tickerline/admin/AdminRequestId", {
+  defaultValue: () => makeRequestId(),
+})
 
 /** The admin who sends a request. */
 export class CurrentAdmin extends Context.Service<CurrentAdmin, {
@@ -23,7 +30,6 @@ export class CurrentAdmin extends Context.Service<CurrentAdmin, {
   /** The token with which the session was opened. */
   readonly opened_with: number | null
   readonly expires_at: string | null
-  readonly request_id: string
 }>()("tickerline/admin/CurrentAdmin") {}
 
 /** The scope that an endpoint requires. An endpoint that does not state it requires the highest one. */
@@ -49,5 +55,14 @@ export class AdminAccess extends HttpApiMiddleware.Service<AdminAccess, { provid
  */
 export class AdminTransaction extends HttpApiMiddleware.Service<AdminTransaction, { requires: CurrentAdmin }>()(
   "tickerline/admin/AdminTransaction",
-  { error: [ValidationError, IdempotencyKeyReused, DatabaseRoleInsufficient, DatabaseUnavailable, InternalError] },
+  {
+    error: [
+      ContentTooLarge,
+      ValidationError,
+      IdempotencyKeyReused,
+      DatabaseRoleInsufficient,
+      DatabaseUnavailable,
+      InternalError,
+    ],
+  },
 ) {}

@@ -13,7 +13,7 @@ import { AuditRow, AuditTime } from "../audit/AuditLog.ts"
 import { AnnouncementProgress, requeueableEmailStatuses, UndeliveredEmail } from "../mail/Announcements.ts"
 import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
 import { CustomerSettings } from "../catalogue/PriceList.ts"
-import { CalendarDate } from "../rules/Dates.ts"
+import { CalendarDate, PrintedTime } from "../rules/Dates.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { NotFound, ValidationError } from "../rules/Errors.ts"
 import { ListedWebhookEndpoint, ListedWebhookMessage, messageStatuses } from "../webhooks/WebhookEndpoints.ts"
@@ -21,13 +21,18 @@ import { AdminAccess, AdminTransaction, RequiredScope } from "./AdminAccess.ts"
 import { AdminScope, Conflict, InsufficientScope, PreconditionFailed, PreconditionRequired } from "./AdminErrors.ts"
 import { AdminToken } from "./AdminTokens.ts"
 import { ExplainedRequest } from "./RequestExplanation.ts"
-import { SlowStatements, Traffic } from "./Traffic.ts"
+import { SlowStatement, slowStatementFields, Traffic } from "./Traffic.ts"
 
-const listOf = <A extends Schema.Top>(row: A) => Schema.Struct({ results: Schema.Array(row) })
+/** The fields of every list (§1, envelope). */
+const envelopeOf = <A extends Schema.Top>(row: A) => ({
+  count: Schema.Int.annotate({ description: "The length of `results`." }),
+  results: Schema.Array(row),
+})
+
+const listOf = <A extends Schema.Top>(row: A) => Schema.Struct(envelopeOf(row))
 
 /** A page of a list. `next` is the value of `after` for the next page; null on the last page. */
-const pageOf = <A extends Schema.Top>(row: A) =>
-  Schema.Struct({ results: Schema.Array(row), next: Schema.NullOr(Schema.Int) })
+const pageOf = <A extends Schema.Top>(row: A) => Schema.Struct({ ...envelopeOf(row), next: Schema.NullOr(Schema.Int) })
 
 /** A whole number within a range, with one reason for everything else. */
 const makeIntegerText = (minimum: number, maximum: number) =>
@@ -57,7 +62,7 @@ export const UsageTotal = Schema.Struct({
 
 export const DatasetState = Schema.Struct({
   dataset: Schema.String,
-  changed_at: Schema.NullOr(Schema.String).annotate({ description: "Null: never." }),
+  changed_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: never." }),
   rows: Schema.Int.annotate({ description: "PostgreSQL's estimate." }),
 }).annotate({ identifier: "DatasetState" })
 
@@ -66,8 +71,8 @@ export const IngestRun = Schema.Struct({
   scheduled: Schema.Boolean,
   status: Schema.Literals(["running", "succeeded", "failed", "interrupted"]),
   error: Schema.NullOr(Schema.String),
-  started_at: Schema.String,
-  finished_at: Schema.NullOr(Schema.String),
+  started_at: PrintedTime,
+  finished_at: Schema.NullOr(PrintedTime),
   documents: Schema.Int,
   rows: Schema.Int,
   rejections: Schema.Int,
@@ -306,7 +311,7 @@ export class UsageGroup extends HttpApiGroup.make("usage").add(
     params: explainParameters,
     query: explainQuery,
     success: Schema.Struct({
-      results: Schema.Array(ExplainedRequest),
+      ...envelopeOf(ExplainedRequest),
       searched_back_to: Schema.NullOr(Schema.String).annotate({
         description: "If the search took too long: the first day that it has searched. Null: it has searched all.",
       }),
@@ -325,13 +330,15 @@ export class TrafficGroup extends HttpApiGroup.make("traffic").add(
   HttpApiEndpoint.get("recent", "/traffic", { success: Traffic }).annotateMerge(
     describe("Requests and errors of all accounts within the last 15 minutes, by endpoint", "read"),
   ),
-  HttpApiEndpoint.get("statements", "/statements", { success: SlowStatements }).annotateMerge(
+  HttpApiEndpoint.get("statements", "/statements", {
+    success: Schema.Struct({ ...envelopeOf(SlowStatement), ...slowStatementFields }),
+  }).annotateMerge(
     describe("The slowest statements of this database, if PostgreSQL has `pg_stat_statements`", "read"),
   ),
 ) {}
 
 const RecordedChanges = Schema.Struct({
-  recorded_at: Schema.String,
+  recorded_at: PrintedTime,
   before: Schema.String.annotate({
     description: "The last moment before the change, to which `undo-load` can return.",
   }),
@@ -481,7 +488,7 @@ export class AnnouncementsGroup extends HttpApiGroup.make("announcements").add(
   HttpApiEndpoint.get("undelivered", "/announcements/undelivered", {
     query: undeliveredQuery,
     success: Schema.Struct({
-      results: Schema.Array(UndeliveredEmail),
+      ...envelopeOf(UndeliveredEmail),
       next: Schema.NullOr(Schema.String),
       total: Schema.Int.annotate({ description: "Number of such emails on all pages." }),
     }),
@@ -511,7 +518,7 @@ export class AdminTokensGroup extends HttpApiGroup.make("tokens").add(
       kind: Schema.Literals(["session", "token"]),
       name: Schema.String,
       scope: AdminScope,
-      expires_at: Schema.NullOr(Schema.String),
+      expires_at: Schema.NullOr(PrintedTime),
     }).annotate({ identifier: "SignedInAdmin" }),
   }).annotateMerge(describe("The token of this request", "read")),
   HttpApiEndpoint.post("signOut", "/me/revoke", {
@@ -565,5 +572,6 @@ export class AdminApi extends HttpApi.make("tickerline-admin")
   .annotateMerge(OpenApi.annotations({
     title: "Tickerline admin API",
     version: "v1",
-    description: "Manages accounts and watches the service. Times are in UTC, amounts in millionths of a US dollar.",
+    description:
+      "Manages accounts and watches the service. Times have the offset -05:00, amounts are in millionths of a US dollar.",
   })) {}

@@ -67,6 +67,22 @@ export class PreconditionFailed extends Schema.Error<PreconditionFailed>("Precon
   readonly _tag = "PreconditionFailed"
 }
 
+/** 413: the body is too long. */
+export class ContentTooLarge extends Schema.Error<ContentTooLarge>("ContentTooLarge")(
+  makeErrorFields("bad_request"),
+  describeError(413, "The body exceeds 1 MiB."),
+) {
+  readonly _tag = "ContentTooLarge"
+}
+
+/** 415: the body is compressed. */
+export class UnsupportedContentEncoding extends Schema.Error<UnsupportedContentEncoding>("UnsupportedContentEncoding")(
+  makeErrorFields("unsupported_content_encoding"),
+  describeError(415, "The body is compressed."),
+) {
+  readonly _tag = "UnsupportedContentEncoding"
+}
+
 /** 422: another request had the same `Idempotency-Key`. */
 export class IdempotencyKeyReused extends Schema.Error<IdempotencyKeyReused>("IdempotencyKeyReused")(
   makeErrorFields("idempotency_key_reused"),

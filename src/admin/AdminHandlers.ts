@@ -13,12 +13,12 @@ import { readChangesAfter, readNewestChanges } from "../audit/AuditLog.ts"
 import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
 import { customerSettings } from "../catalogue/PriceList.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
-import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { formatTimeSql, makeTimeSql } from "../rules/Dates.ts"
 import { listRecentChanges } from "../history/UndoLoad.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../mail/MailSettings.ts"
-import { computeEtag } from "../rows/Etag.ts"
+import { computeEtag, matchesIfMatch } from "../rows/Etag.ts"
 import { makeFieldError, NotFound } from "../rules/Errors.ts"
 import * as Webhooks from "../webhooks/WebhookEndpoints.ts"
 import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
@@ -42,10 +42,13 @@ const failConflict = (code: Conflict["error"]["code"]) => ({ message }: { readon
 
 const defaultPageSize = 100
 
+/** Returns the envelope of a list (§1, envelope). */
+const toList = <A>(results: ReadonlyArray<A>) => ({ count: results.length, results })
+
 /** Returns a page with the position of its last row as `next`, unless it is the last page. */
 const toPage = <A, P>(results: ReadonlyArray<A>, limit: number, getPosition: (row: A) => P) => {
   const last = results.at(-1)
-  return { results, next: last === undefined || results.length < limit ? null : getPosition(last) }
+  return { ...toList(results), next: last === undefined || results.length < limit ? null : getPosition(last) }
 }
 
 const computeEtagOf = (fields: ReadonlyArray<unknown>) => computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
@@ -65,8 +68,7 @@ const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, 
       error: { message: `Send If-Match with the ETag of the ${resource}, so that you overwrite no other change.` },
     })
   }
-  // A proxy that compresses makes ETags weak.
-  if (expected === "*" || expected.split(",").map((tag) => tag.trim().replace(/^W\//, "")).includes(etag)) return
+  if (matchesIfMatch(expected, etag)) return
   return yield* new PreconditionFailed({
     error: { message: `The ${resource} has changed since you read it. Read it again. Nothing was changed.` },
   })
@@ -116,13 +118,13 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
       ),
     credits: ({ params: { name } }) =>
       Accounts.listCredits(name).pipe(
-        Effect.map((results) => ({ results })),
+        Effect.map(toList),
         Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,
       ),
     invoices: ({ params: { name } }) =>
       listInvoices(name).pipe(
-        Effect.map((results) => ({ results })),
+        Effect.map(toList),
         Effect.catchTag("NoSuchAccount", failNotFound),
         withDatabaseErrors,
       ),
@@ -271,11 +273,14 @@ const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
           and (${account ?? null}::text is null or accounts.name = ${account ?? null})
         group by 1 order by ${sql.literal(group_by === "day" ? "1" : "cost_microdollars desc, 1")}
       `)
-      return { results }
+      return toList(results)
     }, withDatabaseErrors),
     explain: ({ params: { request_id }, query }) =>
       explainRequests({ id: request_id, ...query }).pipe(
-        Effect.map(({ requests, searchedBackTo = null }) => ({ results: requests, searched_back_to: searchedBackTo })),
+        Effect.map(({ requests, searchedBackTo = null }) => ({
+          ...toList(requests),
+          searched_back_to: searchedBackTo,
+        })),
         Effect.catchTags({
           NoSuchAccount: failNotFound,
           RequestNotFound: failNotFound,
@@ -298,7 +303,7 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
   handlers.handleAll({
     audit: ({ query: { after, before, limit = defaultPageSize, ...filter } }) =>
       (before !== undefined || (after === undefined && filter.since === undefined)
-        ? Effect.map(readNewestChanges(filter, limit, before), (results) => ({ results, next: null }))
+        ? Effect.map(readNewestChanges(filter, limit, before), (results) => ({ ...toList(results), next: null }))
         : Effect.map(readChangesAfter(filter, after ?? 0, limit), (rows) =>
           toPage(rows, limit, ({ audit_id }) => audit_id))).pipe(withDatabaseErrors),
     datasets: Effect.fnUntraced(function* () {
@@ -308,30 +313,30 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
       ))
       const results = yield* decodeRows(DatasetState)(sql`
         select dataset, greatest(reltuples, 0)::float8 as rows, (
-            select ${sql.literal(formatUtcTimeSql("max(changed_at)"))}
+            select ${sql.literal(formatTimeSql("max(changed_at)"))}
             from dataset_versions where dataset_versions.dataset = known.dataset
           ) as changed_at
         from jsonb_array_elements_text(${names}::text::jsonb) as known (dataset)
         join pg_class on pg_class.oid = to_regclass('public.' || dataset)
         order by dataset collate "C"
       `)
-      return { results }
+      return toList(results)
     }, withDatabaseErrors),
     ingests: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
       const results = yield* decodeRows(IngestRun)(sql`
         select run_id::float8, scheduled, status, error, documents::float8, rows::float8, rejections::float8,
-          ${sql.literal(["started_at", "finished_at"].map(makeUtcTimeSql).join(", "))}
+          ${sql.literal(["started_at", "finished_at"].map(makeTimeSql).join(", "))}
         from edgar_runs order by run_id desc limit 100
       `)
-      return { results }
+      return toList(results)
     }, withDatabaseErrors),
     jobs: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
       const results = yield* decodeRows(JobState)(sql`
         select name, coalesce(until > now(), false) as is_held from leases order by name
       `)
-      return { results }
+      return toList(results)
     }, withDatabaseErrors),
     settings: () => Effect.orDie(customerSettings),
   }))
@@ -340,12 +345,12 @@ const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit = defaultPageSize } }) =>
       readNewestChanges({ subject_type: "dataset" }, limit).pipe(
-        Effect.map((changes) => ({ results: changes.toReversed() })),
+        Effect.map((changes) => toList(changes.toReversed())),
         withDatabaseErrors,
       ),
     changes: ({ params: { dataset }, query: { limit = defaultPageSize } }) =>
       listRecentChanges(dataset, limit).pipe(
-        Effect.map((results) => ({ results })),
+        Effect.map(toList),
         Effect.catchTag("UnknownDataset", failNotFound),
         withDatabaseErrors,
       ),
@@ -366,7 +371,7 @@ const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
       ),
     messages: ({ params: { id }, query: { limit = defaultPageSize, status } }) =>
       Webhooks.listWebhookDeliveries(id, { limit, status: Option.fromUndefinedOr(status) }).pipe(
-        Effect.map((results) => ({ results })),
+        Effect.map(toList),
         withEndpointErrors,
       ),
     disable: ({ params: { id }, payload: { reason } }) =>
@@ -383,7 +388,7 @@ const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
 
 const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (handlers) =>
   handlers.handleAll({
-    progress: () => withDatabaseErrors(Effect.map(Announcements.readAnnouncementProgress, (results) => ({ results }))),
+    progress: () => withDatabaseErrors(Effect.map(Announcements.readAnnouncementProgress, toList)),
     announce: Effect.fnUntraced(
       function* ({ payload: { dry_run = false, entry_ids = [], include_new_accounts = false } }) {
         const announcements = yield* Announcements.queueAnnouncements({
@@ -403,7 +408,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
           opted_out: selection.optedOut,
           invalid_addresses: selection.invalidAddresses.length,
         }))
-        return { results }
+        return toList(results)
       },
       Effect.catchTag("UnannounceableEntry", ({ message }) => Effect.fail(makeFieldError("entry_ids", message))),
       withDatabaseErrors,
@@ -426,7 +431,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
 
 const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
   handlers.handleAll({
-    me: () => Effect.map(CurrentAdmin, Struct.omit(["request_id", "opened_with"])),
+    me: () => Effect.map(CurrentAdmin, Struct.omit(["opened_with"])),
     signOut: Effect.fnUntraced(function* () {
       const { token_id } = yield* CurrentAdmin
       yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))

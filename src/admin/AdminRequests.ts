@@ -1,7 +1,7 @@
 /** Runs the requests of the admin API: authentication, scopes, transactions, `Idempotency-Key` and errors. */
 import { Context, Duration, Effect, Fiber, Layer, Option, Predicate, Redacted, Schema } from "effect"
-import { Digest, SecureRandom } from "effect/crypto"
-import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Digest } from "effect/crypto"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlClient, SqlError } from "effect/sql"
 import { isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout } from "../db/SqlState.ts"
@@ -11,9 +11,17 @@ import { describeSqlError } from "../observability/FailureText.ts"
 import { type InternalError, makeFieldError, redactApiKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError, makeValidationError } from "../rules/Validation.ts"
 import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
-import { AdminAccess, AdminTransaction, CurrentAdmin, isScopeSufficient, RequiredScope } from "./AdminAccess.ts"
+import {
+  AdminAccess,
+  AdminRequestId,
+  AdminTransaction,
+  CurrentAdmin,
+  isScopeSufficient,
+  RequiredScope,
+} from "./AdminAccess.ts"
 import {
   type AdminScope,
+  ContentTooLarge,
   DatabaseRoleInsufficient,
   DatabaseUnavailable,
   IdempotencyKeyReused,
@@ -165,15 +173,14 @@ const setRequestId = (request_id: string) => <E>(error: E) => {
   return error
 }
 
-/** Limits of the time for a body to arrive, and for a request, whose connection to PostgreSQL may hang. */
-const [bodyTimeout, requestTimeout] = [Duration.seconds(10), Duration.seconds(40)]
+/** Limit of the time for a request, whose connection to PostgreSQL may hang. */
+const requestTimeout = Duration.seconds(40)
 
 /** Reads the body before the request uses a connection to PostgreSQL. Later reads get the same text. */
 const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const contentType = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
   const body = yield* request.text.pipe(
-    Effect.timeout(bodyTimeout),
-    Effect.mapError(() => makeFieldError("body", "must have at most 1 MiB and arrive within 10 seconds")),
+    Effect.mapError(() => new ContentTooLarge({ error: { message: "The body exceeds 1 MiB. Send a shorter one." } })),
   )
   if (body !== "" && contentType !== "application/json") {
     return yield* makeFieldError("Content-Type", "must be application/json")
@@ -205,13 +212,14 @@ const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     }))
 
 /** Turns defects and errors of PostgreSQL into declared errors. Gives errors the id of the request. */
-const withRequestId = (request_id: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  effect.pipe(
-    withDatabaseErrors,
-    withTimeLimit,
-    Effect.catchDefect(recoverDefect(request_id)),
-    Effect.mapError(setRequestId(request_id)),
-  )
+const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(AdminRequestId, (request_id) =>
+    effect.pipe(
+      withDatabaseErrors,
+      withTimeLimit,
+      Effect.catchDefect(recoverDefect(request_id)),
+      Effect.mapError(setRequestId(request_id)),
+    ))
 
 /** Logs who was refused, for the alert about many refusals. `what` names the reason, and the admin if known. */
 export const logRefusal = (what: string) =>
@@ -256,19 +264,12 @@ export const adminAccessLayer = Layer.effect(
     const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest>()
     return AdminAccess.of({
       token: Effect.fnUntraced(function* (httpEffect, { credential, endpoint }) {
-        const request_id = SecureRandom.uuidV7Unsafe()
-        yield* HttpEffect.appendPreResponseHandler((_request, response) =>
-          Effect.succeed(HttpServerResponse.setHeaders(response, {
-            "x-request-id": request_id,
-            ...(response.status === 401 && { "www-authenticate": "Bearer" }),
-          }))
-        )
         const admin = yield* identifyAdmin(credential).pipe(
           Effect.tap((admin) => requireScope(admin, Context.get(endpoint.annotations, RequiredScope))),
-          withRequestId(request_id),
+          withRequestId,
           Effect.provideContext(services),
         )
-        return yield* Effect.provideService(httpEffect, CurrentAdmin, { ...admin, request_id })
+        return yield* Effect.provideService(httpEffect, CurrentAdmin, admin)
       }),
     })
   }),
@@ -281,7 +282,7 @@ export const adminTransactionLayer = Layer.effect(
     const runOnce = yield* makeRunOnce
 
     return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
-      const { kind, name, opened_with, request_id, token_id } = yield* CurrentAdmin
+      const { kind, name, opened_with, token_id } = yield* CurrentAdmin
       // The sessions of an admin share their keys, so that a form can be repeated after the next sign-in.
       const owner = kind === "token" ? String(token_id) : opened_with === null ? `name ${name}` : String(opened_with)
       const request = yield* HttpServerRequest.HttpServerRequest
@@ -302,7 +303,7 @@ export const adminTransactionLayer = Layer.effect(
       return yield* refuseNul({ body: "", url: request.url }).pipe(
         Effect.andThen(endpoint.method === "GET" ? httpEffect : write),
         withValidationErrors,
-        withRequestId(request_id),
+        withRequestId,
         Effect.provideContext(services),
       )
     })

@@ -6,7 +6,7 @@ import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeApiKeyHasher, makeSecretFormat } from "../accounts/keys/ApiKeyFormat.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
-import { makeUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { makeTimeSql, PrintedTime } from "../rules/Dates.ts"
 import { AdminScope } from "./AdminErrors.ts"
 
 export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ readonly message: string }> {}
@@ -48,10 +48,10 @@ export const AdminToken = Schema.Struct({
   scope: AdminScope,
   token_hint: Schema.String.annotate({ description: "The first characters of the token." }),
   created_by: Schema.String,
-  created_at: Schema.String,
-  expires_at: Schema.NullOr(Schema.String),
-  revoked_at: Schema.NullOr(Schema.String),
-  last_used_at: Schema.NullOr(Schema.String).annotate({ description: "Updated at most once a minute." }),
+  created_at: PrintedTime,
+  expires_at: Schema.NullOr(PrintedTime),
+  revoked_at: Schema.NullOr(PrintedTime),
+  last_used_at: Schema.NullOr(PrintedTime).annotate({ description: "Updated at most once a minute." }),
 }).annotate({ identifier: "AdminToken" })
 export type AdminToken = typeof AdminToken.Type
 
@@ -165,7 +165,7 @@ export const listAdminTokens = Effect.fnUntraced(function* ({ after, isUsable, l
   const isUsableToken = sql.literal(isUsableSql)
   return yield* decodeRows(AdminToken)(sql`
     select token_id::int, kind, name, scope, token_hint, created_by, ${
-    sql.literal(["created_at", "expires_at", "revoked_at", "last_used_at"].map(makeUtcTimeSql).join(", "))
+    sql.literal(["created_at", "expires_at", "revoked_at", "last_used_at"].map(makeTimeSql).join(", "))
   }
     from admin_tokens as token
     where (kind = 'token' or ${isUsableToken})
@@ -190,7 +190,7 @@ const FoundToken = Schema.Struct({
   name: Schema.String,
   scope: AdminScope,
   opened_with: Schema.NullOr(Schema.Int),
-  expires_at: Schema.NullOr(Schema.String),
+  expires_at: Schema.NullOr(PrintedTime),
 })
 
 /** Finds the admin with a token or a session that works; undefined if there is none. Records its use. */
@@ -209,7 +209,7 @@ export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redac
         and (found.last_used_at is null or found.last_used_at < now() - interval '1 minute')
     )
     select token_id::float8, kind, name, scope, opened_with::float8, ${
-    sql.literal(makeUtcTimeSql("expires_at"))
+    sql.literal(makeTimeSql("expires_at"))
   } from found
   `)
   return found

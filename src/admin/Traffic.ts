@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
-import { formatUtcTimeSql } from "../db/UtcTimeSql.ts"
+import { formatTimeSql, PrintedTime } from "../rules/Dates.ts"
 import { describeSqlError } from "../observability/FailureText.ts"
 
 const EndpointTraffic = Schema.Struct({
@@ -21,11 +21,11 @@ const ErrorTraffic = Schema.Struct({
   status_code: Schema.Int,
   requests: Schema.Int,
   accounts: Schema.Int.annotate({ description: "Number of accounts that got this error." }),
-  last_at: Schema.String,
+  last_at: PrintedTime,
 })
 
 export const Traffic = Schema.Struct({
-  since: Schema.String,
+  since: PrintedTime,
   endpoints: Schema.Array(EndpointTraffic).annotate({ description: "Endpoint with the most requests first." }),
   errors: Schema.Array(ErrorTraffic).annotate({ description: "By endpoint and status, most frequent first." }),
 }).annotate({ identifier: "Traffic" })
@@ -50,8 +50,8 @@ const recentSql = `recent as (
 export const readTraffic = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const recent = sql.literal(recentSql)
-  const [start] = yield* decodeRows(Schema.Struct({ since: Schema.String }))(sql`
-    select ${sql.literal(formatUtcTimeSql(`(now() - interval '${trafficMinutes} minutes')`))} as since
+  const [start] = yield* decodeRows(Schema.Struct({ since: PrintedTime }))(sql`
+    select ${sql.literal(formatTimeSql(`(now() - interval '${trafficMinutes} minutes')`))} as since
   `)
   const endpoints = yield* decodeRows(EndpointTraffic)(sql`
     with ${recent}
@@ -66,7 +66,7 @@ export const readTraffic = Effect.gen(function* () {
   const errors = yield* decodeRows(ErrorTraffic)(sql`
     with ${recent}
     select endpoint, status_code::int, sum(request_count)::float8 as requests,
-      count(distinct account_id)::float8 as accounts, ${sql.literal(formatUtcTimeSql("max(requested_at)"))} as last_at
+      count(distinct account_id)::float8 as accounts, ${sql.literal(formatTimeSql("max(requested_at)"))} as last_at
     from recent where status_code >= 400 group by endpoint, status_code order by requests desc, endpoint, status_code
   `)
   return { since: start?.since ?? "", endpoints, errors }
@@ -82,14 +82,14 @@ export const SlowStatement = Schema.Struct({
   total_ms: Schema.Finite,
 })
 
-export const SlowStatements = Schema.Struct({
+/** What the list of the slowest statements has besides them. */
+export const slowStatementFields = {
   unavailable: Schema.NullOr(Schema.String).annotate({
     description: "Why there are no statements; null if there are.",
   }),
-  results: Schema.Array(SlowStatement),
-}).annotate({ identifier: "SlowStatements" })
+}
 
-const makeUnavailable = (unavailable: string) => ({ unavailable, results: [] })
+const makeUnavailable = (unavailable: string) => ({ unavailable, count: 0, results: [] })
 
 /** SQL expression for the text of a statement without its comments, which may contain values. */
 const uncommentedSql = String.raw`regexp_replace(query, '/\*([^*]|\*+[^*/])*\*+/|--[^\n]*', ' ', 'g')`
@@ -121,7 +121,7 @@ export const readSlowStatements = Effect.gen(function* () {
       and query not like '%pg_stat_statements%' and ${sql.literal(hasNoConstantsSql)}
     order by mean_exec_time desc limit 20
   `).pipe(
-    Effect.map((results) => ({ unavailable: null, results })),
+    Effect.map((results) => ({ unavailable: null, count: results.length, results })),
     // The extension raises an error if the server has not loaded its library.
     Effect.catchTag(
       "SqlError",

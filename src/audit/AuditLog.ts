@@ -5,6 +5,7 @@ import { decodeRows } from "../db/DecodeRows.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Retention } from "../jobs/Retention.ts"
 import { normalizeTimestamp } from "../rules/AsOfParameter.ts"
+import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../rules/Dates.ts"
 
 /** How long changes are kept. `None`: forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
@@ -12,8 +13,7 @@ export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDI
 /** A change in the audit log. */
 export const AuditRow = Schema.Struct({
   audit_id: Schema.Int,
-  /** UTC, such as `2026-03-02T14:30:00.123456Z`. */
-  recorded_at: Schema.String,
+  recorded_at: PrintedTime,
   /** A user of the operating system, an admin, or a role of PostgreSQL. */
   actor: Schema.String,
   /** `command`, `admin` or `sql`. */
@@ -31,7 +31,7 @@ export const AuditRow = Schema.Struct({
 })
 export type AuditRow = typeof AuditRow.Type
 
-/** A date, which means its beginning in UTC, or a timestamp with an offset. */
+/** A date, which means its beginning at -05:00, or a timestamp with an offset. */
 export const AuditTime = Schema.String.check(
   Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
     message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
@@ -40,7 +40,7 @@ export const AuditTime = Schema.String.check(
   decode: SchemaGetter.transform((text) => parseTime(text) ?? text),
   encode: SchemaGetter.passthrough(),
 }))
-const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00Z`)
+const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00${printedOffset.text}`)
 
 export interface AuditFilter {
   /** Only changes at this time or later, as text that PostgreSQL accepts for a `timestamptz`. */
@@ -66,6 +66,18 @@ const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
   ]
 })
 
+/** A `timestamptz` in PostgreSQL's JSON, whose offset is that of the session which made the change. */
+const storedTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?[+-]\d{2}:\d{2}$/
+
+/** Prints the times among the columns of a recorded row as everywhere else (D15). */
+const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
+  row === null || typeof row !== "object" || Array.isArray(row) ? row : Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      typeof value === "string" && storedTime.test(value) ? formatTime(Date.parse(value)) ?? value : value,
+    ]),
+  )
+
 const readRows = Effect.fnUntraced(
   function* (
     filter: AuditFilter,
@@ -73,10 +85,11 @@ const readRows = Effect.fnUntraced(
   ) {
     const sql = yield* SqlClient.SqlClient
     const conditions = yield* makeConditions(filter)
-    return yield* decodeRows(AuditRow)(sql`
-      select audit_id::float8, to_char(recorded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as recorded_at,
-        actor, via, origin, operation, database_role, subject_type, subject, accounts.name as account, change, before,
-        after
+    const rows = yield* decodeRows(AuditRow)(sql`
+      select audit_id::float8, ${
+      sql.literal(makeMomentSql("recorded_at"))
+    } as recorded_at, actor, via, origin, operation,
+        database_role, subject_type, subject, accounts.name as account, change, before, after
       from audit left join accounts using (account_id)
       where ${
       sql.and([
@@ -87,6 +100,7 @@ const readRows = Effect.fnUntraced(
     }
       order by audit_id ${sql.literal(after === undefined ? "desc" : "asc")} limit ${limit}
     `)
+    return rows.map((row): AuditRow => ({ ...row, before: printTimes(row.before), after: printTimes(row.after) }))
   },
 )
 

@@ -5,7 +5,7 @@ import { AuthorizationMiddleware } from "../accounts/Authorization.ts"
 import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag, Tier } from "../rules/EndpointAnnotations.ts"
 import { CursorExpired, listErrors, NotFound } from "../rules/Errors.ts"
-import { NoParameters } from "../rules/Filters.ts"
+import { AnyParameters, NoParameters } from "../rules/Filters.ts"
 import { NotReadyError, ReadinessParts } from "../rules/NotReadyError.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
@@ -95,11 +95,11 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
     describeEndpoint("OpenAPI", "This API as an OpenAPI 3.1 document."),
   ).annotate(FreeEndpointHasEtag, true),
-  HttpApiEndpoint.get("live", "/health/live", { query: NoParameters, success: Health }).annotateMerge(
+  HttpApiEndpoint.get("live", "/health/live", { query: AnyParameters, success: Health }).annotateMerge(
     describeEndpoint("Liveness", "The process is running."),
   ),
   HttpApiEndpoint.get("ready", "/health/ready", {
-    query: NoParameters,
+    query: AnyParameters,
     success: Readiness,
     error: NotReadyError,
   }).annotateMerge(

@@ -5,7 +5,7 @@ import { BaseUrl } from "../http/BaseUrl.ts"
 import { cacheCompressedBodies } from "../http/Compression.ts"
 import { makeStaticPage, staticCacheHeaders } from "../http/StaticPages.ts"
 import { makeObjectEncoder } from "../rules/Answer.ts"
-import { NoParameters } from "../rules/Filters.ts"
+import { AnyParameters, NoParameters } from "../rules/Filters.ts"
 import { CostEstimateQuery, Health, Readiness } from "./Api.ts"
 import { estimateCost } from "./CostEstimator.ts"
 import { catalogueEndpoints } from "./Endpoints.ts"
@@ -37,7 +37,7 @@ export const catalogueHandlers = Effect.gen(function* () {
     endpoints: makePublicHandler(NoParameters, () => Exit.succeed(catalogue)),
     openapi: makePublicHandler(NoParameters, () => openapi),
     estimate: makeHandler(CostEstimateQuery, ({ endpoint }, request) => estimateCost(endpoint, request)),
-    live: makePublicHandler(NoParameters, () => live),
-    ready: makePublicHandler(NoParameters, () => Effect.map(ready, (state) => encodeReadiness(state, 0))),
+    live: makePublicHandler(AnyParameters, () => live),
+    ready: makePublicHandler(AnyParameters, () => Effect.map(ready, (state) => encodeReadiness(state, 0))),
   }
 })

@@ -23,7 +23,7 @@ import {
 import { askOnTerminal } from "./terminal/Confirmation.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
-import { printTextTable } from "./terminal/TextTable.ts"
+import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const name = makeArgument("name", ExistingName, "Name of the account")
 
@@ -68,7 +68,7 @@ const listCommand = Command.make(
         { name: "tier" },
         { name: "balance (USD)", isNumber: true },
         { name: "budget (USD)" },
-        { name: "last charged (UTC)" },
+        { name: "last charged (UTC-5)" },
         { name: "keys", isNumber: true },
         { name: "email" },
       ],
@@ -78,7 +78,7 @@ const listCommand = Command.make(
         account.tier,
         account.balance_microdollars === null ? "postpaid" : formatUsd(BigInt(account.balance_microdollars)),
         formatBudget(account),
-        account.last_charged_at?.slice(0, 19).replace("T", " ") ?? "-",
+        formatTimeCell(account.last_charged_at) ?? "-",
         String(account.keys),
         account.contact_email ?? "-",
       ]),

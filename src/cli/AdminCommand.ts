@@ -10,7 +10,7 @@ import { ProcessActor } from "../db/SessionActor.ts"
 import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { makeInvitationUrl } from "../console/ConsolePaths.ts"
 import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
-import { printTextTable } from "./terminal/TextTable.ts"
+import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const scopeFlag = Flag.Literals("scope", adminScopes).pipe(
   Flag.withDescription("read: see everything; support: also manage keys and addresses; admin: everything"),
@@ -46,11 +46,8 @@ const listCommand = Command.make(
     yield* printTextTable({
       columns: [
         { name: "id", isNumber: true },
-        ...["kind", "name", "scope", "hint", "created by", "created", "expires", "revoked", "last used"].map((
-          name,
-        ) => ({
-          name,
-        })),
+        ...["kind", "name", "scope", "hint", "created by"].map((name) => ({ name })),
+        ...["created", "expires", "revoked", "last used"].map((name) => ({ name: `${name} (UTC-5)` })),
       ],
       rows: tokens.map((token) => [
         String(token.token_id),
@@ -59,15 +56,15 @@ const listCommand = Command.make(
         token.scope,
         token.token_hint,
         token.created_by,
-        token.created_at,
-        token.expires_at,
-        token.revoked_at,
-        token.last_used_at,
+        formatTimeCell(token.created_at),
+        formatTimeCell(token.expires_at),
+        formatTimeCell(token.revoked_at),
+        formatTimeCell(token.last_used_at),
       ]),
     })
   }),
 ).pipe(
-  Command.withDescription("List tokens, open sessions and invitations in a table, with times in UTC"),
+  Command.withDescription("List tokens, open sessions and invitations in a table"),
   withSilentExamples({ "admin tokens list": "Find the ID of a token to revoke" }),
 )
 

@@ -5,17 +5,17 @@ import { ExistingName } from "../accounts/TrimmedName.ts"
 import { type AuditRow, AuditTime, readNewestChanges, streamChanges } from "../audit/AuditLog.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { makeBooleanFlag, makeFlag, withSilentExamples } from "./CommandParts.ts"
-import { printTextTable } from "./terminal/TextTable.ts"
+import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const formatValues = (values: AuditRow["after"]) => values === null ? "-" : JSON.stringify(values)
 
 const printTable = (rows: ReadonlyArray<AuditRow>) =>
   printTextTable({
-    columns: ["time (UTC)", "who", "from", "operation", "subject", "change", "before", "after"].map((name) => ({
+    columns: ["time (UTC-5)", "who", "from", "operation", "subject", "change", "before", "after"].map((name) => ({
       name,
     })),
     rows: rows.map((row) => [
-      row.recorded_at.slice(0, 19).replace("T", " "),
+      formatTimeCell(row.recorded_at),
       row.actor,
       row.origin ?? "-",
       row.operation ?? "-",
@@ -33,8 +33,8 @@ const filterFlag = (name: string, description: string) => Flag.optional(makeFlag
 export const auditCommand = Command.make(
   "audit",
   {
-    since: Flag.optional(makeFlag("since", AuditTime, "Only changes from this date (UTC) or time on")),
-    until: Flag.optional(makeFlag("until", AuditTime, "Only changes before this date (UTC) or time")),
+    since: Flag.optional(makeFlag("since", AuditTime, "Only changes from this date or time on, at -05:00")),
+    until: Flag.optional(makeFlag("until", AuditTime, "Only changes before this date or time, at -05:00")),
     actor: filterFlag("actor", "Only changes by this user, admin or role"),
     account: filterFlag("account", "Only changes of this account and its keys"),
     subject_type: filterFlag("type", "Only this type of subject: account, key, credit, dataset, settings and others"),

@@ -16,7 +16,7 @@ import {
   withSilentExamples,
 } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { printTextTable } from "./terminal/TextTable.ts"
+import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const month = makeArgument("month", CalendarMonth, "Month in New York, such as 2026-11")
 const account = Flag.optional(makeFlag("account", ExistingName, "Only this account"))
@@ -61,7 +61,7 @@ const closeCommand = Command.make(
 const invoiceColumns = [
   { name: "account" },
   { name: "month" },
-  { name: "closed (UTC)" },
+  { name: "closed (UTC-5)" },
   { name: "lines", isNumber: true },
   { name: "requests", isNumber: true },
   { name: "bytes", isNumber: true },
@@ -72,7 +72,7 @@ const invoiceColumns = [
 const formatInvoice = (invoice: Invoice) => [
   invoice.account,
   invoice.month,
-  invoice.closed_at.slice(0, 19).replace("T", " "),
+  formatTimeCell(invoice.closed_at),
   String(invoice.lines),
   String(invoice.requests),
   String(invoice.bytes),

@@ -18,7 +18,7 @@ import {
   withSilentExamples,
 } from "./CommandParts.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
-import { printTextTable } from "./terminal/TextTable.ts"
+import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
 
@@ -149,8 +149,6 @@ const rotateCommand = Command.make(
   }),
 )
 
-const formatTime = (time: string | null) => time?.slice(0, 19).replace("T", " ") ?? "-"
-
 const printKeyTable = (keys: ReadonlyArray<Keys.ListedApiKey>) =>
   printTextTable({
     columns: [
@@ -161,8 +159,8 @@ const printKeyTable = (keys: ReadonlyArray<Keys.ListedApiKey>) =>
       { name: "hint" },
       { name: "status" },
       { name: "created" },
-      { name: "expires (UTC)" },
-      { name: "last used (UTC)" },
+      { name: "expires (UTC-5)" },
+      { name: "last used (UTC-5)" },
       { name: "last address" },
       { name: "endpoints" },
       { name: "networks" },
@@ -175,8 +173,8 @@ const printKeyTable = (keys: ReadonlyArray<Keys.ListedApiKey>) =>
       key.key_hint,
       key.status,
       key.created_at.slice(0, 10),
-      formatTime(key.expires_at),
-      formatTime(key.last_used_at),
+      formatTimeCell(key.expires_at) ?? "-",
+      formatTimeCell(key.last_used_at) ?? "-",
       key.last_used_address ?? "-",
       key.endpoints?.join(",") ?? "all",
       key.networks?.join(",") ?? "all",
@@ -192,7 +190,7 @@ const listCommand = Command.make(
       ShortDuration,
       "Only keys that have not been used for this time, such as 90d, and have neither expired nor been revoked",
     )),
-    json: makeBooleanFlag("json", "Print one JSON object per line, with times in UTC"),
+    json: makeBooleanFlag("json", "Print one JSON object per line"),
   },
   Effect.fnUntraced(function* ({ account, json, unusedFor }) {
     const found = yield* Keys.listApiKeys({

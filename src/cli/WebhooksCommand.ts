@@ -20,7 +20,7 @@ import {
 } from "./CommandParts.ts"
 import { ShortDuration } from "./KeysCommand.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
-import { printTextTable } from "./terminal/TextTable.ts"
+import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const EndpointId = Schema.String.check(
   Schema.isPattern(/^\d{1,15}$/, {
@@ -187,8 +187,6 @@ const deleteCommand = Command.make(
   withExamples({ "webhooks delete 7": "Delete endpoint 7" }),
 )
 
-const formatTime = (time: string | null) => time?.slice(0, 19).replace("T", " ") ?? null
-
 const deliveriesCommand = Command.make(
   "deliveries",
   {
@@ -211,9 +209,9 @@ const deliveriesCommand = Command.make(
         { name: "type" },
         { name: "status" },
         { name: "attempts", isNumber: true },
-        { name: "created (UTC)" },
-        { name: "last attempt (UTC)" },
-        { name: "next attempt (UTC)" },
+        { name: "created (UTC-5)" },
+        { name: "last attempt (UTC-5)" },
+        { name: "next attempt (UTC-5)" },
         { name: "http", isNumber: true },
         { name: "error" },
       ],
@@ -222,9 +220,9 @@ const deliveriesCommand = Command.make(
         delivery.type,
         delivery.status,
         String(delivery.attempts),
-        formatTime(delivery.created_at),
-        formatTime(delivery.last_attempt_at),
-        formatTime(delivery.next_attempt_at),
+        formatTimeCell(delivery.created_at),
+        formatTimeCell(delivery.last_attempt_at),
+        formatTimeCell(delivery.next_attempt_at),
         delivery.http_status === null ? null : String(delivery.http_status),
         delivery.last_error,
       ]),

@@ -1,19 +1,19 @@
 /** Serves the admin API and the console on a port of its own, if `ADMIN_PORT` is set. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { PgClient } from "@effect/sql-pg"
-import { ByteSize, Effect, Layer, Option, Schema } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { HttpIncomingMessage, HttpMiddleware, HttpRouter, HttpServerResponse } from "effect/http"
+import { ByteSize, Duration, Effect, Layer, Option, Scope } from "effect"
+import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { createServer } from "node:http"
+import { ShutdownState } from "../catalogue/Readiness.ts"
 import { DirectConnectionConfig, makeConnectionConfig } from "../db/pool/ConnectionSettings.ts"
+import { describeProtocolError, withCommonResponses } from "./AdminResponses.ts"
 import { initializeAdminMetrics, withAdminMetrics } from "./AdminMetrics.ts"
 import { describeSqlError } from "../observability/FailureText.ts"
 import { consoleLayer } from "./ConsoleRoutes.ts"
 import { OpenIdConnect } from "./OpenIdConnect.ts"
 import { signInLayer } from "./SignIn.ts"
-import { NotFound } from "../rules/Errors.ts"
+import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { findUrlFile } from "../db/pool/PasswordRotation.ts"
 import { adminAccessLayer, adminTransactionLayer } from "../admin/AdminRequests.ts"
 import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
@@ -34,20 +34,15 @@ const databaseLayer = Layer.unwrap(Effect.gen(function* () {
 
 const maxBodySize = ByteSize.mebibytes(1)
 
-const encodeNotFound = Schema.encodeSync(NotFound)
+const timeouts = { ...defaultConnectionTimeouts, request: Duration.seconds(10) }
 
-/** Answers a request for an unknown method and path like the other errors. */
-const notFoundLayer = HttpRouter.add("*", "*", (request) => {
-  const request_id = SecureRandom.uuidV7Unsafe()
-  const message = `There is no endpoint ${request.method} ${request.url}. /v1/openapi.json lists all endpoints.`
-  const body = encodeNotFound(new NotFound({ error: { message }, request_id }))
-  return HttpServerResponse.json(body, { status: 404, headers: { "x-request-id": request_id } })
-})
+/** Handlers refuse bodies above `maxBodySize` themselves: the API with JSON, the console with a page. */
+const bodies = { isRead: () => true, maxBytes: Number.POSITIVE_INFINITY }
 
 const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.json" }).pipe(
   Layer.provide(adminHandlersLayer),
   Layer.provide([adminAccessLayer, adminTransactionLayer]),
-  Layer.merge([notFoundLayer, consoleLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
+  Layer.merge([consoleLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
 )
 
 /** Warns of a role that cannot be used, because the service itself starts without the admin API's connections. */
@@ -71,13 +66,27 @@ export const adminServerLayer = (reusePort: boolean) =>
     const port = yield* AdminPortConfig
     if (Option.isNone(port)) return Layer.empty
     const host = yield* AdminHostConfig
-    return HttpRouter.serve(routesLayer, {
-      disableLogger: true,
-      disableListenLog: true,
-      middleware: withAdminMetrics,
-    }).pipe(
-      Layer.merge(Layer.effectDiscard(Effect.andThen(initializeAdminMetrics, warnOfUnusableRole))),
-      Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port: port.value, reusePort })),
+    const serve = Effect.gen(function* () {
+      yield* initializeAdminMetrics
+      yield* warnOfUnusableRole
+      const shutdown = yield* ShutdownState
+      const routes = yield* HttpRouter.toHttpEffect(routesLayer)
+      const handle = yield* NodeHttpServer.makeHandler(withCommonResponses(routes), {
+        middleware: withAdminMetrics,
+        // Closes after the server, so that it interrupts no request in progress.
+        scope: yield* Scope.fork(yield* Effect.scope, "parallel"),
+      })
+      const { closeConnections, server } = makeHttpServer(
+        timeouts,
+        { handle, describeError: describeProtocolError },
+        () => shutdown.begun,
+        bodies,
+      )
+      yield* NodeHttpServer.make(() => server, { host, port: port.value, reusePort })
+      yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
+    })
+    return Layer.effectDiscard(serve).pipe(
+      Layer.provide(NodeHttpServer.layerHttpServices),
       Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
       Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, maxBodySize)),
       Layer.provide(databaseLayer),

@@ -1,8 +1,7 @@
 /** Serves the console under `/console/` of the admin server (docs/operations/console.md). */
 import { Effect, FileSystem, Option, Path } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { isScopeSufficient } from "../admin/AdminAccess.ts"
+import { AdminRequestId, isScopeSufficient } from "../admin/AdminAccess.ts"
 import { AdminOriginConfig } from "../admin/AdminSettings.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import { loadAssets } from "../site/Assets.ts"
@@ -143,11 +142,11 @@ const withFailurePage =
         FormRefused: ({ message, status }) => answerFailure(makeFailure(status, message), page),
       }),
       Effect.catchDefect((defect) =>
-        Effect.flatMap(
-          logDefectAsInternalError(defect, SecureRandom.uuidV7Unsafe()),
-          ({ error: { code, message }, request_id }) =>
-            answerFailure(new ApiFailure({ status: 500, code, message, fields: [], request_id }), page),
-        )
+        Effect.gen(function* () {
+          const request_id = yield* AdminRequestId
+          const { error: { code, message } } = yield* logDefectAsInternalError(defect, request_id)
+          return yield* answerFailure(new ApiFailure({ status: 500, code, message, fields: [], request_id }), page)
+        })
       ),
     )
 

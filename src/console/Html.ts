@@ -40,9 +40,9 @@ export const renderRows = (
     ? markup`<p>${ifEmpty}</p>`
     : new Html(renderTable(columns, rows.map((row) => row.map(toMarkup)), { label }))
 
-/** Renders a time such as `2026-03-02T14:30:00Z`. */
+/** Renders a time such as `2026-03-02T09:30:00-05:00`. */
 export const renderTime = (time: string | null, ifNull = "–") =>
-  time === null ? ifNull : markup`<time datetime="${time}">${time.slice(0, 19).replace("T", " ")} UTC</time>`
+  time === null ? ifNull : markup`<time datetime="${time}">${time.slice(0, 19).replace("T", " ")} UTC-5</time>`
 
 /** Renders text that customers choose, which may be one long word. */
 export const renderLong = (text: string) => markup`<span class="long">${text}</span>`

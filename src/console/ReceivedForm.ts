@@ -1,5 +1,5 @@
 /** Reads the forms that the console receives, and refuses those of other sites (docs/operations/console.md). */
-import { Data, Duration, Effect } from "effect"
+import { Data, Effect } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import { logRefusal } from "../admin/AdminRequests.ts"
 
@@ -35,12 +35,8 @@ export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
     })
   }
   const text = yield* request.text.pipe(
-    Effect.timeout(Duration.seconds(10)),
     Effect.mapError(() =>
-      new FormRefused({
-        status: 413,
-        message: "The form is longer than 1 MiB, or did not arrive within 10 seconds. Shorten it, and send it again.",
-      })
+      new FormRefused({ status: 413, message: "The form is longer than 1 MiB. Shorten it, and send it again." })
     ),
   )
   return new URLSearchParams(text)

@@ -3,6 +3,7 @@ import { Duration, Effect, Option, Redacted, Schema } from "effect"
 import { type Digest, SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { SqlClient, type SqlError } from "effect/sql"
+import { AdminRequestId } from "../admin/AdminAccess.ts"
 import { logRefusal, withDatabaseErrors } from "../admin/AdminRequests.ts"
 import { AdminOriginConfig } from "../admin/AdminSettings.ts"
 import {
@@ -134,11 +135,14 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
         SignInRefused: (refused) =>
           Effect.andThen(logRefusal(`sign-in: ${refused.message}`), showError(to, 403)(refused)),
       }),
-      Effect.catchDefect((defect) => {
-        const request_id = SecureRandom.uuidV7Unsafe()
-        return Effect.flatMap(logDefectAsInternalError(defect, request_id), () =>
-          showError(to, 500)({ message: `Something went wrong. The log has the details under ${request_id}.` }))
-      }),
+      Effect.catchDefect((defect) =>
+        Effect.gen(function* () {
+          const request_id = yield* AdminRequestId
+          yield* logDefectAsInternalError(defect, request_id)
+          const message = `Something went wrong. The log has the details under ${request_id}.`
+          return yield* showError(to, 500)({ message })
+        })
+      ),
       Effect.provideContext(services),
     )
 

@@ -13,7 +13,7 @@ import * as Staging from "../load/LoadingTable.ts"
 import { describeSqlError } from "../observability/FailureText.ts"
 import { OperationProgress } from "../observability/Progress.ts"
 import { parseAsOfTime } from "../rules/AsOfParameter.ts"
-import { makeMomentSql } from "../rules/Dates.ts"
+import { makeMomentSql, PrintedTime } from "../rules/Dates.ts"
 import { makePastConditions, makePastTable } from "./PastTables.ts"
 
 /** The rows of the moment cannot be restored. Nothing was changed. The message says why. */
@@ -195,8 +195,8 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
 
 const RecordedChange = Schema.Struct({
   /** The last moment before the change. */
-  before: Schema.String,
-  recorded_at: Schema.String,
+  before: PrintedTime,
+  recorded_at: PrintedTime,
   added: Schema.Number,
   corrected: Schema.Number,
   removed: Schema.Number,

@@ -7,6 +7,16 @@ import type { FinishedResponse } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { isCompressible } from "./Finish.ts"
 
+/** Whether a request body is compressed. Nothing here decompresses one. */
+export const isCompressed = (contentEncoding: string | undefined) =>
+  contentEncoding !== undefined && !/^\s*(identity)?\s*$/i.test(contentEncoding)
+
+/** The 415 to a compressed body (RFC 9110, 15.5.16): its message, and the header that says what is accepted (12.5.3). */
+export const compressedBodyRefusal = {
+  message: "The body is compressed. Send it without Content-Encoding.",
+  headers: { "accept-encoding": "identity" },
+}
+
 /** Best first. The order decides between algorithms that the client prefers equally. */
 const algorithms = ["zstd", "br", "gzip"] as const
 type Algorithm = typeof algorithms[number]

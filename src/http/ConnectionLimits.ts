@@ -2,7 +2,7 @@
  * The Node server with its limits: timeouts, sizes, and one response at a time per connection.
  * Node parses the requests; `ProtocolErrors.ts` responds to invalid ones.
  */
-import { Duration } from "effect"
+import { Duration, Predicate } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
 import {
@@ -31,6 +31,12 @@ export interface ConnectionTimeouts {
   readonly shutdown: Duration.Duration
 }
 
+/** Which request bodies the handler reads itself. All others are discarded. */
+export interface RequestBodies {
+  readonly isRead: (request: IncomingMessage) => boolean
+  readonly maxBytes: number
+}
+
 export const defaultConnectionTimeouts: ConnectionTimeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
@@ -39,6 +45,9 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
 }
 
 const minProgressBytes = 65_536
+
+/** Time from the beginning of a shutdown in which the bodies of begun requests must arrive. */
+const bodyDelayMillis = 1000
 
 const endlessResponses = new WeakSet<object>()
 
@@ -59,6 +68,9 @@ export const keepAliveTimeout = Duration.seconds(75)
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
+/** Whether the version is one that `node:http` speaks. Its parser also accepts the versions 0.9 and 2.0 in this form. */
+const hasSupportedVersion = ({ httpVersion }: IncomingMessage) => httpVersion === "1.1" || httpVersion === "1.0"
+
 /** Whether a proxy could have parsed the request differently, which risks request smuggling (RFC 9112). */
 const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   let hostCount = 0
@@ -69,8 +81,11 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** Whether the handler itself reads the body, up to `maxRequestBodyBytes`. */
-const isBodyRead = ({ method, url = "/" }: IncomingMessage) => method === "POST" && decodePath(url) === mcpPath
+/** The bodies that the public API reads: messages to the MCP server. */
+const mcpBodies: RequestBodies = {
+  isRead: ({ method, url = "/" }) => method === "POST" && decodePath(url) === mcpPath,
+  maxBytes: maxRequestBodyBytes,
+}
 
 /**
  * Discards the request body, unless the handler reads it, and calls `proceed`. Calls `rejectTooLong` if the body is
@@ -79,15 +94,16 @@ const isBodyRead = ({ method, url = "/" }: IncomingMessage) => method === "POST"
 const discardBody = (
   request: IncomingMessage,
   response: ServerResponse,
+  bodies: RequestBodies,
   proceed: () => void,
   rejectTooLong: () => void,
 ) => {
   const { "content-length": contentLength = "0", expect } = request.headers
   if (!hasBody(request)) return proceed()
-  if (Number(contentLength) > maxRequestBodyBytes) return rejectTooLong()
+  if (Number(contentLength) > bodies.maxBytes) return rejectTooLong()
   if (expect !== undefined) response.writeContinue()
-  if (isBodyRead(request)) return proceed()
-  let remaining = maxRequestBodyBytes
+  if (bodies.isRead(request)) return proceed()
+  let remaining = bodies.maxBytes
   request.on("data", ({ length }: Buffer) => {
     remaining -= length
     if (remaining < 0) rejectTooLong()
@@ -108,6 +124,28 @@ interface Connection {
   readonly timer: NodeJS.Timeout
   /** The current or last response; undefined before the first request. */
   response: ServerResponse | undefined
+  /** The last packets, with all of the request head that is arriving. */
+  readonly received: Array<Buffer>
+}
+
+/**
+ * Makes Node and Deno pass each packet to listeners of the socket. By default, their parsers read from the operating
+ * system, and nobody else learns what a request was that never became complete.
+ */
+const showPackets = (socket: Duplex) => {
+  const handle = Predicate.hasProperty(socket, "_handle") ? socket._handle : undefined
+  if (Predicate.isObject(handle)) Object.assign(handle, { _consumed: true })
+}
+
+/** Adds a packet, and drops the oldest ones, which cannot belong to the head that is arriving. */
+const addPacket = (received: Array<Buffer>, packet: Buffer) => {
+  received.push(packet)
+  let bytes = received.reduce((sum, { length }) => sum + length, 0)
+  for (const { length } of Array.from(received)) {
+    bytes -= length
+    if (bytes < maxRequestHeadBytes) break
+    received.shift()
+  }
 }
 
 const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
@@ -129,6 +167,7 @@ export const makeHttpServer = (
   },
   /** Whether clients should use other connections from now on, because the service will end. */
   isEnding: () => boolean = () => false,
+  bodies = mcpBodies,
 ) => {
   const connections = new Map<Duplex, Connection>()
   let isShuttingDown = false
@@ -149,6 +188,11 @@ export const makeHttpServer = (
     enqueue(queue, makeErrorEntry(socket, known))
   }
 
+  /** Closes a connection during a shutdown, unless a complete request on it waits for its response. */
+  const closeUnlessBusy = (socket: Duplex, { queue }: Connection) => {
+    if (!queue.some(({ request }) => request?.complete ?? true)) socket.end(() => socket.destroy())
+  }
+
   /** Handles a request once all earlier responses on its connection are complete. */
   const handleInOrder = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
@@ -159,6 +203,7 @@ export const makeHttpServer = (
       queue.shift()
       if (queue.length < maxQueuedRequests && socket.isPaused()) socket.resume()
       if (socket.writable) queue[0]?.begin()
+      if (isShuttingDown) closeUnlessBusy(socket, connection)
     }
     /** Sends an error instead of the response, and drops all later requests on the connection. */
     const rejectAndClose = (status: Rejection["status"]) => {
@@ -175,11 +220,13 @@ export const makeHttpServer = (
         timer.refresh()
         connection.response = response
         if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
-        if (isAmbiguous(request) || !normalizeRequestTarget(request)) return rejectAndClose(400)
+        if (!hasSupportedVersion(request) || isAmbiguous(request) || !normalizeRequestTarget(request)) {
+          return rejectAndClose(400)
+        }
         // After an upgrade request, Node ignores any further bytes, so the connection must be closed.
         if (isShuttingDown || isEnding() || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
-        return discardBody(request, response, proceed, () => rejectAndClose(413))
+        return discardBody(request, response, bodies, proceed, () => rejectAndClose(413))
       },
     }
     enqueue(queue, entry)
@@ -206,8 +253,10 @@ export const makeHttpServer = (
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else reject(socket, getRejection(error))
+    else reject(socket, getRejection(error, connections.get(socket)?.received ?? []))
   })
+  // Before Node's own listener, which starts the parser.
+  server.prependListener("connection", showPackets)
   server.on("connection", (socket) => {
     const queue: Array<QueueEntry> = []
     let receivedBytes = 0
@@ -222,14 +271,16 @@ export const makeHttpServer = (
     const connection: Connection = {
       queue,
       response: undefined,
+      received: [],
       timer: setTimeout(() => {
         // Node closes an idle connection after `keepAliveTimeout`.
         if (queue.length === 0 || isProgressing(connection.response)) connection.timer.refresh()
         else socket.destroy()
       }, Duration.toMillis(timeouts.response)),
     }
-    const { timer } = connection
+    const { received, timer } = connection
     connections.set(socket, connection)
+    socket.prependListener("data", (packet: Buffer) => addPacket(received, packet))
     socket.once("close", () => {
       clearTimeout(timer)
       queue.length = 0
@@ -238,16 +289,18 @@ export const makeHttpServer = (
   })
 
   /**
-   * Closes each connection after its current response, and the remaining ones after `timeouts.shutdown`.
-   * Node's `server.close` closes only idle connections.
+   * Closes each connection after the responses to its complete requests, and the remaining ones after
+   * `timeouts.shutdown`. A body that is arriving has a moment to become complete.
    */
   const closeConnections = () => {
     isShuttingDown = true
-    for (const { response } of connections.values()) {
-      if (response === undefined) continue
-      if (response.headersSent) response.once("close", () => server.closeIdleConnections())
-      else response.shouldKeepAlive = false
+    for (const [socket, connection] of connections) {
+      const { queue, response } = connection
+      if (queue.length === 0) closeUnlessBusy(socket, connection)
+      else if (response?.headersSent === false) response.shouldKeepAlive = false
     }
+    setTimeout(() => connections.forEach((connection, socket) => closeUnlessBusy(socket, connection)), bodyDelayMillis)
+      .unref()
     setTimeout(() => server.closeAllConnections(), Duration.toMillis(timeouts.shutdown)).unref()
   }
   return { server, closeConnections }

@@ -157,7 +157,8 @@ export const makeFinish = Effect.gen(function* () {
       headers: makeHeaders(answered, {
         status,
         contentType,
-        contentLength: body instanceof Uint8Array ? bytes : undefined,
+        // Without the length, Node would send an empty body in chunks to GET, and no such header to HEAD.
+        contentLength: body instanceof Uint8Array || (body === undefined && status !== 204) ? bytes : undefined,
         cacheControl: headers["cache-control"],
         etag: undefined,
         headers,

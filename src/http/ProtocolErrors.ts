@@ -52,33 +52,41 @@ export interface ProtocolError {
   readonly headers: Readonly<Record<string, string>>
 }
 
-const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\S+) HTTP\/1\.[01]$/
+/** A request line. A version that HTTP/1 does not have is no reason to forget the path. */
+const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\/\S*|https?:\S+|\*)(?: (.*))?$/i
 
-/** Finds the start of the request in the bytes that Node could not parse. It may have arrived earlier. */
-const findPartialRequest = (error: NodeJS.ErrnoException) => {
+const isSupportedVersion = (version: string) => /^HTTP\/1\.[01]$/.test(version)
+
+/** Finds the request in the last bytes that a connection has received, of which Node could not parse the last part. */
+const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>) => {
+  const text = Buffer.concat(received).toString("latin1")
+  // The parser states the place of the error in the last packet. A request that is late has none.
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
-  const parsed = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
-  if (!Buffer.isBuffer(packet)) return undefined
-  const text = packet.toString("latin1")
+  const inPacket = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
+  const parsed = Buffer.isBuffer(packet) ? text.length - packet.length + inPacket : text.length
   // The line with the invalid byte is the last one. The parser checks the version after the end of the line.
   const end = text.indexOf("\n", error.code === "HPE_INVALID_VERSION" ? parsed - 2 : parsed)
   const lines = text.slice(0, end < 0 ? text.length : end).split("\n").map((line) => line.replace(/\r$/, ""))
-  const index = lines.findLastIndex((line) => requestLine.test(line))
-  const [line = "", method, target] = requestLine.exec(lines[index] ?? "") ?? []
-  if (method === undefined || target === undefined) return undefined
-  const [head = ""] = text.slice(text.lastIndexOf(line, parsed)).split(/\r?\n\r?\n/, 1)
-  const requestId = /^x-request-id:(.*)$/im.exec(head)?.[1]?.trim()
-  const hasUnknownMethod = index === lines.length - 1 && !METHODS.includes(method)
-  return { method, target, requestId, hasUnknownMethod }
+  // An empty line ends the head of an earlier request, unless it is the one that the parser refused.
+  const first = lines.slice(0, -1).lastIndexOf("") + 1
+  for (const [index, line] of Array.from(lines.entries()).slice(first).toReversed()) {
+    const [, method = "", target = "", version = ""] = requestLine.exec(line) ?? []
+    if (method === "" || !(METHODS.includes(method) || isSupportedVersion(version))) continue
+    const [head = ""] = text.slice(text.lastIndexOf(line, parsed)).split(/\r?\n\r?\n/, 1)
+    const requestId = /^x-request-id:(.*)$/im.exec(head)?.[1]?.trim()
+    const hasUnknownMethod = index === lines.length - 1 && !METHODS.includes(method)
+    return { method, target, requestId, hasUnknownMethod }
+  }
+  return undefined
 }
 
 /** Codes of the parser for a method that it does not know, or does not accept in HTTP. Deno has one for all errors. */
 const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", "HPE_INVALID_VERSION", "HPE_ERROR"])
 
-/** Returns what a request gets that Node cannot parse. */
-export const getRejection = (error: NodeJS.ErrnoException): Rejection => {
+/** Returns what a request gets that Node cannot parse. `received`: the last bytes of the connection. */
+export const getRejection = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>): Rejection => {
   const { code = "" } = error
-  const request = findPartialRequest(error)
+  const request = findPartialRequest(error, received)
   const status = code === "HPE_HEADER_OVERFLOW"
     ? 431
     : code === "ERR_HTTP_REQUEST_TIMEOUT"

@@ -43,10 +43,14 @@ export const isDecodableUrl = (target: string) => {
   }
 }
 
-/** Returns the decoded path without the query. A path that cannot be decoded is returned unchanged. */
+/**
+ * Returns the decoded path, without the query and without a slash at its end, which makes no difference anywhere. A path
+ * that cannot be decoded is not decoded.
+ */
 export const decodePath = (target: string) => {
-  const path = target.split("?", 1)[0] ?? target
-  return isDecodableUrl(path) ? decodeURI(path) : path
+  const [path = target] = target.split("?", 1)
+  const decoded = isDecodableUrl(path) ? decodeURI(path) : path
+  return decoded.length > 1 && decoded.endsWith("/") ? decoded.slice(0, -1) : decoded
 }
 
 /** The path of the MCP server. Request bodies on all other paths are discarded. */

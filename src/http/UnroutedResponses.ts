@@ -74,6 +74,10 @@ export const makeEmptyAnswer = (status: number, headers: Readonly<Record<string,
 
 const preflightAnswer = makeEmptyAnswer(204, { allow: allowedEndpointMethods })
 
+/** The message of the 400 to a URL that cannot be decoded (D13). */
+export const undecodableUrlMessage =
+  "The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8."
+
 const refuseRequest = (message: string) => toErrorAnswer(new BadRequest({ error: { message } }))
 
 /** Whether the required `Host` header is missing. HTTP/1.0 does not require it (RFC 9112, 3.2). */
@@ -93,9 +97,7 @@ export const answerBeforeRouting = (
 ): PlainAnswer | ErrorAnswer | undefined => {
   const { method, target } = request
   if (lacksHost(request)) return refuseRequest("The header Host is missing.")
-  if (!isDecodableUrl(target)) {
-    return refuseRequest("The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8.")
-  }
+  if (!isDecodableUrl(target)) return refuseRequest(undecodableUrlMessage)
   if (isMcpRequest(request, path)) return undefined
   if (method === "OPTIONS") return preflightAnswer
   // No known path contains `;` or `#`. The router would treat the text after them as the query, and find an endpoint.

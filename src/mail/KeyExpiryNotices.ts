@@ -15,7 +15,7 @@ const ExpiringKey = Schema.Struct({
   account: Schema.String,
   name: Schema.String,
   key_hint: Schema.String,
-  /** UTC, such as `2026-03-02 14:30`, as both times. */
+  /** At -05:00, such as `2026-03-02 09:30`, as both times. */
   expires: Schema.String,
   last_used: Schema.NullOr(Schema.String),
   notice_id: Schema.String,
@@ -24,11 +24,11 @@ const ExpiringKey = Schema.Struct({
 const makeNotice = (key: typeof ExpiringKey.Type) => ({
   id: key.notice_id,
   account_id: key.account_id,
-  subject: `API key ${key.key_hint}… expires on ${key.expires} UTC`,
+  subject: `API key ${key.key_hint}… expires on ${key.expires} UTC-5`,
   paragraphs: [
-    `The API key "${key.name}" (${key.key_hint}…) of the account ${key.account} expires on ${key.expires} UTC. From ` +
+    `The API key "${key.name}" (${key.key_hint}…) of the account ${key.account} expires on ${key.expires} UTC-5. From ` +
     "then on, requests with this key get 401 api_key_disabled.",
-    key.last_used === null ? "It has never been used." : `It was last used on ${key.last_used} UTC.`,
+    key.last_used === null ? "It has never been used." : `It was last used on ${key.last_used} UTC-5.`,
     "If you still need it, request a new key, and replace it in your programs before that time. If you have replaced " +
     "it already, there is nothing to do.",
   ],
@@ -43,8 +43,8 @@ export const queueKeyExpiryNotices = Effect.gen(function* () {
   const due = yield* decodeRows(ExpiringKey)(sql`
     select * from (
       select distinct on (key_id) key_id, account_id, accounts.name as account, api_keys.name, key_hint,
-        to_char(expires_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as expires,
-        to_char(last_used_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI') as last_used,
+        to_char(expires_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD HH24:MI') as expires,
+        to_char(last_used_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD HH24:MI') as last_used,
         format('key-expiry:%s:%s:%sd', key_id, extract(epoch from expires_at)::bigint, days) as notice_id
       from api_keys join accounts using (account_id), unnest(${warningDays}::int[]) as days
       where revoked_at is null and disabled_at is null and expires_at > now()

@@ -6,6 +6,7 @@ import Negotiator from "negotiator"
 import packageJson from "../../package.json" with { type: "json" }
 import { RateLimitExceeded } from "../accounts/AccountErrors.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
+import { compressedBodyRefusal, isCompressed } from "../http/Compression.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { encodeError, type ErrorAnswer, toErrorAnswer } from "../http/ErrorResponses.ts"
 import { McpEndpoint, type McpMessage, type McpReply } from "../http/OtherRoutes.ts"
@@ -91,6 +92,11 @@ const allowedOrigins = Effect.map(
   Effect.all([CorsOriginsConfig, BaseUrl]),
   ([origins, base]) => base === "" ? origins : [...origins, new URL(base).origin],
 )
+
+const refusedEncoding: PlainAnswer = {
+  ...makeJsonRpcError(415, -32600, compressedBodyRefusal.message),
+  headers: compressedBodyRefusal.headers,
+}
 
 const originRefused = makeJsonRpcError(403, -32600, "Web pages of this origin may not use the MCP server.")
 
@@ -192,6 +198,7 @@ const makeEndpoint = Effect.gen(function* () {
   const answerMessage = Effect.fnUntraced(
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message
+      if (isCompressed(getHeader(request, "content-encoding"))) return { answer: refusedEncoding }
       const body = yield* Effect.result(request.readBody())
       if (Result.isFailure(body)) {
         const error = new BadRequest({ error: { message: protocolErrorMessages[body.failure] } })

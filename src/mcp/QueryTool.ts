@@ -1,10 +1,10 @@
 /** The tool `query`: rows of an endpoint as compact CSV or JSON, at most 50 per call. */
-import { Array, DateTime, Effect, Option, Order, Predicate, Schema, Stream } from "effect"
+import { Array, Effect, Option, Order, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { makeUnknownPathError } from "../http/UnroutedResponses.ts"
 import { findEndpoint, formatEndpointSuggestion } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../db/versions/DatasetVersions.ts"
-import { printedOffset } from "../rules/Dates.ts"
+import { formatTime } from "../rules/Dates.ts"
 import { quoteCsvCell } from "../rows/CsvCells.ts"
 import { presentMoment } from "../rules/AsOfParameter.ts"
 import { describeEmptyReason, parseEmptyReason } from "../rules/EmptyReasons.ts"
@@ -266,12 +266,6 @@ const encodeCsvRecord = (cells: unknown) => isTextList(cells) ? cells.map(quoteC
 
 const isJsonList = Schema.is(Schema.Array(Schema.Json))
 
-/** Formats Unix seconds as a time at -05:00, the offset of every time in the API. */
-const formatTime = (seconds: number) =>
-  DateTime.formatIsoOffset(
-    DateTime.makeZonedUnsafe(Math.floor(seconds) * 1000, { timeZone: DateTime.zoneMakeOffset(printedOffset.millis) }),
-  ).replace(".000", "")
-
 const optionalText = <const Name extends string>(name: Name, text: string | undefined) =>
   text === undefined ? {} : { [name]: text }
 
@@ -335,7 +329,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
       endpoint: details.path,
       format,
       ...describeHeaders(response.headers),
-      freshness: { data_changed_at: changedAt === undefined ? null : formatTime(changedAt) },
+      freshness: { data_changed_at: changedAt === undefined ? null : formatTime(Math.floor(changedAt) * 1000) ?? null },
       request_id: response.request_id,
       ...(thirdPartyText.length === 0
         ? {}

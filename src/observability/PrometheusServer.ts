@@ -7,12 +7,19 @@ import { createServer } from "node:http"
 import { MetricsHostConfig, MetricsPortConfig } from "./MetricsSettings.ts"
 import * as Process from "./ProcessMetrics.ts"
 
-const makeServer = (host: string, port: number) =>
-  HttpRouter.serve(PrometheusMetrics.layerHttp(), { disableLogger: true, disableListenLog: true }).pipe(
+const makeServer = (host: string, port: number) => {
+  const server = createServer()
+  // Without this, a connection that sends no complete request would delay every shutdown.
+  const closeConnections = Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
+  return Layer.effectDiscard(closeConnections).pipe(
+    Layer.provideMerge(
+      HttpRouter.serve(PrometheusMetrics.layerHttp(), { disableLogger: true, disableListenLog: true }),
+    ),
     Layer.merge(Process.layer),
-    Layer.provide(NodeHttpServer.layer(() => createServer(), { host, port })),
+    Layer.provide(NodeHttpServer.layer(() => server, { host, port })),
     Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
   )
+}
 
 export const layer = Layer.unwrap(Effect.gen(function* () {
   const port = yield* MetricsPortConfig

@@ -1,7 +1,14 @@
-/** The `ETag` of a body (D17, RFC 9110). */
+/** The `ETag` of a body, and its strong comparison (D17, RFC 9110). */
 import { createXXHash128 } from "hash-wasm"
 
 const xxHash = await createXXHash128()
 
 /** Returns a strong ETag: a hash of the uncompressed body. docs/decisions/0142-etag-hash.md */
 export const computeEtag = (bytes: Uint8Array) => `"${xxHash.init().update(bytes).digest()}"`
+
+/**
+ * Whether `If-Match` permits a change of what has the ETag: it is `*`, or a list with this tag. A weak tag never matches
+ * (RFC 9110, 13.1.1).
+ */
+export const matchesIfMatch = (ifMatch: string, etag: string) =>
+  ifMatch.trim() === "*" || Array.from(ifMatch.matchAll(/(?:W\/)?"[^"]*"/g)).some(([tag]) => tag === etag)

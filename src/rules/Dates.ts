@@ -24,6 +24,25 @@ export const formatMoment = (millis: number, decimals: string): string | undefin
     : undefined
 }
 
+/** Formats an instant as the API prints it (§2.1, D15). Undefined if its year at -05:00 is not from 1 to 9999. */
+export const formatTime = (millis: number): string | undefined => {
+  const decimals = String(((millis % 1000) + 1000) % 1000).padStart(3, "0")
+  return formatMoment(millis, decimals)?.replace(`.000${printedOffset.text}`, printedOffset.text)
+}
+
+/** A time as the API prints it: milliseconds, or six decimals of a moment, only if there are any (§2.1, D15). */
+export const PrintedTime = Schema.String.annotate({ format: "date-time" }).check(
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3}|\.\d{6})?-05:00$/),
+)
+
+/** Returns SQL that formats a `timestamptz` expression as the API prints times (§2.1, D15: timestamps). */
+export const formatTimeSql = (time: string) =>
+  `replace(to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.MS"${printedOffset.text}"'), ` +
+  `'.000${printedOffset.text}', '${printedOffset.text}')`
+
+/** Returns the SQL for a `timestamptz` column, with its name. */
+export const makeTimeSql = (column: string) => `${formatTimeSql(column)} as ${column}`
+
 /** Returns SQL that formats a `timestamptz` expression as a moment of the history (D15, timestamps). */
 export const makeMomentSql = (time: string) =>
   `to_char((${time}) at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"${printedOffset.text}"')`

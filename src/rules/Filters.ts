@@ -7,8 +7,11 @@ import { formatTextList, parseTextList } from "./TextLists.ts"
 /** The end of the error message for an unknown parameter (D4). The parameter's name precedes it. */
 export const unknownParameterReason = "is not a parameter of this endpoint"
 
-/** The query of an endpoint without parameters. An empty struct alone would accept any parameter (D4). */
-export const NoParameters = Schema.Struct({}).check(
+/** The query of the health checks, which ignore parameters: a probe that adds some must not take the service out. */
+export const AnyParameters = Schema.Struct({})
+
+/** The query of an endpoint without parameters (D4). */
+export const NoParameters = AnyParameters.check(
   Schema.makeFilter((query: object) =>
     Object.keys(query).map((name) => ({ path: [name], issue: unknownParameterReason }))
   ),

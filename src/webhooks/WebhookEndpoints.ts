@@ -3,8 +3,7 @@ import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { unlessErased } from "../accounts/Accounts.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
-import { formatUtcTimeSql, makeUtcTimeSql } from "../db/UtcTimeSql.ts"
-import { formatMoment } from "../rules/Dates.ts"
+import { formatMoment, formatTimeSql, makeMomentSql, makeTimeSql, PrintedTime } from "../rules/Dates.ts"
 import type { ChangeFeedDataset } from "../v1/changes/Api.ts"
 import { makeDnsResolver, makeWebhookDelivery } from "./WebhookDelivery.ts"
 import type { WebhookSubscription } from "./WebhookEvents.ts"
@@ -86,7 +85,7 @@ export interface SecretRotation {
   readonly endPrevious: boolean
 }
 
-const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(Schema.String) })
+const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(PrintedTime) })
 
 /** Gives the endpoint a new secret and returns it. Until the grace period ends, the old one signs as well. */
 export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { endPrevious, grace }: SecretRotation) {
@@ -102,7 +101,7 @@ export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { en
   `
   if (rotated.length === 1) return secret
   const [endpoint] = yield* decodeRows(PreviousSecret)(sql`
-    select ${sql.literal(formatUtcTimeSql("previous_secret_until"))} as valid_until
+    select ${sql.literal(formatTimeSql("previous_secret_until"))} as valid_until
     from webhook_endpoints where endpoint_id = ${id}
   `)
   return yield* endpoint === undefined ? noSuchEndpoint(id) : new PreviousSecretValid({
@@ -147,7 +146,7 @@ export const ListedWebhookEndpoint = Schema.Struct({
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
   disabled_reason: Schema.NullOr(Schema.String).annotate({ description: "Null: the endpoint is enabled." }),
   waiting: Schema.Int.annotate({ description: "Number of messages that wait to be sent." }),
-  created_at: Schema.String,
+  created_at: PrintedTime,
 }).annotate({ identifier: "WebhookEndpoint" })
 
 export type ListedWebhookEndpoint = typeof ListedWebhookEndpoint.Type
@@ -167,7 +166,7 @@ export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, li
         select count(*)::int from webhook_messages as message
         where message.endpoint_id = endpoint.endpoint_id and status = 'pending'
       ) as waiting,
-      ${sql.literal(formatUtcTimeSql("endpoint.created_at"))} as created_at
+      ${sql.literal(formatTimeSql("endpoint.created_at"))} as created_at
     from webhook_endpoints as endpoint join accounts using (account_id)
     where endpoint_id > ${after}::float8::bigint order by endpoint_id limit ${limit ?? null}::float8::bigint
   `)
@@ -181,9 +180,9 @@ export const ListedWebhookMessage = Schema.Struct({
   type: Schema.String,
   status: Schema.Literals(messageStatuses),
   attempts: Schema.Int.annotate({ description: "Attempts so far, also those before it was last queued again." }),
-  created_at: Schema.String,
-  last_attempt_at: Schema.NullOr(Schema.String),
-  next_attempt_at: Schema.NullOr(Schema.String).annotate({ description: "Null unless the message waits." }),
+  created_at: PrintedTime,
+  last_attempt_at: Schema.NullOr(PrintedTime),
+  next_attempt_at: Schema.NullOr(PrintedTime).annotate({ description: "Null unless the message waits." }),
   http_status: Schema.NullOr(Schema.Int),
   last_error: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "WebhookMessage" })
@@ -199,8 +198,8 @@ export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { 
   const sql = yield* SqlClient.SqlClient
   const found = yield* decodeRows(ListedWebhookMessage)(sql`
     select message_id, type, status, attempts,
-      ${sql.literal(["created_at", "last_attempt_at"].map(makeUtcTimeSql).join(", "))},
-      case status when 'pending' then ${sql.literal(formatUtcTimeSql("next_attempt_at"))} end as next_attempt_at,
+      ${sql.literal(["created_at", "last_attempt_at"].map(makeTimeSql).join(", "))},
+      case status when 'pending' then ${sql.literal(formatTimeSql("next_attempt_at"))} end as next_attempt_at,
       http_status, last_error
     from webhook_messages
     where endpoint_id = ${id} and status = coalesce(${Option.getOrNull(status)}::text, status)

@@ -1,7 +1,7 @@
 /** The admin API over a socket, with the PostgreSQL role that `grant --admin` makes (docs/operations/admin-api.md). */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Metric, Predicate } from "effect"
-import { HttpApi } from "effect/http-api"
+import { HttpApi, OpenApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import * as Accounts from "../../src/accounts/Accounts.ts"
@@ -16,7 +16,9 @@ import { Admin, adminLog, createToken, makeAdminLayer } from "../support/Admin.t
 import { createCustomer, makeUsageRecord } from "../support/CustomerUsage.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
 import { makeReportedShares } from "../support/ReportedShares.ts"
+import { assertSingleError, exchangeBytes } from "../support/RawSockets.ts"
 import { insertRows } from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const codeOf = (body: unknown) =>
   Predicate.hasProperty(body, "error") && Predicate.hasProperty(body.error, "code") ? body.error.code : undefined
@@ -46,6 +48,28 @@ const countRefusals = Effect.map(Metric.snapshot, (metrics) => {
     )
   return [count("401"), count("403")] as const
 })
+
+/** Fields of responses that are times, by their names. */
+const isTimeName = (name: string) => /_at$|^(since|until)$/.test(name)
+
+const formatsOf = (schema: unknown): ReadonlyArray<unknown> => {
+  if (!Predicate.isObject(schema)) return []
+  if (Predicate.hasProperty(schema, "anyOf") && Array.isArray(schema.anyOf)) return schema.anyOf.flatMap(formatsOf)
+  return Predicate.hasProperty(schema, "type") && schema.type === "string"
+    ? [Predicate.hasProperty(schema, "format") ? schema.format : "no format"]
+    : []
+}
+
+/** Lists the formats of all times among the properties of JSON Schemas, as `name: format`. */
+const listTimeFormats = (json: unknown): ReadonlyArray<string> => {
+  if (!Predicate.isObjectOrArray(json)) return []
+  const properties = Predicate.hasProperty(json, "properties") ? json.properties : {}
+  const own = Object.entries(Predicate.isObject(properties) ? properties : {}).filter(([name]) => isTimeName(name))
+  return [
+    ...own.flatMap(([name, schema]) => formatsOf(schema).map((format) => `${name}: ${String(format)}`)),
+    ...Object.values(json).flatMap(listTimeFormats),
+  ]
+}
 
 layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("admin API", (it) => {
   it.effect("refuses requests without a valid token, or with too low a scope (operations/admin-api)", () =>
@@ -200,12 +224,6 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const { send, tokens } = yield* Admin
       const { headers } = yield* send("/accounts", { method: "POST", body: { name: "shared", tier: "basic" } })
       const etag = headers.get("etag") ?? ""
-      const weak = yield* send("/accounts/shared", {
-        method: "PATCH",
-        body: { news: true },
-        headers: { "if-match": `W/${etag}` },
-      })
-      assert.strictEqual(weak.status, 200)
       const change = (body: unknown, ifMatch?: string, token = tokens.admin) =>
         send("/accounts/shared", {
           method: "PATCH",
@@ -214,6 +232,12 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
           headers: ifMatch === undefined ? {} : { "if-match": ifMatch },
         })
       assert.strictEqual((yield* change({ tier: "pro" })).status, 428)
+      for (const ifMatch of [`"other", ${etag}`, `W/"other",${etag} , "more"`, "*", " * "]) {
+        assert.strictEqual((yield* change({ news: true }, ifMatch)).status, 200, ifMatch)
+      }
+      for (const ifMatch of ["", `W/${etag}`, `"other", W/${etag}`, etag.slice(1, -1), `"other"`, `"*"`]) {
+        assert.strictEqual((yield* change({ news: true }, ifMatch)).status, 412, ifMatch)
+      }
       const first = yield* change({ contact_email: "a@acme.example" }, etag, tokens.support)
       assert.strictEqual(first.status, 200)
       assert.notStrictEqual(first.headers.get("etag"), etag)
@@ -386,7 +410,6 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const refused = [
         yield* post(account, { "content-type": "text/plain" }),
         yield* post(account, { "content-type": "text/plain", "idempotency-key": "k" }),
-        yield* post({ ...account, name: "x".repeat(1_100_000) }),
         yield* post({ ...account, name: "x".repeat(501) }),
         yield* post({ ...account, name: "\u0000" }),
         ...(yield* Effect.forEach(
@@ -440,6 +463,94 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const { body, status } = yield* send("/accounts", { method: "POST", body: { name: "denied", tier: "pro" } })
       yield* sql.unsafe(`grant insert on accounts to "${role}"`)
       assert.deepStrictEqual([status, codeOf(body)], [403, "database_role_insufficient"])
+    }))
+
+  it.effect("declares every time in a response as date-time (§2.1, operations/admin-api)", () =>
+    Effect.sync(() => {
+      const { components, paths } = OpenApi.fromApi(AdminApi)
+      const responses = Object.values(paths).flatMap((path) =>
+        [path.get, path.post, path.put, path.patch].map((operation) => operation?.responses)
+      )
+      const formats = listTimeFormats(JSON.parse(JSON.stringify([components.schemas, responses])))
+      assert.isAbove(new Set(formats).size, 15)
+      assert.deepStrictEqual(formats.filter((format) => !format.endsWith(": date-time")), [])
+    }))
+
+  it.effect("gives every response of its port the common headers, and every error a body (§9.1.2, D11, D12, D13, D14)", () =>
+    Effect.gen(function* () {
+      const { port, tokens } = yield* Admin
+      const url = `http://127.0.0.1:${port}`
+      const authorization = `Bearer ${tokens.admin}`
+      const gzip = { authorization, "content-encoding": "gzip", "content-type": "application/json" }
+      const requests = ([
+        [200, "/v1/openapi.json"],
+        [200, "/v1/accounts/"],
+        [200, "/console/sign-in/"],
+        [200, "/console/assets/console.css"],
+        [303, "/"],
+        [303, "/console/accounts"],
+        [400, "/v1/%ff"],
+        [400, "/v1/accounts/%ff"],
+        [400, "/console/%ff"],
+        [400, "/v1/accounts?search=%ff"],
+        [401, "/v1/accounts", { headers: {} }],
+        [404, "/nowhere"],
+        [404, "/v1/accounts/nobody"],
+        [404, "/v1/accounts", { method: "DELETE" }],
+        [413, "/v1/accounts", { method: "POST", body: "x".repeat(1_100_000) }],
+        [415, "/v1/accounts", { method: "POST", headers: gzip, body: "{}" }],
+        [415, "/console/sign-in", { method: "POST", headers: { ...gzip, origin: url }, body: "token=x" }],
+        [415, "/v1/nowhere", { method: "POST", headers: { ...gzip, "content-encoding": "br, unknown" }, body: "{}" }],
+      ] as ReadonlyArray<readonly [number, string, RequestInit?]>).map(([status, path, init]) => ({
+        status,
+        path,
+        init,
+      }))
+      for (const { init, path, status } of requests) {
+        const response = yield* Effect.promise(() =>
+          fetch(url + path, { headers: { authorization }, redirect: "manual", ...init })
+        )
+        const text = yield* Effect.promise(() => response.text())
+        assert.strictEqual(response.status, status, `${path} ${text}`)
+        const { headers } = response
+        assert.strictEqual(headers.get("x-api-version"), "v1", path)
+        assert.strictEqual(headers.get("x-content-type-options"), "nosniff", path)
+        assert.match(headers.get("cache-control") ?? "", path.includes("/assets/") ? /^private/ : /^no-store$/, path)
+        assert.match(headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/, path)
+        if (status === 401) assert.strictEqual(headers.get("www-authenticate"), "Bearer")
+        if (status === 415) assert.strictEqual(headers.get("accept-encoding"), "identity")
+        if (status >= 400) {
+          const body: unknown = JSON.parse(text)
+          assert.isString(codeOf(body))
+          assert.deepInclude(body, { request_id: headers.get("x-request-id") })
+        }
+        if (init !== undefined) continue
+        const head = yield* Effect.promise(() =>
+          fetch(url + path, { method: "HEAD", headers: { authorization }, redirect: "manual" })
+        )
+        const own = new Set(["connection", "date", "keep-alive", "x-request-id"])
+        const compared = (headers: Headers) => Array.from(headers).filter(([name]) => !own.has(name))
+        assert.deepStrictEqual([head.status, compared(head.headers)], [status, compared(headers)], path)
+      }
+      const malformed = yield* exchangeBytes(port, "GET /v1/accounts HTTP/1.2\r\nHost: x\r\n\r\n")
+      assertSingleError(malformed, 400)
+      const unknown = yield* exchangeBytes(port, "FIND /v1/accounts HTTP/1.1\r\nHost: x\r\n\r\n")
+      assertSingleError(unknown, 404, "not_found")
+    }))
+
+  it.effect("answers 408 to a body that does not arrive in time, instead of closing the connection (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      yield* skipUnlessThorough
+      const { port, tokens } = yield* Admin
+      const head = (target: string, type: string) =>
+        `POST ${target} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nOrigin: http://127.0.0.1:${port}\r\n` +
+        `Authorization: Bearer ${tokens.admin}\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n\r\n`
+      const answers = yield* Effect.all([
+        exchangeBytes(port, `${head("/v1/accounts", "application/json")}{`),
+        exchangeBytes(port, `${head("/console/sign-in", "application/x-www-form-urlencoded")}token=`),
+        exchangeBytes(port, "GET /v1/accounts HTTP/1.1\r\n"),
+      ], { concurrency: 3 })
+      for (const answer of answers) assertSingleError(answer, 408)
     }))
 
   it.effect("announces a changelog entry once, and shows no addresses (operations/admin-api, §9.6)", () =>
@@ -787,5 +898,83 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       })
       const openapi = yield* send("/openapi.json", { token: "" })
       assert.deepInclude(openapi.body, { openapi: "3.1.0" })
+    }))
+
+  it.effect("prints every time at -05:00, every list with its count, and the common headers, for all endpoints (§1, §2.1, §9.1.2, D15)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      const account = yield* createCustomer("printed", { tier: "pro" })
+      yield* Accounts.creditAccount({ name: "printed", microdollars: 1n, reference: null, mayBecomePrepaid: true })
+      yield* sql`update accounts set created_at = '2026-05-01' where name = 'printed'`
+      yield* closeMonth({ month: "2026-05", account: "printed", skipsEarlierUsage: false })
+      yield* insertRows("historical_float_pro", makeReportedShares("PRINTED", "2026-01-02", "1"))
+      const webhook = { account: "printed", url: "https://hooks.example/", events: null, datasets: null, tickers: null }
+      const endpoint_id = Number((yield* createWebhookEndpoint(webhook)).endpoint_id)
+      yield* sql`select enqueue_webhook_message(${endpoint_id}, 'key.created', '{}', null)`
+      yield* sql`update api_keys set expires_at = '2030-07-01 00:00:00.25+00', last_used_at = now()
+        where account_id = ${account.account_id}`
+      yield* sql`insert into edgar_runs (scheduled, datasets, since, started_at) values (false, '{}', '2026-01-02', now())`
+      const { account_id, key_id } = account
+      const requested_at = Date.now()
+      const request_id = makeRequestId(requested_at)
+      const { makeBatch, write } = yield* makeUsageWriter
+      yield* write(makeBatch([makeUsageRecord({ account_id, key_id, request_id, requested_at, status_code: 422 })]))
+      const values: Readonly<Record<string, string>> = {
+        "/v1/keys/:id": String(key_id),
+        "/v1/webhooks/:id/messages": String(endpoint_id),
+        name: "printed",
+        dataset: "historical-float-pro",
+        request_id,
+      }
+      const queries: Readonly<Record<string, string>> = { "/v1/usage": "?from=2026-01-01&to=2026-12-31" }
+      const endpoints: Array<{ readonly method: string; readonly path: string }> = []
+      HttpApi.reflect(AdminApi, {
+        onGroup: () => undefined,
+        onEndpoint: ({ endpoint }) => endpoints.push(endpoint),
+      })
+      const seen = new Set<string>()
+      const check = (name: string, value: unknown): void => {
+        if (Predicate.hasProperty(value, "results") && Array.isArray(value.results)) {
+          const count = Predicate.hasProperty(value, "count") ? value.count : undefined
+          assert.strictEqual(count, value.results.length, name)
+          seen.add(value.results.length > 0 ? "filled list" : "empty list")
+        }
+        if (typeof value === "string" && /^\d{4}-\d{2}-\d{2}T\d{2}:/.test(value)) {
+          assert.match(value, /^\S{19}(\.\d{3}|\.\d{6})?-05:00$/, name)
+          assert.notMatch(value, /\.000-/, name)
+          seen.add(name)
+        } else if (Predicate.isObjectOrArray(value)) {
+          for (const [key, part] of Object.entries(value)) {
+            check(Number.isNaN(Number(key)) ? `${name} ${key}` : name, part)
+          }
+        }
+      }
+      // Reads first, because one of the writes erases the account.
+      const isWrite = ({ method }: { readonly method: string }) => method === "GET" ? 0 : 1
+      for (const { method, path } of endpoints.toSorted((a, b) => isWrite(a) - isWrite(b))) {
+        const target = path.replace(/:(\w+)/g, (_, name: string) => values[path] ?? values[name] ?? "0")
+        if (method !== "GET" && method !== "PATCH" && method !== "POST" && method !== "PUT") assert.fail(method)
+        const sent = yield* send(target.slice(3) + (queries[path] ?? ""), {
+          method,
+          ...(method === "GET" ? {} : { body: { unknown: true } }),
+          headers: { "x-request-id": "printed-1", "if-match": "*" },
+          // Without an id, this write would end the token of the other requests.
+          ...(path.startsWith("/v1/me/") && { token: "" }),
+        })
+        const name = `${method} ${path} ${sent.status}`
+        assert.strictEqual(sent.headers.get("x-api-version"), "v1", name)
+        assert.strictEqual(sent.headers.get("x-request-id"), "printed-1", name)
+        assert.strictEqual(sent.headers.get("cache-control"), "no-store", name)
+        assert.strictEqual(sent.headers.get("x-content-type-options"), "nosniff", name)
+        if (method === "GET") assert.strictEqual(sent.status, 200, JSON.stringify(sent.body))
+        else if (sent.status >= 400) assert.deepInclude(sent.body, { request_id: "printed-1" }, name)
+        check(`${method} ${path}`, sent.body)
+      }
+      for (const path of ["keys", "accounts", "webhooks", "tokens", "audit", "ingests", "datasets", "loads"]) {
+        assert.isTrue(Array.from(seen).some((name) => name.startsWith(`GET /v1/${path} `)), path)
+      }
+      assert.isTrue(seen.has("filled list"))
+      assert.isTrue(seen.has("GET /v1/audit results after expires_at"))
     }))
 })

@@ -519,8 +519,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           "hint",
           "status",
           "created",
-          "expires (UTC)",
-          "last used (UTC)",
+          "expires (UTC-5)",
+          "last used (UTC-5)",
           "last address",
           "endpoints",
           "networks",
@@ -531,8 +531,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       })
       const before = (yield* listed).get(id)
       assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
-      // The key expires at midnight in New York after its last day: 05:00 UTC, because it is winter.
-      assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "-", "all", "all"])
+      // The key expires at midnight in New York after its last day: also 00:00 at -05:00, because it is winter.
+      assert.deepStrictEqual(before?.slice(7), ["2100-01-01 00:00:00", "-", "-", "all", "all"])
       assert.strictEqual(yield* requestStatus(key), 200)
       yield* Effect.repeat(listed, {
         until: (rows) => rows.get(id)?.[8] !== "-",
@@ -862,7 +862,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
           "tier",
           "balance (USD)",
           "budget (USD)",
-          "last charged (UTC)",
+          "last charged (UTC-5)",
           "keys",
           "email",
         ])

@@ -226,7 +226,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)
     }))
 
-  it.effect("sends the headers of a deprecated endpoint with 400, 413 and 431, if it knows the path (§9.4, D14)", () =>
+  it.effect("sends the headers of a deprecated endpoint with 400, 405, 413 and 431, if it knows the path (§9.4, D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       const port = yield* ServicePort
@@ -240,16 +240,48 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         [400, `${line}A b: c\r\n\r\n`],
         [400, `${line}Host: y\r\n\r\n`],
         [400, formatGetRequest(pro, target, "Transfer-Encoding: chunked\r\n").concat("zz\r\n")],
+        ...["HTTP/0.9", "HTTP/1.2", "HTTP/2.0", "HTTP/3", "HTTP/x", "HTTPS/1.1", "x"].map((version) =>
+          [400, `GET ${target} ${version}\r\nHost: x\r\n\r\n`] as const
+        ),
+        [400, `GET ${target}, META HTTP/1.1\r\nHost: x\r\n\r\n`],
+        [405, `FIND ${target} HTTP/1.1\r\nHost: x\r\n\r\n`],
+        [431, `GET ${target}${"x".repeat(17_000)}`],
       ] as const
       for (const [status, request] of requests) {
         const answers = yield* RawSockets.exchangeBytes(port, request)
-        RawSockets.assertSingleError(answers, status)
+        RawSockets.assertSingleError(answers, status, status === 405 ? "method_not_allowed" : "bad_request")
         assertDeprecated(answers)
       }
       for (const path of ["/v1/news", "/nowhere"]) {
         const answers = yield* RawSockets.exchangeBytes(port, formatGetRequest(pro, path, "Content-Length: 70000\r\n"))
         assert.isUndefined(answers[0]?.headers["deprecation"])
       }
+    }))
+
+  it.effect("knows the path of a refused request whose head arrives in many packets, but not of an earlier one (§9.4, D14)", () =>
+    Effect.gen(function* () {
+      const { pro } = yield* TestKeys
+      const port = yield* ServicePort
+      const exchangePackets = (packets: ReadonlyArray<string>) =>
+        Effect.scoped(Effect.gen(function* () {
+          const { ended, received, socket } = yield* RawSockets.openConnection(port)
+          socket.setNoDelay(true)
+          for (const packet of packets) {
+            socket.write(packet)
+            // The service has read a packet when it answers a later request.
+            yield* assertServiceResponds
+          }
+          yield* ended
+          return RawSockets.parseResponses(received())
+        }))
+      const line = "GET /v1/historical-tickers?ticker=FB HTTP/1.1\r\nHost: x\r\nX-Request-Id: parts\r\n"
+      const parts = yield* exchangePackets([...(line.match(/.{1,20}/gs) ?? []), "A b: c\r\n\r\n"])
+      RawSockets.assertSingleError(parts, 400)
+      assertDeprecated(parts)
+      assert.strictEqual(parts[0]?.headers["x-request-id"], "parts")
+      const earlier = `GET /v1/historical-tickers?ticker=FB HTTP/1.1\r\nHost: x\r\nX-API-Key: ${pro}\r\n\r\n`
+      const [, second] = yield* exchangePackets([earlier, "GET /v1/news HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n"])
+      assert.deepStrictEqual([second?.status, second?.headers["deprecation"]], [400, undefined])
     }))
 
   it.effect("answers 400 to CONNECT to another host, and reads nothing more (§7.1, D14)", () =>

@@ -3,10 +3,13 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire, startServiceProcess } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as Dedicated from "../support/DedicatedPostgres.ts"
 import { endProcess, type Environment, startCommandProcess } from "../support/Processes.ts"
+import { beginTransaction, waitUntilBlocked } from "../support/HeldTransactions.ts"
+import { openConnection } from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
@@ -59,6 +62,44 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
       const { "no answer": _, ...answers } = seen.answers
       yield* recordFaultSummary("SIGTERM under load", { ...seen, answers })
+    }))
+
+  it.effect("closes connections without a complete request at SIGTERM, on each port, and finishes all others (RELIABILITY.md)", () =>
+    Effect.gen(function* () {
+      const { key } = yield* customer
+      const [adminPort, metricsPort] = [yield* chooseFreePort, yield* chooseFreePort]
+      const { port, running } = yield* startServing({
+        ADMIN_PORT: String(adminPort),
+        METRICS_PORT: String(metricsPort),
+      })
+      const sql = yield* SqlClient.SqlClient
+      const { commit } = yield* beginTransaction(sql`lock table news in access exclusive mode`)
+      const inProgress = yield* Effect.forkChild(requestOverWire(port, "/v1/news?limit=1", key))
+      yield* waitUntilBlocked
+      const begin = Effect.fnUntraced(function* (port: number, bytes: string) {
+        const connection = yield* openConnection(port)
+        yield* Effect.callback<void>((resume) => void connection.socket.write(bytes, () => resume(Effect.void)))
+        return connection
+      })
+      const begun = yield* Effect.all([
+        begin(port, ""),
+        begin(port, "GET /v1/news HTTP/1.1\r\nHost: x\r\n"),
+        begin(port, `POST /mcp HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nContent-Length: 100\r\n\r\n{`),
+        begin(port, "GET /health/live HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"),
+        begin(adminPort, "GET /v1/accounts HTTP/1.1\r\n"),
+        begin(adminPort, "POST /console/sign-in HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx"),
+        begin(metricsPort, "GET /metrics HTTP/1.1\r\n"),
+      ])
+      const ended = yield* Effect.forkChild(endProcess(running, "SIGTERM"))
+      // The metrics port closes last, when no request is in progress any more.
+      yield* Effect.forEach(begun.slice(0, -1), ({ ended }) => ended)
+      assert.isUndefined(inProgress.pollUnsafe(), "the request in progress still waits")
+      yield* commit
+      // A slow machine may have reached the limit of the wait for the lock.
+      assert.include([200, 503], (yield* Fiber.join(inProgress)).status)
+      yield* Effect.forEach(begun, ({ ended }) => ended)
+      const { code, err } = yield* Fiber.join(ended)
+      assert.strictEqual(code, 0, err)
     }))
 
   it.effect("still answers during SHUTDOWN_DELAY while /health/ready returns 503, and exits with 0 (RELIABILITY.md)", () =>

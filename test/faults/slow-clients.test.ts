@@ -112,6 +112,24 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       }),
   )
 
+  it.effect.each(
+    [
+      ["a head", "Host: x\r\n"],
+      ["a body", "Host: x\r\nContent-Length: 1000\r\n\r\nx"],
+    ] as const,
+  )(
+    "sends the headers of a deprecated endpoint with the 408 for %s that never ends (§9.4, D14)",
+    ([, rest]) =>
+      Effect.gen(function* () {
+        const head = `GET /v1/historical-tickers?ticker=FB HTTP/1.1\r\nX-Request-Id: late\r\n${rest}`
+        const answers = yield* sendByteByByte(head, "")
+        RawSockets.assertSingleError(answers, 408)
+        const { deprecation, link, "x-request-id": id } = answers[0]?.headers ?? {}
+        assert.deepStrictEqual([deprecation, id], ["@1793491200", "late"])
+        assert.include(link, `</v1/ticker-changes>; rel="successor-version"`)
+      }),
+  )
+
   it.effect("disconnects two hundred clients that send nothing (SECURITY.md)", () =>
     Effect.gen(function* () {
       const port = yield* ServicePort

@@ -2,10 +2,9 @@
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
-import { makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
-import { CalendarMonth } from "../../rules/Dates.ts"
+import { CalendarMonth, makeTimeSql, PrintedTime } from "../../rules/Dates.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { settleUsage } from "./UsageSettlement.ts"
 
@@ -147,7 +146,7 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
 export const Invoice = Schema.Struct({
   account: Schema.String,
   month: CalendarMonth,
-  closed_at: Schema.String,
+  closed_at: PrintedTime,
   usage_from: Schema.NullOr(Schema.String).annotate({
     description: "Usage before this day is in no invoice of the account. Null: all of its usage is.",
   }),
@@ -163,7 +162,7 @@ export type Invoice = typeof Invoice.Type
 export const listInvoices = Effect.fnUntraced(function* (account: string | null, month: string | null = null) {
   const sql = yield* SqlClient.SqlClient
   const invoices = yield* decodeRows(Invoice)(sql`
-    select name as account, month, ${sql.literal(makeUtcTimeSql("closed_at"))}, usage_from::text, lines::float8,
+    select name as account, month, ${sql.literal(makeTimeSql("closed_at"))}, usage_from::text, lines::float8,
       requests::float8, bytes::float8, cost_microdollars::float8, digest
     from invoices join accounts using (account_id)
     where (${account}::text is null or name = ${account}) and (${month}::text is null or month = ${month})

@@ -10,6 +10,7 @@ import { isValidRequestId, readRequestTime } from "../../rules/RequestIds.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
 import { packOwnId } from "./UsagePacking.ts"
+import { makeTimeSql, PrintedTime } from "../../rules/Dates.ts"
 
 /** An id that a request can have (D12). */
 export const RequestId = Schema.String.check(
@@ -38,7 +39,7 @@ export const FoundRequest = Schema.Struct({
   key_name: Schema.NullOr(Schema.String).annotate({ description: "Null: the key does not exist any more." }),
   key_hint: Schema.NullOr(Schema.String),
   key_status: Schema.NullOr(Schema.Literals(["active", "disabled", "expired", "revoked"])),
-  requested_at: Schema.String.annotate({ description: "UTC, such as `2026-03-02T14:30:00.123Z`." }),
+  requested_at: PrintedTime,
   usage_day: Schema.String.annotate({ description: "The day in New York to which the request counts." }),
   endpoint: Schema.String,
   status_code: Schema.Int,
@@ -211,7 +212,7 @@ const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyAr
       api_keys.name as key_name, key_hint,
       case when api_keys.key_id is null then null when revoked_at is not null then 'revoked'
         else ${sql.literal(apiKeyStatusSql)} end as key_status,
-      to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as requested_at,
+      ${sql.literal(makeTimeSql("requested_at"))},
       ((requested_at at time zone 'America/New_York')::date)::text as usage_day,
       endpoint, status_code::float8, records_returned::float8, bytes::float8, cost_microdollars::float8,
       price_per_gb_microdollars::float8, duration_ms::float8, cached, deprecated, via, request_count::float8,

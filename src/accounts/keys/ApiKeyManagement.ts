@@ -2,7 +2,7 @@
 import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTransformation } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
-import { formatUtcTimeSql, makeUtcTimeSql } from "../../db/UtcTimeSql.ts"
+import { formatTimeSql, makeTimeSql, PrintedTime } from "../../rules/Dates.ts"
 import { findAccount, noSuchAccount, unlessErased } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
@@ -94,7 +94,7 @@ const failUnchangeable = Effect.fnUntraced(function* (id: number, message: strin
   return yield* existing.length === 0 ? noSuchKey(id) : new KeyNotActive({ message })
 })
 
-const ReplacedKey = Schema.Struct({ replaced_by: Schema.Int, expires_at: Schema.String })
+const ReplacedKey = Schema.Struct({ replaced_by: Schema.Int, expires_at: PrintedTime })
 
 /**
  * Creates a key with the same account, name, limits and expiry. The old key works until the grace period ends, and
@@ -126,7 +126,7 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
   `)
   if (created !== undefined) return { ...created, key: Redacted.value(key) }
   const [replaced] = yield* decodeRows(ReplacedKey)(sql`
-    select replaced_by::float8, ${sql.literal(makeUtcTimeSql("expires_at"))} from api_keys
+    select replaced_by::float8, ${sql.literal(makeTimeSql("expires_at"))} from api_keys
     where key_id = ${id} and replaced_by is not null and expires_at > now()
   `)
   if (replaced !== undefined) {
@@ -160,10 +160,9 @@ export const ListedApiKey = Schema.Struct({
   name: Schema.String,
   key_hint: Schema.String,
   status: Schema.Literals(["active", "revoked", "disabled", "expired"]),
-  /** UTC, such as `2026-03-02T14:30:00Z`, as all times here. */
-  created_at: Schema.String,
-  expires_at: Schema.NullOr(Schema.String),
-  last_used_at: Schema.NullOr(Schema.String),
+  created_at: PrintedTime,
+  expires_at: Schema.NullOr(PrintedTime),
+  last_used_at: Schema.NullOr(PrintedTime),
   /** The last known address of a client that used the key. */
   last_used_address: Schema.NullOr(Schema.String),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
@@ -196,8 +195,8 @@ const readApiKeys = Effect.fnUntraced(function* (
   return yield* decodeRows(ListedApiKey)(sql`
     select key_id::float8, accounts.name as account, tier, api_keys.name, key_hint,
       case when revoked_at is not null then 'revoked' else ${sql.literal(apiKeyStatusSql)} end as status,
-      ${sql.literal(formatUtcTimeSql("api_keys.created_at"))} as created_at,
-      ${sql.literal(["expires_at", "last_used_at"].map(makeUtcTimeSql).join(", "))},
+      ${sql.literal(formatTimeSql("api_keys.created_at"))} as created_at,
+      ${sql.literal(["expires_at", "last_used_at"].map(makeTimeSql).join(", "))},
       host(last_used_address) as last_used_address, endpoints,
       (select array_agg(format('%s', network::inet) order by at)
       from unnest(networks) with ordinality as listed(network, at)) as networks

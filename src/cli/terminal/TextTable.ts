@@ -17,6 +17,9 @@ export interface TextTableData {
   readonly rows: ReadonlyArray<ReadonlyArray<TableCell>>
 }
 
+/** Returns a printed time as a cell of a column whose name ends with `(UTC-5)`. Null if there is none. */
+export const formatTimeCell = (time: TableCell) => time?.slice(0, 19).replace("T", " ") ?? null
+
 /** Minimum width of a shortened column. */
 const minWidth = 10
 
