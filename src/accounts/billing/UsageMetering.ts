@@ -234,9 +234,7 @@ const makeUsageMetering = Effect.gen(function* () {
             select coalesce(sum(request_count), 0)::bigint from usage
             where usage.account_id = ${account_id}::float8::bigint
               and usage_id = any(${makeArrayParameter(refused.map(({ id }) => id), OID.uuid)})
-              and requested_at = any(${
-        makeArrayParameter(refused.map(({ row }) => row.requested_at), OID.timestamptz)
-      })
+              and requested_at = any(${makeArrayParameter(refused.map(({ row }) => row.requested_at), OID.timestamptz)})
           ) as requests_today,
           sum(cost_today)::bigint as cost_today, sum(cost_this_month)::bigint as cost_this_month,
           sum(cost)::bigint as cost, max(charged_at) as charged_at
