@@ -1,6 +1,6 @@
 /** The `serve` command: prepares the database, starts the server, and prints a request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Console, Context, Effect, Layer, Option, Path } from "effect"
+import { Console, Context, Effect, FileSystem, Layer, Option, Path } from "effect"
 import { HttpServer } from "effect/http"
 import { createServer } from "node:http"
 import type { ListenOptions } from "node:net"
@@ -19,12 +19,22 @@ import { EmbeddedHomeDirectory, withDirectConnection } from "../db/ConnectionLay
 import { requireRightClock } from "../db/health/ClockComparison.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
+import { LogFormatConfig } from "./Logging.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../observability/MetricsSettings.ts"
 import { tickerlineCommand } from "../observability/ProjectCommands.js"
 import * as Prometheus from "../observability/PrometheusServer.ts"
+import { getPagePath } from "../site/Page.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import * as Server from "../Server.ts"
-import { apiBaseUrl, HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
+import {
+  apiBaseUrl,
+  HostConfig,
+  isLoopback,
+  PortConfig,
+  ReusePortConfig,
+  ShutdownDelayConfig,
+} from "./ServeSettings.ts"
+import { stdoutCapabilities } from "./terminal/OutputCapabilities.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 /**
@@ -74,10 +84,31 @@ const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {
   return `$(cat ${/^[\w./-]+$/.test(shorter) ? shorter : `'${shorter.replaceAll("'", `'\\''`)}'`})`
 })
 
-/** Formats the greeting. It names the file of the demo key instead of the key, because output is often logged. */
-const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>, adminOrigin: Option.Option<string>) =>
+/**
+ * Returns a link that opens the lineage explorer with the demo key, which `site/browser/key-link.js` reads. Only for a
+ * terminal, because other output is often logged, and only if nobody on another machine can use the key.
+ */
+const findExplorerLink = Effect.fnUntraced(function* (baseUrl: string, demoKeyFile: Option.Option<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const isPrivate = isLoopback(yield* HostConfig) && isLoopback(new URL(baseUrl).hostname)
+  const isShown = (yield* stdoutCapabilities).isTerminal && (yield* LogFormatConfig) === "pretty"
+  if (!isPrivate || !isShown || Option.isNone(demoKeyFile)) return Option.none<string>()
+  const key = (yield* fs.readFileString(demoKeyFile.value)).trim()
+  return Option.some(`${baseUrl}${getPagePath("explorer")}#key=${key}&symbol=OSTK`)
+})
+
+interface GreetingParts {
+  readonly baseUrl: string
+  /** A word of a shell command that is replaced with the demo key. Other output than a terminal never contains a key. */
+  readonly demoKey: Option.Option<string>
+  readonly explorerLink: Option.Option<string>
+  readonly adminOrigin: Option.Option<string>
+}
+
+const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: GreetingParts) =>
   [
     `Tickerline is running at ${baseUrl}`,
+    ...(Option.isSome(explorerLink) ? [`See a lineage: ${explorerLink.value} (contains the demo key)`] : []),
     `Documentation: ${baseUrl}${documentationPath}`,
     ...(Option.isSome(adminOrigin)
       ? [`Console: ${adminOrigin.value}${homePath} (the first sign-in: ${tickerlineCommand} admin invite --name NAME)`]
@@ -112,7 +143,12 @@ export const serveUntilInterrupted = Effect.gen(function* () {
   )
   const demoKey = yield* Effect.transposeOption(Option.map(demoKeyFile, formatKeyFromFile))
   const hasConsole = Option.isSome(yield* AdminPortConfig)
-  yield* Console.log(formatGreeting(baseUrl, demoKey, hasConsole ? yield* AdminOriginConfig : Option.none()))
+  yield* Console.log(formatGreeting({
+    baseUrl,
+    demoKey,
+    explorerLink: yield* findExplorerLink(baseUrl, demoKeyFile),
+    adminOrigin: hasConsole ? yield* AdminOriginConfig : Option.none(),
+  }))
   return yield* Effect.onInterrupt(Effect.never, () => {
     shutdown.begun = true
     return Effect.sleep(delay)

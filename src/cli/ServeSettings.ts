@@ -5,6 +5,9 @@ import { BaseUrlConfig } from "../http/BaseUrl.ts"
 export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))
 
+/** Whether only programs on this machine can connect to this host, the value of `HOST` or part of a URL. */
+export const isLoopback = (host: string) => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host)
+
 /** Lets several processes listen on one port, for example one process per core. Linux distributes the connections. */
 export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 

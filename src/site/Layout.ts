@@ -92,6 +92,7 @@ export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) =
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<script src="${getAssetPath("key-link.js")}"></script>
 <title>${path === home ? "Tickerline" : `${escapeMarkup(title)} · Tickerline`}</title>
 <meta name="description" content="${escapeMarkup(description)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -362,6 +362,64 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
+    browserTestName(
+      "takes the demo key from the link that the service prints, and removes it from the address (README, SECURITY.md)",
+    ),
+    () =>
+      Effect.gen(function* () {
+        const { demoKey, origin } = yield* Browser
+        const { page, problems } = yield* openPage()
+        const sent: Array<string> = []
+        page.on("request", (request) => sent.push(request.url()))
+        const link = `/v1/docs/explorer#key=${demoKey}&symbol=OSTK`
+        const expectLineage = Effect.gen(function* () {
+          yield* waitFor(page, "OSTK became NXH")
+          assert.strictEqual(page.url(), `${origin}/v1/docs/explorer#OSTK`)
+        })
+        yield* open(page, link)
+        yield* expectLineage
+        const first = yield* runInBrowser(() => page.locator("script").first().getAttribute("src"))
+        assert.match(first ?? "", /\/key-link\.js\b/)
+        // The previous entry of the history is the empty page with which the tab began.
+        assert.strictEqual(yield* runInBrowser(() => page.evaluate("history.length")), 2)
+        // Opened in the tab that already shows the page, without a key.
+        yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())
+        yield* waitFor(page, "API key required")
+        yield* runInBrowser(() => page.evaluate(`location.href = ${JSON.stringify(link)}`))
+        yield* expectLineage
+        assert.deepStrictEqual(sent.filter((url) => url.includes(demoKey.slice(8))), [])
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName(
+      "keeps the visitor's own key, and ignores what is no key, but removes both from the address (README, SECURITY.md)",
+    ),
+    () =>
+      Effect.gen(function* () {
+        const { demoKey, origin } = yield* Browser
+        const storedKey = (page: Page) => runInBrowser(() => page.evaluate(`sessionStorage.getItem("tickerline-key")`))
+        const { page } = yield* openPage()
+        for (const wrong of ["", "tl_live_short", `${demoKey}x`, "<img src=x>", "%", `${demoKey}&symbol=A&symbol=B`]) {
+          yield* open(page, "/v1/docs")
+          yield* open(page, `/v1/docs/explorer#key=${wrong}`)
+          yield* waitFor(page, "No API key is set.")
+          assert.strictEqual(page.url(), `${origin}/v1/docs/explorer`)
+          assert.isNull(yield* storedKey(page))
+        }
+        // A page without a form for the key.
+        yield* open(page, `/v1/docs/errors#key=${demoKey}`)
+        assert.strictEqual(page.url(), `${origin}/v1/docs/errors`)
+        assert.strictEqual(yield* storedKey(page), demoKey)
+        yield* open(page, `/v1/docs/explorer#key=${demoKey.replace(/.{6}$/, "000000")}&symbol=OSTK`)
+        yield* waitFor(page, "OSTK became NXH")
+        assert.strictEqual(page.url(), `${origin}/v1/docs/explorer#OSTK`)
+        assert.strictEqual(yield* storedKey(page), demoKey)
+      }).pipe(Effect.scoped),
+  )
+
+  test(
     browserTestName("reaches every event of NXH with the Tab key (§2.2, D35)"),
     () =>
       Effect.gen(function* () {

@@ -8,7 +8,7 @@ import { BaseUrlConfig } from "../../http/BaseUrl.ts"
 import { TrustedProxiesConfig } from "../../http/TrustedProxies.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../../observability/MetricsSettings.ts"
 import { toFileVariable } from "../SecretFiles.ts"
-import { HostConfig, PortConfig, ReusePortConfig } from "../ServeSettings.ts"
+import { HostConfig, isLoopback, PortConfig, ReusePortConfig } from "../ServeSettings.ts"
 import {
   findInvalidSettings,
   findMisspelledSettings,
@@ -100,8 +100,6 @@ export const checkPort = Effect.gen(function* () {
   }
   return Finding.failed(`${port} is in use by another program`, "End that program, or set PORT to a free port.")
 })
-
-const isLoopback = (host: string) => /^(localhost|127\.|\[?::1)/.test(host)
 
 /** Finds contradictions between `BASE_URL`, `HOST` and `TRUSTED_PROXIES`. */
 export const checkAddressSettings = Effect.gen(function* () {

@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
 import { createWriteStream } from "node:fs"
+import { chooseFreePort } from "../../../src/db/embedded/EmbeddedCluster.ts"
 import { addCompaniesAndFilings, startEdgarStub } from "../../support/EdgarStub.ts"
 import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import {
@@ -12,6 +13,7 @@ import {
   isExecutable,
   projectRoot,
   runCommandProcess,
+  startCommandProcess,
   startProgram,
   waitForOutput,
 } from "../../support/Processes.ts"
@@ -127,6 +129,47 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
       input.destroy()
       return result
     },
+  )
+
+  const explorerLink = needing(
+    ["script", "stty"],
+    "serve prints a link with the demo key, unless others can connect or the output may be logged (README, SECURITY.md)",
+  )
+  it.effect(
+    explorerLink.name,
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const home = yield* folder
+        const serve = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>>) {
+          const port = String(yield* chooseFreePort)
+          const environment = { TICKERLINE_HOME: home, PORT: port, ...settings }
+          const running = settings["TERM"] === undefined
+            ? yield* startCommandProcess(["serve"], environment)
+            : yield* onTerminal(300, "serve", environment)
+          yield* waitForOutput(running, /ticker-changes\?ticker=BYON/)
+          const [pid = ""] = /^\d+$/m.exec(running.output.out) ?? []
+          process.kill(pid === "" ? running.child.pid ?? 0 : Number(pid), "SIGTERM")
+          yield* ended(running)
+          const key = (yield* fs.readFileString(`${home}/demo-key`)).trim()
+          return { key, port, text: `${running.output.out}${running.output.err}` }
+        }, Effect.scoped)
+        const { key, port, text } = yield* serve({ TERM: "xterm" })
+        assert.include(text, `http://127.0.0.1:${port}/v1/docs/explorer#key=${key}&symbol=OSTK`)
+        assert.strictEqual(text.split(key).length, 2)
+        const others: ReadonlyArray<Readonly<Record<string, string>>> = [
+          {},
+          { LOG_FORMAT: "json" },
+          { TERM: "xterm", LOG_FORMAT: "json" },
+          { TERM: "xterm", HOST: "0.0.0.0" },
+          { TERM: "xterm", BASE_URL: "https://api.example.com" },
+        ]
+        for (const settings of others) {
+          const other = yield* serve(settings)
+          assert.notInclude(other.text, other.key.slice(8), JSON.stringify(settings))
+        }
+      }).pipe(Effect.scoped),
+    { skip: explorerLink.skip },
   )
 
   const asked = needing(["script", "mkfifo"], "load asks before it removes many rows (operations/data)")
