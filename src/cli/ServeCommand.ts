@@ -99,7 +99,7 @@ const findExplorerLink = Effect.fnUntraced(function* (baseUrl: string, demoKeyFi
 
 interface GreetingParts {
   readonly baseUrl: string
-  /** A word of a shell command that is replaced with the demo key. Other output than a terminal never contains a key. */
+  /** A word of a shell command that is replaced with the demo key, because output other than a terminal is logged. */
   readonly demoKey: Option.Option<string>
   readonly explorerLink: Option.Option<string>
   readonly adminOrigin: Option.Option<string>

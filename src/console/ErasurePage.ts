@@ -44,6 +44,7 @@ ${
           }],
           hidden: { etag },
           submit: "Erase permanently",
+          isDestructive: true,
         }, refused)
       }
 <p><a href="${makeAccountUrl(name)}">Back to the account</a></p>`,

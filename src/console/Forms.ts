@@ -38,6 +38,8 @@ export interface Form {
   /** Values that are sent unchanged. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly submit: string
+  /** Whether the form takes something away. Its button must not look like the main action of the page. */
+  readonly isDestructive?: boolean
 }
 
 const renderOption = (selected: string) => ([value, label]: readonly [string, string]) =>
@@ -108,13 +110,15 @@ export const renderHiddenField = (name: string, value: string) =>
  * harmless. `refused` is the refused form of the page, if there is one.
  */
 export const renderForm = (form: Form, refused?: RefusedForm) => {
-  const { fields = [], hidden = {}, id, submit } = form
+  const { fields = [], hidden = {}, id, isDestructive = false, submit } = form
   const own = refused?.values.get(formField) === id ? refused : undefined
   const key = own === undefined || own.isKeyUsed ? undefined : own.values.get(keyField)
   const all = { [formField]: id, [keyField]: key ?? SecureRandom.uuidV7Unsafe(), ...hidden }
   return markup`<form method="post" id="${getFormId(id)}">${
     Object.entries(all).map(([name, value]) => renderHiddenField(name, value))
-  }${fields.map((field) => renderField(id, field, own))}<button class="main">${submit}</button></form>`
+  }${fields.map((field) => renderField(id, field, own))}<button class="${
+    isDestructive ? "danger" : "main"
+  }">${submit}</button></form>`
 }
 
 /** Renders a form that searches: its values are in the URL of the page. */

@@ -18,7 +18,8 @@ import {
   renderWithFilter,
 } from "./ConsolePage.ts"
 import { type Field, getText, renderForm, renderSearchForm, resourceField } from "./Forms.ts"
-import { markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+import { escapeMarkup, renderCodeBlock } from "../site/browser/markup.js"
+import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 
 const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoked: "bad" } as const
 
@@ -74,8 +75,8 @@ export const showSecret = (what: "key" | "token", secret: string | null, next: s
       secret === null
         ? markup`<p>This form was sent before. Its ${what} was shown once and cannot be shown again. If it is lost,
 create another ${what} and revoke the lost one.</p>`
-        : markup`<p>Copy it now: it is shown only this once, and is not stored.</p>
-<p role="status"><code class="secret" id="secret">${secret}</code></p>`
+        : markup`<p role="status">Copy it now: it is shown only this once, and is not stored.</p>
+${new Html(renderCodeBlock(`The ${what}`, `<span class="secret" id="secret">${escapeMarkup(secret)}</span>`))}`
     }
 <p><a href="${next}">Continue</a></p>`,
   },
@@ -132,7 +133,7 @@ const gracePeriods = [
 
 const renderActions = (key: ListedApiKey, etag: string, { refused }: PageRequest) => {
   const form = (id: string, submit: string, fields: ReadonlyArray<Field> = []) =>
-    renderForm({ id, submit, fields }, refused)
+    renderForm({ id, submit, fields, isDestructive: id === "disable" || id === "revoke" }, refused)
   const confirm = { name: "confirmed", label: "Revoke it permanently", type: "checkbox", isRequired: true } as const
   const isStale = refused?.values.get("form") === "networks" && refused.values.get("etag") !== etag
   const networks = {

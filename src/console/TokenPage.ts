@@ -55,6 +55,7 @@ ${
                   id: `revoke:${token.token_id}`,
                   hidden: { token_id: String(token.token_id) },
                   submit: "Revoke permanently",
+                  isDestructive: true,
                 })
               }</details>`
               : renderBadge("revoked", "bad"),

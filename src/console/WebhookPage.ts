@@ -20,7 +20,13 @@ const renderActions = ({ disabled_reason, endpoint_id }: ListedWebhookEndpoint, 
   return markup`<details class="change"${isRefused && markup` open`}><summary>Change<span class="hidden"> webhook
 ${endpoint_id}</span></summary>${
     disabled_reason === null
-      ? renderForm({ id: `disable:${endpoint_id}`, hidden, fields: [reasonField], submit: "Disable" }, refused)
+      ? renderForm({
+        id: `disable:${endpoint_id}`,
+        hidden,
+        fields: [reasonField],
+        submit: "Disable",
+        isDestructive: true,
+      }, refused)
       : renderForm({ id: `enable:${endpoint_id}`, hidden, submit: "Enable" }, refused)
   }${renderForm({ id: `replay:${endpoint_id}`, hidden, submit: "Send dead letters again" }, refused)}</details>`
 }

@@ -238,15 +238,30 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
   )
 
   test(
-    browserTestName("shows a new key once, and creates no second one by a reload (operations/console)"),
+    browserTestName(
+      "shows a new key once, with a button to copy it, and creates no second one by a reload (operations/console)",
+    ),
     () =>
       Effect.gen(function* () {
         yield* createAccount({ name: "keyed", tier: "pro", email: null, prepaid: true })
-        const { page } = yield* openAs("support", accountPath("keyed"))
+        const permissions = ["clipboard-read", "clipboard-write"]
+        const { page, problems } = yield* openAs("support", accountPath("keyed"), { permissions })
+        const copyShownSecret = Effect.gen(function* () {
+          yield* runInBrowser(() => page.getByRole("button", { name: "Copy the code (The key)" }).click())
+          yield* runInBrowser(() => page.getByRole("button", { name: "Copied" }).waitFor())
+          const copied = yield* runInBrowser(() => page.evaluate("navigator.clipboard.readText()"))
+          assert.strictEqual(copied, yield* runInBrowser(() => page.locator("#secret").innerText()))
+        })
         yield* runInBrowser(() => page.locator("#create-key-networks").fill("192.0.2.1\n10.0.0.0/8"))
         yield* runInBrowser(() => page.getByRole("button", { name: "Create key" }).click())
         const secret = page.locator("#secret")
         assert.match(yield* runInBrowser(() => secret.innerText()), /^tl_live_\w{38}$/)
+        yield* copyShownSecret
+        assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+        yield* runInBrowser(() => page.setViewportSize({ width: 360, height: 800 }))
+        assert.strictEqual(yield* findHorizontalOverflow(page), "")
+        yield* takeScreenshot(page, "new-key")
+        assert.deepStrictEqual(problems, [])
         yield* runInBrowser(() => page.reload())
         assert.strictEqual(yield* runInBrowser(() => secret.count()), 0)
         assert.include(yield* mainText(page), "cannot be shown again")
@@ -259,6 +274,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         yield* runInBrowser(() => page.getByLabel("The old key works for").selectOption("3600"))
         yield* runInBrowser(() => page.getByRole("button", { name: "Rotate key" }).click())
         yield* runInBrowser(() => secret.waitFor())
+        yield* copyShownSecret
         yield* runInBrowser(() => page.getByRole("link", { name: "Continue" }).click())
         for (
           const [button, message] of [
@@ -402,6 +418,26 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         assert.include(yield* mainText(other), "requires the scope admin")
       }).pipe(Effect.scoped),
   )
+
+  it.effect("shows no button that takes something away like a main action (operations/console)", () =>
+    Effect.gen(function* () {
+      const found = new Map<string, string>()
+      for (const path of yield* findPaths) {
+        const { text: page } = yield* get(path)
+        for (const [, kind = "", text = ""] of page.matchAll(/<button class="(\w+)">([^<]*)</g)) found.set(text, kind)
+      }
+      const takesAway = /^(?:Cancel|Delete|Disable|End|Erase|Expire|Forget|Remove|Reset|Revoke|Suspend|Undo)\b/
+      const texts = Array.from(found.keys())
+      const dangerous = texts.filter((text) => found.get(text) === "danger")
+      assert.deepStrictEqual(dangerous, texts.filter((text) => takesAway.test(text)))
+      assert.includeMembers(dangerous, [
+        "Disable until it is enabled",
+        "Revoke key",
+        "Revoke permanently",
+        "Disable",
+        "Erase permanently",
+      ])
+    }))
 
   it.effect("shows one page of undelivered emails, and how many there are (operations/console)", () =>
     Effect.gen(function* () {

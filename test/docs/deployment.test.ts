@@ -117,7 +117,8 @@ describe("In a deployment,", () => {
 
   it("the image and the systemd unit run the command of `npm start` (operations/deployment)", () => {
     // The image and the unit run a known Node version, so they do not need the version check that `npm start` preloads.
-    const start = packageJson.scripts.start.replace("--import ./src/cli/preflight.js ", "")
+    // npm starts a shell, which `exec` replaces.
+    const start = packageJson.scripts.start.replace("--import ./src/cli/preflight.js ", "").replace(/^exec /, "")
     const [entry = ""] = found(dockerfile, /^ENTRYPOINT (.+)$/gm)
     const [command = ""] = found(dockerfile, /^CMD (.+)$/gm)
     assert.strictEqual([...JSON.parse(entry), ...JSON.parse(command)].join(" "), start)

@@ -1,7 +1,7 @@
 /**
  * Takes the demo key from the address of the link that the service prints on a terminal, such as
- * `#key=tl_live_…&symbol=OSTK`, and leaves `#OSTK` there. A classic script at the start of every page, so that the key is
- * gone from the address before anything else loads.
+ * `#key=tl_live_…&symbol=OSTK`, and leaves `#OSTK` there. A classic script at the start of every page, so that the key
+ * is gone from the address before anything else loads.
  */
 {
   // The name that `api-key.js` uses.
