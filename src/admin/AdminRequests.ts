@@ -4,6 +4,7 @@ import { Digest } from "effect/crypto"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlClient, SqlError } from "effect/sql"
+import { makeBulkhead, makePermits } from "../db/pool/Bulkhead.ts"
 import { isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout } from "../db/SqlState.ts"
 import { decodeRows } from "../db/DecodeRows.ts"
 import { withActor } from "../db/SessionActor.ts"
@@ -211,6 +212,15 @@ const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       orElse: () => Effect.andThen(Effect.forkDetach(Fiber.interrupt(fiber)), Effect.fail(makeDatabaseUnavailable())),
     }))
 
+/**
+ * How many requests use a connection at once: one fewer than there are connections, because requests are authenticated
+ * first. An admin takes at most all but one of them, so that nobody's requests delay those of all others.
+ */
+const maxConcurrentRequests = 3
+
+/** Connections of the admin API to PostgreSQL. */
+export const adminConnections = maxConcurrentRequests + 1
+
 /** Turns defects and errors of PostgreSQL into declared errors. Gives errors the id of the request. */
 const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(AdminRequestId, (request_id) =>
@@ -280,6 +290,11 @@ export const adminTransactionLayer = Layer.effect(
   Effect.gen(function* () {
     const services = yield* Effect.context<SqlClient.SqlClient>()
     const runOnce = yield* makeRunOnce
+    const { withPermit } = yield* makeBulkhead({
+      permits: makePermits(maxConcurrentRequests),
+      timeout: requestTimeout,
+      onTimeout: makeDatabaseUnavailable,
+    })
 
     return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
       const { kind, name, opened_with, token_id } = yield* CurrentAdmin
@@ -290,7 +305,7 @@ export const adminTransactionLayer = Layer.effect(
         const body = yield* readBody(request)
         yield* refuseNul({ body, url: "" })
         const key = request.headers["idempotency-key"]
-        return yield* withActor(
+        return yield* withPermit(owner)(withActor(
           {
             actor: name,
             via: "admin",
@@ -298,10 +313,10 @@ export const adminTransactionLayer = Layer.effect(
             operation: `${endpoint.method} ${endpoint.path}`,
           },
           key === undefined ? httpEffect : runOnce(owner, key, { request, body }, httpEffect),
-        )
+        ))
       })
       return yield* refuseNul({ body: "", url: request.url }).pipe(
-        Effect.andThen(endpoint.method === "GET" ? httpEffect : write),
+        Effect.andThen(endpoint.method === "GET" ? withPermit(owner)(httpEffect) : write),
         withValidationErrors,
         withRequestId,
         Effect.provideContext(services),

@@ -9,6 +9,9 @@ import { SequenceValue, TableDigest } from "./TableDigests.ts"
 export const dumpFolderName = "dump"
 const manifestName = "manifest.json"
 
+/** A manifest has a line per table and file. A larger file is no manifest, and is not read. */
+const maxManifestBytes = 64 * 1024 * 1024
+
 const BackupFile = Schema.Struct({ file: Schema.String, bytes: Schema.Number, sha256: Schema.String })
 
 export const Manifest = Schema.Struct({
@@ -83,7 +86,10 @@ export const readManifest = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = `${folder}/${manifestName}`
   const text = yield* Effect.mapError(
-    fs.readFileString(path),
+    Effect.andThen(
+      fs.stat(path),
+      ({ size }) => size <= maxManifestBytes ? fs.readFileString(path) : Effect.succeed(""),
+    ),
     (error) =>
       new DamagedBackup({
         message: error.reason._tag === "NotFound"

@@ -15,13 +15,10 @@ import { OpenIdConnect } from "./OpenIdConnect.ts"
 import { signInLayer } from "./SignIn.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { findUrlFile } from "../db/pool/PasswordRotation.ts"
-import { adminAccessLayer, adminTransactionLayer } from "../admin/AdminRequests.ts"
+import { adminAccessLayer, adminConnections, adminTransactionLayer } from "../admin/AdminRequests.ts"
 import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { adminHandlersLayer } from "../admin/AdminHandlers.ts"
-
-/** Connections of their own, so that admins and customers never wait for each other. */
-const maxConnections = 3
 
 const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const url = yield* AdminDatabaseUrlConfig
@@ -29,7 +26,8 @@ const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const { config } = Option.isSome(url)
     ? yield* makeConnectionConfig({ url: url.value, urlFile, applicationName: "tickerline-admin", pooled: false })
     : yield* DirectConnectionConfig
-  return PgClient.layer({ ...config, applicationName: "tickerline-admin", maxConnections })
+  // Connections of their own, so that admins and customers never wait for each other.
+  return PgClient.layer({ ...config, applicationName: "tickerline-admin", maxConnections: adminConnections })
 }))
 
 const maxBodySize = ByteSize.mebibytes(1)

@@ -41,6 +41,22 @@ const timeoutSeconds = 10
 /** Loaded with the first sign-in, so that the service starts without it. */
 const loadClient = Effect.promise(() => import("openid-client"))
 
+const maxResponseBytes = 1_048_576
+
+/** Sends a request to the provider. Reads at most a mebibyte of the response. */
+const fetchBounded: Client.CustomFetch = async (url, { body: sent = null, ...options }) => {
+  const content = sent instanceof Uint8Array ? Buffer.from(sent) : sent
+  const { body, headers, status } = await globalThis.fetch(url, { ...options, body: content })
+  const chunks: Array<Uint8Array> = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    length += chunk.length
+    if (length > maxResponseBytes) throw new Error("a response of the provider is larger than 1 MiB")
+    chunks.push(chunk)
+  }
+  return new Response(body === null ? null : Buffer.concat(chunks), { status, headers })
+}
+
 /** Providers accept the secret in at least one of two ways; without a statement, in the header. */
 const authenticate =
   (client: typeof Client, secret: string): Client.ClientAuth => (server, metadata, body, headers) => {
@@ -87,6 +103,7 @@ const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId,
         onSome: (secret) => authenticate(client, Redacted.value(secret)),
       }),
       {
+        [client.customFetch]: fetchBounded,
         timeout: timeoutSeconds,
         // Checks the signatures of ID tokens, which the specification leaves to TLS in this flow.
         execute: [

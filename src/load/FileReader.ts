@@ -118,8 +118,37 @@ export const refuseOtherSeparators =
       )
     })
 
-/** Limit for one CSV record, in characters, so that an unclosed quote does not exhaust memory. */
+/**
+ * Limit for one CSV record or one line of NDJSON, in characters, so that an unclosed quote or a compressed file without
+ * line breaks does not exhaust memory.
+ */
 const maxRecordSize = 16 * 1024 * 1024
+
+const maxColumns = 1_000
+
+const makeRecordTooLong = (path: string, line: number, advice: string) =>
+  new UnreadableLoadFile({ message: `${path}, line ${line}: the row is longer than 16 MiB. ${advice}` })
+
+/** Fails as soon as a line is longer than the limit, before the rest of it is read. */
+const limitLines = (path: string) => <E, R>(text: Stream.Stream<string, E, R>) =>
+  Stream.suspend(() => {
+    let line = 1
+    /** Characters of the current line. */
+    let length = 0
+    return Stream.tap(text, (chunk) => {
+      for (let start = 0;;) {
+        const end = chunk.indexOf("\n", start)
+        length += (end === -1 ? chunk.length : end) - start
+        if (length > maxRecordSize) {
+          return Effect.fail(makeRecordTooLong(path, line, "Each line must have one JSON object."))
+        }
+        if (end === -1) return Effect.void
+        length = 0
+        line += 1
+        start = end + 1
+      }
+    })
+  })
 
 /** Reads CSV. If the header is invalid, the stream contains only the header's problems. */
 const readCsv = <R>(
@@ -141,8 +170,13 @@ const readCsv = <R>(
       nextLine += 1 + countLineBreaks(record)
       if (record.length === 1 && record[0] === "") return []
       if (header !== undefined) return [parseCsvRow(header, listColumns, line, record, isExport)]
-      const names = record.map((name) => name.trim())
-      header = names
+      header = record.slice(0, maxColumns).map((name) => name.trim())
+      const names = header
+      if (record.length > maxColumns) {
+        isHeaderWrong = true
+        const reason = `has ${record.length} columns, more than ${maxColumns}`
+        return [{ line, cells: {}, problem: { column: "", reason } }]
+      }
       const repeated = names.filter((name, index) => names.indexOf(name) < index)
       const problems = [
         ...repeated.map((column) => ({ column, reason: "is named twice in the header" })),
@@ -161,7 +195,9 @@ const readCsv = <R>(
       Stream.map((chunk) => header === undefined && chunk.startsWith(byteOrderMark) ? chunk.slice(1) : chunk),
       Stream.pipeThroughChannel(Csv.decodeString({ maxRecordSize })),
       Stream.mapError((error) =>
-        Csv.isCsvError(error)
+        Csv.isCsvError(error) && error.kind === "RecordSize"
+          ? makeRecordTooLong(path, error.line, "A quotation mark at the end of a cell may be missing.")
+          : Csv.isCsvError(error)
           ? new UnreadableLoadFile({ message: `${path}, line ${error.line}: ${error.message}.` })
           : error
       ),
@@ -221,10 +257,12 @@ const parseJsonLine = (
 
 /** Reads NDJSON: one JSON object per line, which is usually one row. Blank lines are skipped. */
 const readNdjson = <E, R>(
+  path: string,
   text: Stream.Stream<string, E, R>,
   listColumns: ReadonlySet<string>,
-): Stream.Stream<ParsedFileRow, E, R> =>
+): Stream.Stream<ParsedFileRow, E | UnreadableLoadFile, R> =>
   text.pipe(
+    limitLines(path),
     Stream.splitLines,
     Stream.mapAccum(() => 1, (line, text): readonly [number, ReadonlyArray<ParsedFileRow>] => [
       line + 1,
@@ -312,7 +350,7 @@ export const readFileRows = (
     const isCsv = name.endsWith(".csv")
     const text = readText(path, size, isCsv)
     if (isCsv) return readCsv(path, refuseOtherSeparators(path, "load", "NDJSON")(text), listColumns, checkHeader)
-    if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(text, listColumns)
+    if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(path, text, listColumns)
     return Stream.fail(
       new UnreadableLoadFile({
         message: `${path} has no supported extension. Load takes .csv, .ndjson and .jsonl files, and each of them ` +

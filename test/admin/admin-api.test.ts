@@ -401,6 +401,24 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       for (let sent = 0; sent < 4; sent += 1) assert.strictEqual((yield* send("/accounts")).status, 200)
     }).pipe(Effect.scoped))
 
+  it.effect("answers other admins while all requests of one wait for PostgreSQL (operations/admin-api, SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const { send, tokens } = yield* Admin
+      const held = yield* beginTransaction(
+        Effect.flatMap(SqlClient.SqlClient, (sql) => sql`lock table dataset_versions in access exclusive mode`),
+      )
+      const waiting = yield* Effect.forkChild(
+        Effect.all(Array.from({ length: 20 }, () => send("/datasets", { token: tokens.read })), {
+          concurrency: "unbounded",
+        }),
+      )
+      yield* waitUntilBlocked
+      for (let sent = 0; sent < 10; sent += 1) assert.strictEqual((yield* send("/accounts")).status, 200)
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* held.commit
+      assert.deepStrictEqual(new Set((yield* Fiber.join(waiting)).map(({ status }) => status)), new Set([200]))
+    }))
+
   it.effect("refuses bodies and texts that it cannot store, in the form of other errors (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send } = yield* Admin

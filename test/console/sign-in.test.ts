@@ -382,6 +382,33 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
       assert.include((yield* Effect.promise(() => visitor.visit(`${page}?form=1`))).text, "the form was not saved")
     }).pipe(Effect.scoped))
 
+  it.effect("stops reading a response of the provider that does not end (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Admin
+      const chunk = Buffer.alloc(1024 * 1024, "x")
+      let sent = 0
+      const stream = (response: ServerResponse) => {
+        if (response.destroyed) return
+        sent += chunk.length
+        response.write(chunk, () => stream(response))
+      }
+      const providerAt = yield* providerPort
+      yield* Effect.acquireRelease(
+        Effect.promise(() =>
+          new Promise<ReturnType<typeof createServer>>((resolve) => {
+            const server = createServer((_, response) => stream(response.writeHead(200)))
+            server.listen(providerAt, "127.0.0.1", () => resolve(server))
+          })
+        ),
+        (server) => Effect.promise(() => new Promise((resolve) => server.close(resolve).closeAllConnections())),
+      )
+      const begin = `http://127.0.0.1:${port}/console/sign-in/openid`
+      const { status } = yield* Effect.promise(() => new Visitor().visit(begin))
+      assert.strictEqual(status, 502)
+      assert.isAbove(sent, 0)
+      assert.isBelow(sent, 64 * 1024 * 1024)
+    }).pipe(Effect.scoped))
+
   it.effect("offers the other ways if the provider is down (operations/console)", () =>
     Effect.gen(function* () {
       const { port, tokens } = yield* Admin

@@ -198,4 +198,30 @@ layer(Folder.layer)("The file reader", (it) => {
         [4, "good"],
       ])
     }))
+
+  it.effect.each(
+    [
+      ["NDJSON line", "line.ndjson.gz", "{}\n", /line 2: the row is longer than 16 MiB\. Each line/],
+      ["quoted CSV cell", "cell.csv.gz", `a,b\n1,"`, /line 2: the row is longer than 16 MiB\. A quotation mark/],
+      ["CSV row", "row.csv.gz", "a,b\n", /line 2: the row is longer than 16 MiB/],
+    ] as const,
+  )(
+    "refuses a compressed %s of any length before it is in memory (D31, SECURITY.md)",
+    ([, name, start, reason]) =>
+      Effect.gen(function* () {
+        // Longer than the longest text of JavaScript.
+        const part = gzipSync("x".repeat(64 * 1024 * 1024))
+        const bomb = Buffer.concat(Array.from({ length: 9 }, () => part))
+        const before = process.memoryUsage().rss
+        const error = yield* Effect.flip(rowsOf(name, Buffer.concat([gzipSync(start), bomb])))
+        assert.match(error.message, reason)
+        assert.isBelow(process.memoryUsage().rss - before, 300 * 1024 * 1024)
+      }),
+  )
+
+  it.effect("refuses a header with more than a thousand columns, without comparing them (D31, SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const found = yield* rowsOf("wide.csv", `${",".repeat(5_000_000)}\n1\n`)
+      assert.deepStrictEqual(found.map(({ problem }) => problem?.reason), ["has 5000001 columns, more than 1000"])
+    }))
 })

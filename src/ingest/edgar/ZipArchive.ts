@@ -116,7 +116,8 @@ export const openZipArchive = Effect.fnUntraced(function* (path: string, isWante
     read: Effect.fnUntraced(function* (name, maxBytes) {
       const entry = entries.get(name)
       if (entry === undefined) return undefined
-      if (entry.uncompressedSize > maxBytes) {
+      // Deflate adds less than a thousandth to data that cannot be compressed.
+      if (entry.uncompressedSize > maxBytes || entry.compressedSize > maxBytes * 1.001 + 1_000) {
         return yield* new ZipDamaged({ message: `is larger than ${maxBytes / 1_000_000} MB` })
       }
       return yield* Effect.tryPromise({ try: () => readEntry(zip, entry), catch: toDamage })

@@ -8,17 +8,36 @@ import {
   parquetRead,
   parquetSchema,
   type SchemaElement,
+  snappyUncompress,
 } from "hyparquet"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import { UnreadableLoadFile } from "../../load/FileReader.ts"
 import { OperationProgress } from "../../observability/Progress.ts"
 import { type BarRows, isPriceColumn, listUsedColumns } from "./BarFormats.ts"
 
+/** Limits of what a file may claim. Writers make pages of about 1 MiB, and row groups of at most a few million rows. */
+const maxPageBytes = 256 * 1024 * 1024
+const maxGroupRows = 10_000_000
+
+type Decompress = NonNullable<Compressors[keyof Compressors]>
+
+const decompressWith =
+  (run: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array): Decompress =>
+  (bytes, length) => {
+    if (length > maxPageBytes) throw new Error("a page is larger than 256 MiB; write smaller pages")
+    return run(bytes, { maxOutputLength: Math.max(1, length) })
+  }
+
 /** hyparquet itself decompresses only Snappy. */
 const compressors: Compressors = {
-  GZIP: (bytes) => gunzipSync(bytes),
-  ZSTD: (bytes) => zstdDecompressSync(bytes),
-  BROTLI: (bytes) => brotliDecompressSync(bytes),
+  GZIP: decompressWith(gunzipSync),
+  ZSTD: decompressWith(zstdDecompressSync),
+  BROTLI: decompressWith(brotliDecompressSync),
+  SNAPPY: decompressWith((bytes, { maxOutputLength }) => {
+    const output = new Uint8Array(maxOutputLength)
+    snappyUncompress(bytes, output)
+    return output
+  }),
 }
 
 /** Rows per batch. */
@@ -120,6 +139,9 @@ export const readParquetRows = (path: string): Stream.Stream<BarRows, Unreadable
     const problem = formatters.findIndex((formatter) => typeof formatter === "string")
     if (problem >= 0) {
       return Stream.fail(unreadable(path, `cannot be read: the column ${names[problem]} ${formatters[problem]}`))
+    }
+    if (metadata.row_groups.some(({ num_rows }) => num_rows > maxGroupRows)) {
+      return Stream.fail(unreadable(path, `has a row group of more than ${maxGroupRows} rows; write smaller ones`))
     }
     const formats = formatters.filter((formatter) => typeof formatter !== "string")
     Object.assign(progress, { done: 0, total: Number(metadata.num_rows) })

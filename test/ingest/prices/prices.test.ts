@@ -1,11 +1,12 @@
 /** `ingest prices`: computes datasets from bars (decision 0127; resources: gap-stats, premarket-stats, screener). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Schedule, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import type { SchemaElement } from "hyparquet"
 import { type ColumnSource, parquetWriteBuffer, schemaFromColumnData } from "hyparquet-writer"
 import { gzipSync, zstdCompressSync } from "node:zlib"
+import { readParquetRows } from "../../../src/ingest/prices/ParquetBars.ts"
 import { ingestPriceFile, type PriceIngestOptions } from "../../../src/ingest/prices/PriceIngest.ts"
 import { priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
 import { beginTransaction } from "../../support/HeldTransactions.ts"
@@ -504,6 +505,21 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const vwap = (column: ColumnSource) => Effect.flip(ingest(toParquet([...columns, column], []), "bars.parquet"))
         assert.match((yield* vwap({ name: "vwap", data: [10], type: "FLOAT" })).message, /vwap has 32-bit floating/)
         assert.match((yield* vwap({ name: "vwap", data: [10], type: "VARIANT" })).message, /vwap has nested values/)
+      }))
+
+    it.effect("are refused as Parquet if a page is larger than its header says (SECURITY.md)", () =>
+      Effect.gen(function* () {
+        const bomb = gzipSync(new Uint8Array(64 * 1024 * 1024))
+        const file = parquetWriteBuffer({
+          columnData: massiveHeader.split(",").map((name) => ({ name, data: ["A"] })),
+          codec: "GZIP",
+          compressors: { GZIP: () => bomb },
+        })
+        const fs = yield* FileSystem.FileSystem
+        const path = `${yield* fs.makeTempDirectoryScoped()}/bomb.parquet`
+        yield* fs.writeFile(path, new Uint8Array(file))
+        const error = yield* Effect.flip(Stream.runDrain(readParquetRows(path)))
+        assert.match(error.message, /bomb\.parquet cannot be read as Parquet: .*larger than/)
       }))
 
     it.effect("may be Parquet, with exact decimals (D31, files)", () =>
