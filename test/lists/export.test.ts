@@ -1,14 +1,17 @@
 /** Exports (`limit=all`): cost, limits and failures. */
-import { assert, layer } from "@effect/vitest"
+import { assert, it, layer } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { globSync, readFileSync } from "node:fs"
 import { connect } from "node:net"
+import { join } from "node:path"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../src/lists/ExportCursors.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { MaxExportPause } from "../../src/lists/ExportPlaces.ts"
 import { makeDataRefreshingError } from "../../src/rules/Errors.ts"
 import { openEventStream, waitForCondition } from "../support/EventStreams.ts"
+import { projectRoot } from "../support/Processes.ts"
 import * as ListDownloads from "../support/ListDownloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
@@ -468,3 +471,11 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
       }).pipe(Effect.scoped))
   },
 )
+
+it("no code makes an error data_refreshing with another message than the specified one (§7.2)", () => {
+  const makers = globSync("src/**/*.ts", { cwd: projectRoot }).filter((file) =>
+    readFileSync(join(projectRoot, file), "utf8").includes("new DataRefreshing(")
+  )
+  assert.deepStrictEqual(makers, ["src/rules/Errors.ts"])
+  assert.match(makeDataRefreshingError().error.message, /being refreshed\. Retry in a few seconds\.$/)
+})
