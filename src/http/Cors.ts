@@ -1,6 +1,7 @@
 /** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, none may. */
 import { Config, Effect, Schema } from "effect"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
+import { corsAllowedHeaderNames } from "../rules/RequestHeaders.ts"
 import { corsExposedHeaderNames } from "../rules/ResponseHeaders.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 
@@ -29,15 +30,10 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
 /** Adds names to the header `Vary`. */
 export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
 
-const apiHeaders = {
-  "access-control-allow-methods": allowedEndpointMethods,
-  "access-control-allow-headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match, Last-Event-ID",
-}
-
-const mcpHeaders = {
-  "access-control-allow-methods": "POST",
-  "access-control-allow-headers":
-    "Authorization, X-API-Key, X-Request-Id, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
+const sharedHeaders = {
+  "access-control-allow-headers": corsAllowedHeaderNames.join(", "),
+  "access-control-expose-headers": corsExposedHeaderNames.join(", "),
+  "access-control-max-age": "86400",
 }
 
 /** Makes the function that adds the CORS headers for the request's origin to the headers of its response. */
@@ -50,9 +46,8 @@ export const makeCorsHeaders = Effect.map(
     if (origin === undefined || !origins.includes(origin)) return
     Object.assign(headers, {
       "access-control-allow-origin": origin,
-      ...(decodePath(request.target) === mcpPath ? mcpHeaders : apiHeaders),
-      "access-control-expose-headers": corsExposedHeaderNames.join(", "),
-      "access-control-max-age": "86400",
+      "access-control-allow-methods": decodePath(request.target) === mcpPath ? "POST" : allowedEndpointMethods,
+      ...sharedHeaders,
     })
   },
 )

@@ -61,8 +61,15 @@ const send = (
 ): Effect.Effect<void> | undefined => {
   // Nothing can reach a client that has disconnected.
   if (response.destroyed) return undefined
+  if (body !== undefined && request.method === "HEAD") {
+    // Node adds this header only for a body that it sends.
+    const isChunked = !(body instanceof Uint8Array) && request.httpVersion !== "1.0"
+    response.writeHead(status, isChunked ? { ...headers, "transfer-encoding": "chunked" } : headers)
+    response.end()
+    return undefined
+  }
   response.writeHead(status, headers)
-  if (body === undefined || request.method === "HEAD") {
+  if (body === undefined) {
     response.end()
     return undefined
   }

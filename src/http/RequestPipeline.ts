@@ -2,7 +2,7 @@
  * The steps of every request, in the order in which they run: response cache, match, admit, decode, answer, finish,
  * record. Each takes values and returns values. Why: docs/decisions/0090-request-pipeline.md
  */
-import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope } from "effect"
+import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope, Stream } from "effect"
 import { FindMyWay } from "effect/http"
 import { HttpApi, type HttpApiGroup } from "effect/http-api"
 import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeCreditCheck } from "../accounts/Admission.ts"
@@ -42,6 +42,7 @@ import {
   answerUnknownPath,
   EndpointDirectory,
   isMcpRequest,
+  isVersionedPath,
   listDeprecations,
   makeEmptyAnswer,
 } from "./UnroutedResponses.ts"
@@ -196,6 +197,14 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           })
         }
 
+        /** Finishes HEAD of an export, whose headers are those of the export. It sends nothing, and is free. */
+        const finishExportHead = (answered: AnsweredRequest, { contentType, headers }: ExportAnswer) => {
+          // A body, so that the response has the headers of a compressed one.
+          const head = { status: 200, headers, body: Stream.empty, contentType }
+          const trailers = answered.request.httpVersion === "1.0" ? undefined : {}
+          return finishPlain(answered, head, { trailers, isEndless: false })
+        }
+
         /** Returns the error if other requests have spent what would pay for the response. */
         const findUnpaidError = ({ account, request }: AnsweredRequest, isPriced: boolean, status: number) => {
           const error = isPriced && status === 200 && request.purpose === "answer" && request.method !== "HEAD" &&
@@ -234,6 +243,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
               return finishRecorded({ ...response, bytes, records, total })
             }
             case "Export":
+              if (answered.request.method === "HEAD") return finishRecorded(finishExportHead(answered, answer))
               if (billed !== undefined) return finishExport(answered, answer, billed)
               throw new Error("An export began without an account to bill")
             case "EventStream": {
@@ -373,7 +383,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             )
             // The same request has another response a moment later, so this one is not stored.
             if (isPresent && answer._tag === "Page") answered = withHeader(answered, "cache-control", noCache)
-            if (answer._tag !== "Export" || account === undefined || rules?.access === undefined) return { answer }
+            const isBilled = answer._tag === "Export" && request.method !== "HEAD"
+            if (!isBilled || account === undefined || rules?.access === undefined) return { answer }
             const exporting = beginExport(answer, account, request.address, rules.access, price)
             const billed = yield* Scope.provide(exporting, scope())
             return { answer, billed }
@@ -475,7 +486,8 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           const path = decodePath(request.target)
           const unrouted = answerBeforeRouting(directory, request, path, documentation.paths)
           if (unrouted !== undefined) return respondWith(request, path, undefined, Effect.succeed(unrouted))
-          if (Option.isSome(versionDeprecation) && path.startsWith("/v1/")) {
+          // The documentation stays, because the 410 names it.
+          if (Option.isSome(versionDeprecation) && isVersionedPath(path) && !documentation.paths.has(path)) {
             const removed = findSunsetError(versionDeprecation.value, "Version v1", request.startedAt)
             if (removed !== undefined) return respondWith(request, path, undefined, Effect.fail(removed))
           }

@@ -59,7 +59,9 @@ export const refuseMethod = (
     : Option.getOrUndefined(directory.find(path))?.row.path
   if (knownPath === undefined) return answerUnknownPath(directory, path)
   const allowed = knownPath === mcpPath ? "POST" : allowedEndpointMethods
-  const message = `${knownPath} supports ${allowed}, not ${method.slice(0, maxShownMethod)}.`
+  // A HEAD gets the message of its GET, whose length is a header.
+  const shown = method === "HEAD" ? "GET" : method.slice(0, maxShownMethod)
+  const message = `${knownPath} supports ${allowed}, not ${shown}.`
   return { _tag: "Error", error: new MethodNotAllowed({ error: { message } }), headers: { allow: allowed } }
 }
 
@@ -119,13 +121,16 @@ export const answerLegacyPath = (
     })
     : answerUnknownPath(directory, decodePath(target))
 
+/** Whether the path belongs to the API version, whose retirement its responses then announce (D26). */
+export const isVersionedPath = (path: string) => path === "/v1" || path.startsWith("/v1/")
+
 /** Returns the deprecations that the path announces: of its API version, and of its endpoint (D14, D26). */
 export const listDeprecations = (
   directory: Directory,
   path: string,
   versionDeprecation: Option.Option<Deprecation.Deprecation>,
 ): ReadonlyArray<Deprecation.Deprecation> => [
-  ...(path.startsWith("/v1/") ? Option.toArray(versionDeprecation) : []),
+  ...(isVersionedPath(path) ? Option.toArray(versionDeprecation) : []),
   ...Option.toArray(Option.flatMap(directory.find(path), ({ deprecation }) => deprecation)),
 ]
 

@@ -6,7 +6,7 @@ import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
 import { toApiError } from "../db/ReadPolicies.ts"
 import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../rows/ListFormats.ts"
 import { type FileChunk, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
-import type { ExportAnswer, ExportObserver, Measurement, PlainAnswer } from "../rules/Answer.ts"
+import type { ExportAnswer, ExportObserver, Measurement } from "../rules/Answer.ts"
 import { redactApiKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
@@ -146,20 +146,10 @@ const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
     return { bytes: bytes.subarray(index * targetChunkBytes, end), results: end < bytes.length ? 0 : results }
   })
 
-const makeHeaders = ({ format, headers }: ExportOptions, rows: number | undefined, route: string) => ({
+const makeHeaders = ({ format, headers }: ExportOptions, rows: number, route: string) => ({
   ...headers,
   ...makeListFileHeaders({ format, rows }, route),
   "cache-control": "private, no-store",
-})
-
-/** Answers HEAD without reading the list. The number of rows is unknown, so the header with it is omitted. */
-export const makeExportHead = (options: ExportOptions, route: string): PlainAnswer => ({
-  _tag: "Plain",
-  status: 200,
-  headers: makeHeaders(options, undefined, route),
-  contentType: listContentTypes[options.format],
-  // A body, so that the response has the headers of a compressed one.
-  body: Stream.empty,
 })
 
 /** Makes an export, of which the first chunk has been read. For an estimate, it only measures the export. */

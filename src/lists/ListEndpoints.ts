@@ -92,7 +92,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         request: AdmittedRequest,
         additions: PageAdditions,
       ): Effect.Effect<Answer, ListError> => {
-        const { request: { method, purpose }, route, scope } = request
+        const { request: { purpose }, scope } = request
         const accept = getHeader(request.request, "accept")
         const negotiated = query.format === undefined ? { vary: "Accept" } : {}
         const headers = { ...additions.headers, ...negotiated }
@@ -103,7 +103,6 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           return Effect.gen(function* () {
             const dataHeaders = yield* list.readHeaders(query, source.makeReader(request))
             const options = { results: list.results, format, version, headers: { ...headers, ...dataHeaders } }
-            if (method === "HEAD") return Export.makeExportHead(options, route)
             const statement = list.compile(query, "export")
             const cursor = cursors.open({ tables: source.tables, version, statement, request })
             return yield* Export.makeExport(options, yield* Scope.provide(cursor, scope()), request)

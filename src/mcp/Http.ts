@@ -18,7 +18,13 @@ import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { BadRequest } from "../rules/Errors.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { makeMessageSlots, maxMessagesPerAccount, type MessageSlot } from "./MessageSlots.ts"
-import { findInitializedProtocolVersion, SessionlessMcpServer } from "./SessionlessServer.ts"
+import {
+  announceCapabilities,
+  findInitializedProtocolVersion,
+  oldestVersion,
+  servedMethods,
+  SessionlessMcpServer,
+} from "./SessionlessServer.ts"
 import { makeToolError } from "./ToolErrors.ts"
 import { mcpRegistrationsLayer } from "./Tools.ts"
 
@@ -82,10 +88,21 @@ const refusalMessages: Readonly<Record<number, string>> = {
   415: "Content-Type must be application/json.",
 }
 
-/** Whether the message contains its protocol version, as messages of version 2026-07-28 or later do. */
-const hasOwnVersion = ({ params }: typeof Message.Type) =>
+/** Returns the protocol version in a message; undefined before version 2026-07-28, whose messages contain none. */
+const getOwnVersion = ({ params }: typeof Message.Type): unknown =>
   Predicate.hasProperty(params, "_meta") &&
-  Predicate.hasProperty(params._meta, "io.modelcontextprotocol/protocolVersion")
+    Predicate.hasProperty(params._meta, "io.modelcontextprotocol/protocolVersion")
+    ? params._meta["io.modelcontextprotocol/protocolVersion"]
+    : undefined
+
+/** Announces what this server does in the answer of Effect's MCP server. */
+const announceInAnswer = (answer: PlainAnswer): PlainAnswer => {
+  if (!(answer.body instanceof Uint8Array)) return answer
+  const json = parseJson(new TextDecoder().decode(answer.body))
+  return Option.isSome(json) && Predicate.hasProperty(json.value, "result")
+    ? makeJsonAnswer(answer.status, { ...json.value, result: announceCapabilities(json.value.result) })
+    : answer
+}
 
 /** The origins of web pages that may use the server: those in `CORS_ORIGINS`, and the service's own. */
 const allowedOrigins = Effect.map(
@@ -180,7 +197,7 @@ const makeEndpoint = Effect.gen(function* () {
     const answer = makeJsonAnswer(200, {
       jsonrpc: "2.0",
       id: message.id,
-      result: hasOwnVersion(message) ? { ...result, resultType: "complete" } : result,
+      result: getOwnVersion(message) !== undefined ? { ...result, resultType: "complete" } : result,
     })
     return { answer, recordedStatus: 429 }
   }
@@ -208,13 +225,26 @@ const makeEndpoint = Effect.gen(function* () {
       if (Result.isFailure(parsed)) return { answer: refusal === undefined ? parsed.failure : toErrorAnswer(refusal) }
       const parsedMessage = parsed.success
       if (refusal !== undefined) return refuseMessage(message, parsedMessage, refusal)
-      const version = findInitializedProtocolVersion(getHeader(request, "mcp-protocol-version"))
-      if (version === undefined || hasOwnVersion(parsedMessage)) {
-        const answer = yield* slot.run(answerWithRouter(caller, body.success, scope()))
-        const text = refusalMessages[answer.status]
-        return { answer: text === undefined ? answer : makeJsonRpcError(answer.status, -32600, text, parsedMessage.id) }
-      }
       const { id, method, params } = parsedMessage
+      const header = getHeader(request, "mcp-protocol-version")
+      const own = getOwnVersion(parsedMessage)
+      const version = own !== undefined
+        ? undefined
+        // Whichever version its header names, this message negotiates one.
+        : method === "initialize"
+        ? oldestVersion
+        : findInitializedProtocolVersion(header)
+      const isStateless = own === header && own === McpProtocol.v2026_07_28.protocolVersion
+      if (id !== undefined && !servedMethods.has(method) && (version !== undefined || isStateless)) {
+        return { answer: makeJsonRpcError(isStateless ? 404 : 200, -32601, `Method not found: ${method}`, id) }
+      }
+      if (version === undefined) {
+        const answer = yield* slot.run(answerWithRouter(caller, body.success, scope()))
+        if (id === undefined && answer.status === 200) return { answer: makeEmptyAnswer(202, {}) }
+        const text = refusalMessages[answer.status]
+        if (text !== undefined) return { answer: makeJsonRpcError(answer.status, -32600, text, id) }
+        return { answer: method === "server/discover" ? announceInAnswer(answer) : answer }
+      }
       if (id === undefined) return { answer: makeEmptyAnswer(202, {}) }
       const reply = slot.run(answerRequest({ id, method, params }, version))
       return { answer: makeJsonAnswer(200, yield* Effect.provideService(reply, McpCaller, caller)) }

@@ -11,7 +11,7 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
 /** The version assumed if a message names none. After the initialization, clients may omit the version. */
-const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
+export const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
 /** Returns the version that `MCP-Protocol-Version` names. Without this header, the oldest one; undefined if unknown. */
 export const findInitializedProtocolVersion = (header: string | undefined) =>
@@ -38,18 +38,32 @@ const unwrapError = (error: unknown): unknown =>
     ? error.data[0].error
     : error
 
-/** Removes subscriptions from the capabilities in a result of `initialize`, because notifications need a session. */
-const withoutSubscriptions = (result: unknown): unknown =>
-  Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities") &&
-    Predicate.isObject(result.capabilities)
-    ? { ...result, capabilities: { ...result.capabilities, tools: {}, resources: {} } }
+/**
+ * Announces what the server does, in a result of `initialize` or `server/discover`. Effect's server also announces logs,
+ * completions and subscriptions, but there is nothing to complete, and notifications need a session.
+ */
+export const announceCapabilities = (result: unknown): unknown =>
+  Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities")
+    ? { ...result, capabilities: { tools: {}, resources: {} } }
     : result
+
+/** The methods of these capabilities, and those of the protocol itself. */
+export const servedMethods: ReadonlySet<string> = new Set([
+  "initialize",
+  "ping",
+  "server/discover",
+  "tools/list",
+  "tools/call",
+  "resources/list",
+  "resources/templates/list",
+  "resources/read",
+])
 
 const normalizeResponse = (response: unknown, isInitialization: boolean): unknown => {
   if (!Predicate.isObject(response)) return response
   if (Predicate.hasProperty(response, "error")) return { ...response, error: unwrapError(response.error) }
   return isInitialization && Predicate.hasProperty(response, "result")
-    ? { ...response, result: withoutSubscriptions(response.result) }
+    ? { ...response, result: announceCapabilities(response.result) }
     : response
 }
 

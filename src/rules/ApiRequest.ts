@@ -1,5 +1,6 @@
 /** The facts of a request. They never change while the request is answered. */
 import type { Effect } from "effect"
+import type { RequestHeaderName } from "./RequestHeaders.ts"
 
 export interface ApiRequest {
   /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
@@ -8,7 +9,7 @@ export interface ApiRequest {
   /** The path and query as the client sent them, byte for byte. */
   readonly target: string
   /** The headers by lower-case name, as Node parses them. */
-  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  readonly headers: { readonly [Name in RequestHeaderName]?: string | ReadonlyArray<string> | undefined }
   /** Names and values in turn, as the client sent them. */
   readonly rawHeaders: ReadonlyArray<string>
   /** `1.0` and `1.1` differ in trailers and in the header `Host`. */
@@ -36,7 +37,7 @@ export interface ApiRequest {
 }
 
 /** Returns the value of a header; undefined if it is missing or has several values. */
-export const getHeader = ({ headers }: Pick<ApiRequest, "headers">, name: string) => {
+export const getHeader = ({ headers }: Pick<ApiRequest, "headers">, name: RequestHeaderName) => {
   const value = headers[name]
   return typeof value === "string" ? value : undefined
 }

@@ -9,8 +9,6 @@ interface HeaderObject {
 }
 
 interface HeaderDeclaration extends HeaderObject {
-  /** Whether browser code may read the header (D10, CORS). */
-  readonly isExposed: boolean
   /**
    * The response cache sends stored `shared` headers to every account, and computes `perRequest` headers (D17,
    * caching). It does not store a response that has any other header.
@@ -22,7 +20,6 @@ const declare = (description: string, schema: Readonly<Record<string, unknown>>)
   description,
   required: true,
   schema,
-  isExposed: true,
   caching: "never",
 })
 
@@ -33,7 +30,6 @@ const count = (description: string, example: number) =>
   declare(description, { type: "integer", minimum: 0, examples: [example] })
 
 const optional = (header: HeaderDeclaration): HeaderDeclaration => ({ ...header, required: false })
-const hidden = (header: HeaderDeclaration): HeaderDeclaration => ({ ...header, isExposed: false })
 const shared = (header: HeaderDeclaration): HeaderDeclaration => ({ ...header, caching: "shared" })
 const perRequest = (header: HeaderDeclaration): HeaderDeclaration => ({ ...header, caching: "perRequest" })
 
@@ -45,10 +41,10 @@ const declarations = {
     "0199f0c4-8a3e-7c51-9d0b-2f1f6a3b7c55",
     { maxLength: 128 },
   )),
-  "X-Content-Type-Options": hidden(shared(text("Browsers must not guess another content type.", "nosniff"))),
-  "Vary": hidden(shared(optional(
+  "X-Content-Type-Options": shared(text("Browsers must not guess another content type.", "nosniff")),
+  "Vary": shared(optional(
     text("The request headers that the response depends on.", "Accept, Accept-Encoding"),
-  ))),
+  )),
   "Deprecation": shared(
     text("The day the deprecation was announced: `@` and Unix seconds (RFC 9745).", "@1793491200"),
   ),
@@ -61,8 +57,8 @@ const declarations = {
       "endpoint, and `deprecation` is its documentation.",
     `</v1/news?page=2>; rel="next"`,
   ))),
-  "WWW-Authenticate": hidden(text("How to send a key.", "Bearer")),
-  "Allow": hidden(text("The methods that every endpoint answers.", "GET, HEAD")),
+  "WWW-Authenticate": text("How to send a key.", "Bearer"),
+  "Allow": text("The methods that every endpoint answers.", "GET, HEAD"),
   "Retry-After": count("Seconds to wait before the next attempt.", 5),
   "X-RateLimit-Limit": perRequest(count("How many requests the account may send in a minute.", 200)),
   "X-RateLimit-Remaining": perRequest(count("How many requests are left.", 199)),
@@ -74,7 +70,7 @@ const declarations = {
   "ETag": shared(optional(
     text("Changes exactly when the body does. Send it as `If-None-Match` to get 304.", `"Yx0bWl7uV3kqv2Jm0c9xIcC1d0E"`),
   )),
-  "Cache-Control": hidden(shared(text("Who may keep the response, and for how long.", "private, no-cache"))),
+  "Cache-Control": shared(text("Who may keep the response, and for how long.", "private, no-cache")),
   "X-Dropped-Tickers": shared(optional(text(
     "The invalid symbols that were dropped: at most 20, percent-encoded, comma-separated. Missing if there are none.",
     "%40%40,A_B",
@@ -110,9 +106,9 @@ const declarations = {
     "The SHA-256 of CSV, NDJSON and Parquet before compression. With `limit=all` it is a trailer.",
     "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:",
   ))),
-  "Trailer": hidden(optional(
+  "Trailer": optional(
     text("With `limit=all`: the trailers that follow the last byte.", "Unencoded-Digest, X-Cost-Microdollars"),
-  )),
+  ),
 } satisfies Readonly<Record<string, HeaderDeclaration>>
 
 export type ResponseHeaderName = keyof typeof declarations
@@ -123,8 +119,8 @@ export const openApiResponseHeaders = Record.map(declarations, Struct.pick(["des
 const selectNames = (isSelected: (header: HeaderDeclaration) => boolean) =>
   Object.entries<HeaderDeclaration>(declarations).flatMap(([name, header]) => isSelected(header) ? [name] : [])
 
-/** Headers that browser code may read. */
-export const corsExposedHeaderNames = selectNames(({ isExposed }) => isExposed).toSorted()
+/** Headers that browser code may read (D10, CORS): all of them. */
+export const corsExposedHeaderNames = Object.keys(declarations).toSorted()
 
 const selectLowerCaseNames = (caching: HeaderDeclaration["caching"]) =>
   selectNames((header) => header.caching === caching).map((name) => name.toLowerCase())

@@ -38,15 +38,15 @@ const formatDroppedTickers = (dropped: ReadonlyArray<string>) =>
     .map((text) => encodeURIComponent(redactApiKeys(text).slice(0, 32).toWellFormed()))
     .join(",")
 
-const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) => {
+/** Names the invalid symbols, and states the rule (§7.2). `advice` ends the sentence of the rule. */
+const describeInvalidTickers = (sent: ReadonlyArray<string>, advice: string) => {
   const names = sent.slice(0, maxNamedTickers).map((text) => redactApiKeys(text).slice(0, 32)).join(", ")
   const more = sent.length > maxNamedTickers ? ` and ${sent.length - maxNamedTickers} more` : ""
-  return new SchemaIssue.InvalidValue({
-    message: sent.length === 0
-      ? `Invalid ticker(s): none given. ${characterRule} (1 to 16 of them).`
-      : `Invalid ticker(s): ${names}${more}. ${characterRule} (1 to 16 of them).`,
-  })
+  return `Invalid ticker(s): ${sent.length === 0 ? "none given" : `${names}${more}`}. ${characterRule}${advice}`
 }
+
+const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) =>
+  new SchemaIssue.InvalidValue({ message: describeInvalidTickers(sent, " (1 to 16 of them).") })
 
 /** Splits a list into valid symbols, each once, and the entries that are dropped because they are invalid (D5). */
 const splitTickers = (text: string) => {
@@ -105,19 +105,25 @@ export const isTickerList = (query: Schema.Top) => {
   return Schema.isSchema(field) && SchemaAST.resolve(field.ast)?.["dropsInvalidEntries"] === true
 }
 
-const makeTickerSchema = (maxLength: number) =>
-  Schema.String.annotate({
+const makeTickerSchema = (maxLength: number) => {
+  const pattern = new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u")
+  const nameInvalid = Schema.makeFilter((text: string) => {
+    if (pattern.test(text)) return true
+    const sent = text.trim() === "" ? [] : [text.trim()]
+    return describeInvalidTickers(sent, `. Send one symbol of 1 to ${maxLength} characters.`)
+  })
+  return Schema.String.annotate({
     description: `One current or former symbol of 1 to ${maxLength} characters; not case-sensitive.`,
     examples: ["BYON"],
-  }).check(Schema.isPattern(new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u"), {
-    message: `Invalid ticker: expected one symbol of 1 to ${maxLength} characters. ${characterRule}.`,
-  })).pipe(Schema.decodeTo(
+    // The second check only documents the pattern, because the first one ends the validation.
+  }).check(nameInvalid.abort(), Schema.isPattern(pattern)).pipe(Schema.decodeTo(
     Schema.String,
     SchemaTransformation.transform({
       decode: (text) => toUpperCaseAscii(text.trim()),
       encode: (text) => text,
     }),
   ))
+}
 
 /** One ticker of up to 6 characters; a comma or space inside makes it invalid (D6). */
 export const TickerParameter = makeTickerSchema(6).annotate({

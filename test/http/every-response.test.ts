@@ -9,6 +9,10 @@ import * as Accounts from "../../src/accounts/Accounts.ts"
 import { EmbeddedHomeDirectory } from "../../src/db/ConnectionLayers.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
+import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
+import { corsAllowedHeaderNames } from "../../src/rules/RequestHeaders.ts"
+import { openApiResponseHeaders } from "../../src/rules/ResponseHeaders.ts"
+import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
 import { exchangeText } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -565,6 +569,63 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
       }),
   )
 
+  it.effect("gives HEAD the headers of GET for every endpoint, in every format and encoding (D10, D17, guides/caching)", () =>
+    Effect.gen(function* () {
+      const queries = ["", "?ticker=EDGA", "?limit=5&format=csv", "?limit=5&format=ndjson", "?limit=5&format=parquet"]
+      const exports = ["?limit=all&format=csv", "?limit=all&format=ndjson", "?limit=all&format=parquet"]
+      const pages = [
+        "/v1/docs",
+        "/v1/docs/errors",
+        "/v1/docs/nowhere",
+        "/mcp",
+        "/",
+        "/enterprise/v1/news",
+        "/v1/changes/x",
+      ]
+      const endpoints = catalogueEndpoints.filter(({ isEndless, row }) =>
+        !isEndless && !row.path.startsWith("/v1/usage")
+      )
+      const all = endpoints.flatMap(({ row }) => [...queries, ...exports].map((query) => row.path + query))
+      // Usage lists the requests of this test.
+      const sent = [...sampleUnlessThorough(all, 7, 0), ...pages]
+      const headers = [{}, { "Accept-Encoding": "gzip" }, { "If-None-Match": "*" }]
+      for (const [index, path] of sent.entries()) {
+        const options = { headers: headers[index % headers.length] ?? {} }
+        const get = yield* send(path, options)
+        const head = yield* send(path, { ...options, method: "HEAD" })
+        assert.deepStrictEqual([head.status, head.text], [get.status, ""], path)
+        const own = new Set(["connection", "date", "keep-alive", "x-request-id", ...countingHeaders])
+        const compared = (answer: ReceivedResponse) =>
+          Object.entries(answer.headers).filter(([name]) => !own.has(name)).toSorted()
+        assert.deepStrictEqual(compared(head), compared(get), path)
+      }
+    }))
+
+  it.effect("answers every path with a slash at its end like the path without it (D10)", () =>
+    Effect.gen(function* () {
+      const paths = [
+        ...catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path),
+        "/v1/docs",
+        "/mcp",
+      ]
+      for (const path of [...paths, "/v1/docs/errors", "/enterprise/v1/news"]) {
+        for (const method of ["GET", "HEAD", "POST", "PUT", "OPTIONS"]) {
+          const [plain, slashed] = [yield* send(path, { method }), yield* send(`${path}/`, { method })]
+          assert.strictEqual(slashed.status, plain.status, `${method} ${path}/`)
+          assert.deepStrictEqual(slashed.headers.allow, plain.headers.allow, `${method} ${path}/`)
+        }
+      }
+    }))
+
+  it.effect("ignores the parameters of health checks, so that no probe takes the service out (D4)", () =>
+    Effect.gen(function* () {
+      for (const path of ["/health/live", "/health/ready", "/health/ready/"]) {
+        for (const query of ["?_=1", "?_=1&_=2", "?", "?a[]=b&=c"]) {
+          assert.strictEqual((yield* send(path + query, { key: null })).status, 200, path + query)
+        }
+      }
+    }))
+
   // -------------------------------------------------------------------------------------------------------------------
   // Undecodable URLs (400), and information that errors must not reveal
   // -------------------------------------------------------------------------------------------------------------------
@@ -880,6 +941,36 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
           assertCommonHeaders(answer)
         }),
     )
+
+    it.effect("allows each header that the service reads, and exposes each that it documents (D10)", () =>
+      Effect.gen(function* () {
+        for (const path of ["/v1/news", "/mcp", "/v1/changes/stream"]) {
+          const answer = yield* send(path, {
+            method: "OPTIONS",
+            key: null,
+            headers: { Origin: "https://app.example", "Access-Control-Request-Method": "GET" },
+          })
+          const listed = (name: string) => String(answer.headers[name]).split(", ")
+          // The types of requests have no header that is not on this list.
+          assert.deepStrictEqual(listed("access-control-allow-headers"), corsAllowedHeaderNames)
+          assert.includeMembers(listed("access-control-allow-headers"), [
+            "Authorization",
+            "X-API-Key",
+            "X-Request-Id",
+            "Traceparent",
+            "Tracestate",
+            "If-None-Match",
+            "Last-Event-ID",
+            "MCP-Protocol-Version",
+            "Mcp-Session-Id",
+            "Content-Type",
+          ])
+          assert.deepStrictEqual(
+            listed("access-control-expose-headers"),
+            Object.keys(openApiResponseHeaders).toSorted(),
+          )
+        }
+      }))
 
     it.effect("lets a configured origin read the status and headers of every response, including errors (D10, D14)", () =>
       Effect.gen(function* () {

@@ -354,7 +354,7 @@ const expectResults = (
       "x-cost-microdollars": isStreamed ? undefined : String(cost),
       "x-dropped-tickers": dropped,
       "x-lineage": query.follow_lineage === true ? [query.ticker ?? []].flat().join(", ") : undefined,
-      "x-row-count": isFile && !(isExport && isHead) ? String(rows) : undefined,
+      "x-row-count": isFile ? String(rows) : undefined,
       "unencoded-digest": isFile && !isExport ? digest : undefined,
     },
     trailers: isStreamed ? { "unencoded-digest": digest, "x-cost-microdollars": String(cost) } : {},

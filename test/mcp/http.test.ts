@@ -257,7 +257,6 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
           200,
           -32602,
         ],
-        ["completion/complete", withVersion({}), { ...version, "Mcp-Method": "completion/complete" }, 200, -32602],
       ] as const
       for (const [method, params, headers, status, code] of cases) {
         const refused = yield* send({ jsonrpc: "2.0", id: 1, method, params }, { headers })
@@ -283,6 +282,64 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.strictEqual(refused.status, 400)
       assert.deepStrictEqual(valueAt(refused.json, "error", "data", "supported"), supported)
       assert.strictEqual(valueAt((yield* send(callLineage)).json, "result", "isError"), false)
+    }).pipe(Effect.scoped))
+
+  it.effect("announces what it does, and does nothing else, in every version and with every header (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* start()
+      const announced = { tools: {}, resources: {} }
+      const versions = [undefined, "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "x"]
+      for (const version of versions) {
+        const headers: Record<string, string> = version === undefined ? {} : { "MCP-Protocol-Version": version }
+        const { json } = yield* send(initialize(version ?? "x"), { headers: { ...headers, "Mcp-Session-Id": "x" } })
+        assert.deepStrictEqual(valueAt(json, "result", "capabilities"), announced, version)
+      }
+      const discover = { jsonrpc: "2.0", id: 1, method: "server/discover", params: withVersion({}) }
+      const discovered = yield* send(discover, {
+        headers: { "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover" },
+      })
+      assert.deepStrictEqual(valueAt(discovered.json, "result", "capabilities"), announced)
+      const unannounced = [
+        "logging/setLevel",
+        "completion/complete",
+        "prompts/list",
+        "prompts/get",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "subscriptions/listen",
+        "tasks/list",
+      ]
+      for (const method of unannounced) {
+        const params = { level: "info", uri: "tickerline://guides/paging" }
+        for (const version of ["2025-11-25", "2025-06-18"]) {
+          const message = { jsonrpc: "2.0", id: 1, method, params }
+          const { json, status } = yield* send(message, { headers: { "MCP-Protocol-Version": version } })
+          assert.deepStrictEqual([status, valueAt(json, "error", "code")], [200, -32601], `${method} ${version}`)
+        }
+        const headers = { "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method }
+        const { json, status } = yield* send({ jsonrpc: "2.0", id: 1, method, params: withVersion(params) }, {
+          headers,
+        })
+        assert.deepStrictEqual([status, valueAt(json, "error", "code")], [404, -32601], method)
+      }
+      const cancelled = "notifications/cancelled"
+      const notification = { jsonrpc: "2.0", method: cancelled, params: withVersion({ requestId: 1 }) }
+      const headers = { "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": cancelled }
+      assert.strictEqual((yield* send(notification, { headers })).status, 202)
+    }).pipe(Effect.scoped))
+
+  it.effect("refuses a compressed body with 415, and says what it accepts (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* start()
+      for (const encoding of ["gzip", "br", "deflate", "zstd", "x", "gzip, br"]) {
+        const { headers, json, status } = yield* send(callLineage, { headers: { "Content-Encoding": encoding } })
+        assert.deepStrictEqual([status, valueAt(json, "error", "code")], [415, -32600], encoding)
+        assert.strictEqual(headers["accept-encoding"], "identity")
+      }
+      for (const path of ["/mcp", "/mcp/"]) {
+        const options = { path, headers: { "Content-Encoding": "identity" } }
+        assert.strictEqual((yield* send(callLineage, options)).status, 200, path)
+      }
     }).pipe(Effect.scoped))
 
   const versioned = { headers: { "MCP-Protocol-Version": "2025-11-25" } }

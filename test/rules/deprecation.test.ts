@@ -288,7 +288,10 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
           assert.strictEqual(headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
         }
       }
-      for (const path of ["/endpoints", "/health/live"]) assert.strictEqual((yield* requestJson(path)).status, 200)
+      // The documentation is where the 410 sends the reader.
+      for (const path of ["/endpoints", "/health/live", "/v1/docs", "/v1/docs/", "/v1/docs/errors"]) {
+        assert.strictEqual((yield* requestJson(path)).status, 200, path)
+      }
     }))
 })
 

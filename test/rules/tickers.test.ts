@@ -235,10 +235,14 @@ describe("The parser of single tickers", () => {
     }))
 
   const bad = ["", " ", "\t", "ABCDEFG", "A,B", "META,", ",", "A B", "ME TA", "A\tB", "A_B", "$A", "A\0", "A/B", "😀"]
-  it.effect.each(bad)("refuses %j (D6)", (sent) =>
+  it.effect.each(bad)("refuses %j, and names it (§7.2, D6)", (sent) =>
     Effect.gen(function* () {
       const { refusal } = { refusal: "", ...(yield* readOne(sent)) }
-      assert.match(refusal, /^Invalid ticker/)
+      const named = sent.trim() === "" ? "none given" : sent.trim()
+      assert.isTrue(
+        refusal.startsWith(`Invalid ticker(s): ${named}. Tickers contain only uppercase letters, `),
+        refusal,
+      )
     }))
 
   it.effect.prop("agrees with a reference implementation of D6, for any text (D6)", [

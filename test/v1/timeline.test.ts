@@ -108,7 +108,8 @@ const lists: ReadonlyArray<{
     typeOf: () => "runner",
     titleOf: (row) =>
       `Change to the high of ${round(row, "percentage_gain", 2)} %, ` +
-      `volume ${round(row, "daily_volume_ratio", 1)} times the usual`,
+      `volume ${round(row, "daily_volume_ratio", 1) > 9 ? round(row, "daily_volume_ratio", 1) : "more than 9"} ` +
+      "times the usual",
   },
 ]
 

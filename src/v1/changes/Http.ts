@@ -1,5 +1,5 @@
 /** Handles `GET /v1/changes` and `GET /v1/changes/stream`. */
-import { Effect, Equivalence, Scope, type Stream } from "effect"
+import { Effect, Equivalence, Scope, Stream } from "effect"
 import { Refusal } from "../../accounts/AccountErrors.ts"
 import { findAccessError } from "../../accounts/Admission.ts"
 import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
@@ -78,7 +78,7 @@ const streamHead = {
   },
 }
 
-const answerHead: PlainAnswer = { _tag: "Plain", status: 200, body: undefined, ...streamHead }
+const answerHead: PlainAnswer = { _tag: "Plain", status: 200, body: Stream.empty, ...streamHead }
 
 const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamAnswer => ({
   _tag: "EventStream",

@@ -191,10 +191,14 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: fromTable("gap_stats", date),
   })
 
+  /** The ratio is always above 9, so one that would be rounded to 9 is not printed so. */
+  const formatVolumeRatio = sql`case when round(daily_volume_ratio, 1) > 9
+    then ${shorten(sql`round(daily_volume_ratio, 1)`)} else 'more than 9' end`
+
   const runners = makeSource(["runner"], {
     moment: date,
     title: sql`'Change to the high of ' || ${shorten(sql`round(percentage_gain, 2)`)} || ' %, volume '
-      || ${shorten(sql`round(daily_volume_ratio, 1)`)} || ' times the usual'`,
+      || ${formatVolumeRatio} || ' times the usual'`,
     key: makeKey(onDay(date)),
     order: sql`date desc`,
     rows: fromTable("intraday_runners", date, sql.literal(intradayRunnerSqlCondition)),

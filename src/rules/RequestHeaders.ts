@@ -1,0 +1,37 @@
+/** The request headers that the service reads, each declared once. `ApiRequest` offers no others. */
+
+/** Those that web pages may set, so CORS must allow them (D10). */
+const settableNames = [
+  "Accept",
+  "Authorization",
+  "B3",
+  "Content-Encoding",
+  "Content-Type",
+  "If-None-Match",
+  "Last-Event-ID",
+  "MCP-Protocol-Version",
+  "Mcp-Method",
+  "Mcp-Name",
+  "Mcp-Session-Id",
+  "Traceparent",
+  "Tracestate",
+  "User-Agent",
+  "X-API-Key",
+  "X-Request-Id",
+] as const
+
+/** Those that only browsers and proxies set. */
+type OtherName =
+  | "accept-encoding"
+  | "content-length"
+  | "expect"
+  | "host"
+  | "origin"
+  | "transfer-encoding"
+  | "x-forwarded-for"
+
+/** The lower-case name of a header that the service reads. */
+export type RequestHeaderName = Lowercase<typeof settableNames[number]> | OtherName
+
+/** Headers that web pages may send. */
+export const corsAllowedHeaderNames: ReadonlyArray<string> = settableNames
