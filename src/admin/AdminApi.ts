@@ -573,5 +573,5 @@ export class AdminApi extends HttpApi.make("tickerline-admin")
     title: "Tickerline admin API",
     version: "v1",
     description:
-      "Manages accounts and watches the service. Times have the offset -05:00, amounts are in millionths of a US dollar.",
+      "Manages accounts and watches the service. Times are at -05:00, amounts are in millionths of a US dollar.",
   })) {}

@@ -11,7 +11,7 @@ import { isCompressible } from "./Finish.ts"
 export const isCompressed = (contentEncoding: string | undefined) =>
   contentEncoding !== undefined && !/^\s*(identity)?\s*$/i.test(contentEncoding)
 
-/** The 415 to a compressed body (RFC 9110, 15.5.16): its message, and the header that says what is accepted (12.5.3). */
+/** The 415 to a compressed body (RFC 9110, 15.5.16): its message, and the header with what is accepted (12.5.3). */
 export const compressedBodyRefusal = {
   message: "The body is compressed. Send it without Content-Encoding.",
   headers: { "accept-encoding": "identity" },

@@ -68,7 +68,7 @@ export const keepAliveTimeout = Duration.seconds(75)
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
-/** Whether the version is one that `node:http` speaks. Its parser also accepts the versions 0.9 and 2.0 in this form. */
+/** Whether the version is one that `node:http` speaks. Its parser also accepts 0.9 and 2.0 in this form. */
 const hasSupportedVersion = ({ httpVersion }: IncomingMessage) => httpVersion === "1.1" || httpVersion === "1.0"
 
 /** Whether a proxy could have parsed the request differently, which risks request smuggling (RFC 9112). */

@@ -44,8 +44,8 @@ export const isDecodableUrl = (target: string) => {
 }
 
 /**
- * Returns the decoded path, without the query and without a slash at its end, which makes no difference anywhere. A path
- * that cannot be decoded is not decoded.
+ * Returns the decoded path, without the query and without a slash at its end, which makes no difference anywhere. A
+ * path that cannot be decoded is not decoded.
  */
 export const decodePath = (target: string) => {
   const [path = target] = target.split("?", 1)

@@ -39,8 +39,8 @@ const unwrapError = (error: unknown): unknown =>
     : error
 
 /**
- * Announces what the server does, in a result of `initialize` or `server/discover`. Effect's server also announces logs,
- * completions and subscriptions, but there is nothing to complete, and notifications need a session.
+ * Announces what the server does, in a result of `initialize` or `server/discover`. Effect's server also announces
+ * logs, completions and subscriptions, but there is nothing to complete, and notifications need a session.
  */
 export const announceCapabilities = (result: unknown): unknown =>
   Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities")

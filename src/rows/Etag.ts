@@ -7,8 +7,8 @@ const xxHash = await createXXHash128()
 export const computeEtag = (bytes: Uint8Array) => `"${xxHash.init().update(bytes).digest()}"`
 
 /**
- * Whether `If-Match` permits a change of what has the ETag: it is `*`, or a list with this tag. A weak tag never matches
- * (RFC 9110, 13.1.1).
+ * Whether `If-Match` permits a change of what has the ETag: it is `*`, or a list with this tag. A weak tag never
+ * matches (RFC 9110, 13.1.1).
  */
 export const matchesIfMatch = (ifMatch: string, etag: string) =>
   ifMatch.trim() === "*" || Array.from(ifMatch.matchAll(/(?:W\/)?"[^"]*"/g)).some(([tag]) => tag === etag)

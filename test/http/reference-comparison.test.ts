@@ -351,7 +351,7 @@ const expectResults = (
       etag: !hasEtag ? undefined : matched ?? (encoding === undefined ? etag : `${etag.slice(0, -1)}-${encoding}"`),
       link: hasMore ? makeLink(request, query.page + 1) : undefined,
       vary,
-      "x-cost-microdollars": isStreamed ? undefined : String(cost),
+      "x-cost-microdollars": isExport ? undefined : String(cost),
       "x-dropped-tickers": dropped,
       "x-lineage": query.follow_lineage === true ? [query.ticker ?? []].flat().join(", ") : undefined,
       "x-row-count": isFile ? String(rows) : undefined,

@@ -193,7 +193,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
 
   /** The ratio is always above 9, so one that would be rounded to 9 is not printed so. */
   const formatVolumeRatio = sql`case when round(daily_volume_ratio, 1) > 9
-    then ${shorten(sql`round(daily_volume_ratio, 1)`)} else 'more than 9' end`
+    then ${shorten(sql`round(daily_volume_ratio, 1)`)}::text else 'more than 9' end`
 
   const runners = makeSource(["runner"], {
     moment: date,
