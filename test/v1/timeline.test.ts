@@ -717,6 +717,34 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       })
     }))
 
+  it.effect("never titles a runner with 9 times the usual volume, because the ratio is above 9 (§2.4)", () =>
+    Effect.gen(function* () {
+      const ratios = [9.0001, 9.049, 9.05, 12.34]
+      yield* insertRows(
+        "intraday_runners",
+        ...ratios.map((daily_volume_ratio, index) => ({
+          ticker: "TRATIO",
+          date: `2025-05-0${index + 1}`,
+          daily_volume_ratio,
+          gap_percentage: "25.5",
+          market_open: "1.255",
+          previous_day_close: "1",
+          percentage_gain: "80",
+          open_to_high_pct: "43.4263",
+          high_price: "1.8",
+          low_price: "1.1",
+          market_close: "1.2",
+          close_under_50pct_of_range: true,
+          last_updated: "2025-07-01 20:05:00",
+          anomaly_flagged: true,
+        })),
+      )
+      const { body } = yield* requestJson("/v1/timeline?ticker=TRATIO&types=runner")
+      const titles = ListClients.getResultRows(body).map((event) => textAt(event, "title")?.split("volume ")[1])
+      const usual = (ratio: string) => `${ratio} times the usual`
+      assert.deepStrictEqual(titles, [usual("12.3"), usual("9.1"), usual("more than 9"), usual("more than 9")])
+    }))
+
   it.effect("omits the types whose endpoint the key may not use, and names them in a header (D3)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", newsItem("narrow", { ticker: "TNARROW", title: "Seen" }))
