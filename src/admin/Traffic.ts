@@ -20,7 +20,9 @@ const ErrorTraffic = Schema.Struct({
   endpoint: Schema.String,
   status_code: Schema.Int,
   requests: Schema.Int,
-  accounts: Schema.Int.annotate({ description: "Number of accounts that got this error." }),
+  accounts: Schema.Int.annotate({
+    description: "Number of known accounts that got this error; 0 if it came before the account was known.",
+  }),
   last_at: PrintedTime,
 })
 
@@ -33,7 +35,8 @@ export const Traffic = Schema.Struct({
 const trafficMinutes = 15
 
 /**
- * The usage of the last minutes, as the SQL of a common table expression. The index begins with the account, so each
+ * The usage of the last minutes and what failed before its account was known, as the SQL of a common table expression.
+ * The index begins with the account, so each
  * account is looked up; `offset 0` keeps PostgreSQL from reading the month instead.
  */
 const recentSql = `recent as (
@@ -44,6 +47,9 @@ const recentSql = `recent as (
       and requested_at > now() - interval '${trafficMinutes} minutes'
     offset 0
   ) as recorded
+  union all
+  select null, endpoint, status_code, null, false, requests, minute from failed_requests
+  where minute > now() - interval '${trafficMinutes} minutes'
 )`
 
 /** Reads what all accounts requested within the last 15 minutes, as far as processes have written it. */
@@ -59,8 +65,9 @@ export const readTraffic = Effect.gen(function* () {
       coalesce(sum(request_count) filter (where status_code between 400 and 499), 0)::float8 as client_errors,
       coalesce(sum(request_count) filter (where status_code >= 500), 0)::float8 as server_errors,
       (count(*) filter (where cached))::float8 as cached,
-      percentile_disc(0.5) within group (order by duration_ms) as median_ms,
-      percentile_disc(0.95) within group (order by duration_ms) as p95_ms, max(duration_ms) as max_ms
+      coalesce(percentile_disc(0.5) within group (order by duration_ms), 0) as median_ms,
+      coalesce(percentile_disc(0.95) within group (order by duration_ms), 0) as p95_ms,
+      coalesce(max(duration_ms), 0) as max_ms
     from recent group by endpoint order by requests desc, endpoint
   `)
   const errors = yield* decodeRows(ErrorTraffic)(sql`

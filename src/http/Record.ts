@@ -69,6 +69,10 @@ export const makeRecorder = Effect.gen(function* () {
   }
 
   const record = (answered: AnsweredRequest, outcome: Outcome, options?: RecordOptions) => {
+    const { account, request, route } = answered
+    if (account === undefined && outcome.status >= 500 && route !== undefined && request.purpose !== "estimate") {
+      metering.countFailure(route, outcome.status, request.startedAt)
+    }
     recordUsage(answered, outcome, options)
     recordMetrics(answered, outcome)
   }

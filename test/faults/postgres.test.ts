@@ -3,6 +3,7 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { readTraffic } from "../../src/admin/Traffic.ts"
 import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
@@ -42,10 +43,19 @@ const assertRecordedExactly = Effect.fnUntraced(function* (account_id: number, s
   assert.strictEqual(yield* counted, expected)
 })
 
+/** The number of responses with 503 that the console shows. */
+const countUnavailable = readTraffic.pipe(
+  Effect.map(({ errors }) =>
+    errors.reduce((sum, { requests, status_code }) => sum + (status_code === 503 ? requests : 0), 0)
+  ),
+  Effect.retry({ times: 10 }),
+)
+
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreSQL", (it) => {
   it.effect("may be killed and restarted: clients get correct responses or 503, and all usage is recorded (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
+      const before = yield* countUnavailable
       const { account_id, more, stop } = yield* startClients("with memory")
       yield* more()
       yield* server.stop("SIGKILL")
@@ -54,6 +64,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* more()
       const seen = yield* stop
       assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
+      const refused = Object.entries(seen.answers).reduce(
+        (sum, [name, count]) => sum + (name.startsWith("503") ? count : 0),
+        0,
+      )
+      yield* CustomerUsage.retryUntil(countUnavailable, (count) => count >= before + refused)
+      assert.strictEqual(yield* countUnavailable, before + refused, "the console counts each of them")
       yield* assertRecordedExactly(account_id, seen)
       yield* recordFaultSummary("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
     }))

@@ -11,6 +11,7 @@ import { describeFailure } from "../../observability/FailureText.ts"
 import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
 import { getDateInNewYork } from "../../rules/Dates.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
+import { makeFailedRequestCounter } from "./FailedRequestCounter.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
@@ -287,7 +288,8 @@ const makeUsageMetering = Effect.gen(function* () {
   /** Whether rows wait, but none has been written for too long. The log contains the reason. */
   const isLate = () => readUnwrittenSeconds() > lateAfterSeconds
 
-  return { requireCapacity, hasCapacity, isLate, record, makeUnwrittenSql }
+  const countFailure = yield* makeFailedRequestCounter
+  return { requireCapacity, hasCapacity, isLate, record, makeUnwrittenSql, countFailure }
 })
 
 export class UsageMetering extends Context.Service<UsageMetering, Effect.Success<typeof makeUsageMetering>>()(

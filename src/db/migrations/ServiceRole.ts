@@ -59,6 +59,7 @@ const makeServiceGrants = (role: string) => [
   `grant insert on public.usage_kind_hours to ${role}`,
   `grant execute on function public.take_unconverted_usage to ${role}`,
   `grant execute on function public.settle_usage, public.add_daily_sums to ${role}`,
+  `grant insert, update, delete on public.failed_requests to ${role}`,
   // For counts of refused requests, and for processes of the previous release.
   `grant insert, update on public.usage_daily, public.usage_daily_prices to ${role}`,
   `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,

@@ -1,0 +1,63 @@
+/**
+ * Counts requests that got 5xx before their account was known, for the console (docs/operations/which-account.md). Usage
+ * has the others. The counts wait in memory until PostgreSQL accepts writes again.
+ */
+import { Duration, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { addForkedFinalizer, repeatInBackground } from "../../observability/BackgroundFibers.ts"
+
+const writeInterval = Duration.seconds(1)
+const writeTimeout = Duration.seconds(5)
+
+/** Minutes that are kept, in memory and in PostgreSQL. */
+const keptMinutes = 60
+
+interface FailedRequests {
+  readonly minute: number
+  readonly endpoint: string
+  readonly status: number
+  requests: number
+}
+
+export const makeFailedRequestCounter = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  /** By minute, endpoint and status, so that there are at most as many as endpoints and statuses in an hour. */
+  let waiting = new Map<string, FailedRequests>()
+
+  const add = ({ endpoint, minute, requests, status }: FailedRequests) => {
+    const key = `${minute} ${status} ${endpoint}`
+    const found = waiting.get(key)
+    if (found === undefined) waiting.set(key, { minute, endpoint, status, requests })
+    else found.requests += requests
+  }
+
+  const write = (counts: ReadonlyArray<FailedRequests>) =>
+    sql`
+      with expired as (
+        delete from failed_requests where minute < now() - make_interval(mins => ${keptMinutes}::int)
+      )
+      insert into failed_requests as existing (minute, endpoint, status_code, requests)
+      select to_timestamp(minute * 60), endpoint, status, requests
+      from json_to_recordset(${JSON.stringify(counts)}::text::json)
+        as counted (minute bigint, endpoint text, status smallint, requests bigint)
+      on conflict (minute, endpoint, status_code) do update set requests = existing.requests + excluded.requests
+    `
+
+  const writeWaiting = Effect.suspend(() => {
+    if (waiting.size === 0) return Effect.void
+    const taken = [...waiting.values()]
+    waiting = new Map()
+    // Keeps them for the next attempt. The log has the reason already, because usage and key lookups fail as well.
+    return Effect.catchCause(Effect.timeout(write(taken), writeTimeout), () =>
+      Effect.sync(() => {
+        const oldest = Math.max(...taken.map(({ minute }) => minute)) - keptMinutes
+        taken.filter(({ minute }) => minute >= oldest).forEach(add)
+      }))
+  })
+  yield* addForkedFinalizer(Effect.asVoid(writeWaiting))
+  yield* repeatInBackground(writeWaiting, writeInterval)
+
+  /** Counts a request that arrived at `time`, in Unix milliseconds. */
+  return (endpoint: string, status: number, time: number) =>
+    add({ minute: Math.floor(time / 60_000), endpoint, status, requests: 1 })
+})
