@@ -9,7 +9,7 @@ import { ExistingName, NewAccountName, TrimmedName } from "../accounts/TrimmedNa
 import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
 import { ListedApiKey, maxNetworksPerKey, Network } from "../accounts/keys/ApiKeyManagement.ts"
 import { RequestId } from "../accounts/billing/UsageSearch.ts"
-import { AuditRow, AuditTime } from "../audit/AuditLog.ts"
+import { AuditRow, auditSubjectTypes, AuditTime } from "../audit/AuditLog.ts"
 import { AnnouncementProgress, requeueableEmailStatuses, UndeliveredEmail } from "../mail/Announcements.ts"
 import { keyEndpointPaths } from "../catalogue/Endpoints.ts"
 import { CustomerSettings } from "../catalogue/PriceList.ts"
@@ -368,7 +368,7 @@ export const auditQuery = {
   until: Schema.optionalKey(AuditTime),
   actor: Schema.optionalKey(Schema.String),
   account: Schema.optionalKey(Schema.String),
-  subject_type: Schema.optionalKey(Schema.String),
+  subject_type: Schema.optionalKey(Schema.Literals(auditSubjectTypes)),
   subject: Schema.optionalKey(Schema.String),
 }
 

@@ -26,8 +26,16 @@ const ErrorTraffic = Schema.Struct({
   last_at: PrintedTime,
 })
 
+const AccountTraffic = Schema.Struct({
+  account: Schema.String,
+  requests: Schema.Int,
+  client_errors: Schema.Int,
+  server_errors: Schema.Int,
+})
+
 export const Traffic = Schema.Struct({
   since: PrintedTime,
+  accounts: Schema.Array(AccountTraffic).annotate({ description: "The 50 accounts with the most requests." }),
   endpoints: Schema.Array(EndpointTraffic).annotate({ description: "Endpoint with the most requests first." }),
   errors: Schema.Array(ErrorTraffic).annotate({ description: "By endpoint and status, most frequent first." }),
 }).annotate({ identifier: "Traffic" })
@@ -76,7 +84,14 @@ export const readTraffic = Effect.gen(function* () {
       count(distinct account_id)::float8 as accounts, ${sql.literal(formatTimeSql("max(requested_at)"))} as last_at
     from recent where status_code >= 400 group by endpoint, status_code order by requests desc, endpoint, status_code
   `)
-  return { since: start?.since ?? "", endpoints, errors }
+  const accounts = yield* decodeRows(AccountTraffic)(sql`
+    with ${recent}
+    select name as account, sum(request_count)::float8 as requests,
+      coalesce(sum(request_count) filter (where status_code between 400 and 499), 0)::float8 as client_errors,
+      coalesce(sum(request_count) filter (where status_code >= 500), 0)::float8 as server_errors
+    from recent join accounts using (account_id) group by name order by requests desc, name limit 50
+  `)
+  return { since: start?.since ?? "", accounts, endpoints, errors }
 })
 
 export const SlowStatement = Schema.Struct({

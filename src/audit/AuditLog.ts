@@ -10,6 +10,23 @@ import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../rules/
 /** How long changes are kept. `None`: forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
 
+/** The types of what the audit log records. Rows of an older release or of other programs may have others. */
+export const auditSubjectTypes = [
+  "account",
+  "admin_token",
+  "announcement",
+  "audit",
+  "backup",
+  "credit",
+  "database",
+  "dataset",
+  "invoice",
+  "key",
+  "settings",
+  "ticker_change",
+  "webhook",
+] as const
+
 /** A change in the audit log. */
 export const AuditRow = Schema.Struct({
   audit_id: Schema.Int,

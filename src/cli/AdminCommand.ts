@@ -1,12 +1,14 @@
 /** The `admin` command: manages the tokens of the admin API, and prints invitations to the console. */
 import { Console, Data, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { SqlError } from "effect/sql"
 import { TrimmedName } from "../accounts/TrimmedName.ts"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { AdminOriginConfig } from "../admin/AdminSettings.ts"
 import * as Tokens from "../admin/AdminTokens.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { ProcessActor } from "../db/SessionActor.ts"
+import { describeSqlError } from "../observability/FailureText.ts"
 import { makeArgument, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { makeInvitationUrl } from "../console/ConsolePaths.ts"
 import { ExpiryDate } from "../accounts/keys/ExpiryDate.ts"
@@ -15,6 +17,24 @@ import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 const scopeFlag = Flag.Literals("scope", adminScopes).pipe(
   Flag.withDescription("read: see everything; support: also manage keys and addresses; admin: everything"),
 )
+
+/** The role of the service may not manage admins. The message names a role that may. */
+class AdminRoleNeeded extends Data.TaggedError("AdminRoleNeeded")<{ readonly message: string }> {}
+
+/** Says which role can do it if PostgreSQL refuses that to the role of `DATABASE_URL`. */
+const explainWrongRole = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.catchIf(
+    effect,
+    (error: E): error is E & SqlError.SqlError =>
+      SqlError.isSqlError(error) && error.reason._tag === "AuthorizationError",
+    (error) =>
+      Effect.fail(
+        new AdminRoleNeeded({
+          message: `The role of DATABASE_URL may not manage admins (${describeSqlError(error)}). Use the role of the ` +
+            'admin API or the owner of the tables: DATABASE_URL="$ADMIN_DATABASE_URL" tickerline admin …',
+        }),
+      ),
+  )
 
 const createCommand = Command.make(
   "create",
@@ -27,7 +47,9 @@ const createCommand = Command.make(
   },
   Effect.fnUntraced(function* ({ expires, name, scope }) {
     const created_by = (yield* ProcessActor)?.actor ?? "unknown"
-    const token = yield* Tokens.createAdminToken({ name, scope, expires: Option.getOrNull(expires), created_by })
+    const token = yield* Tokens.createAdminToken({ name, scope, expires: Option.getOrNull(expires), created_by }).pipe(
+      explainWrongRole,
+    )
     yield* Console.error(`The admin token of ${name}, which cannot be shown again:`)
     yield* Console.log(token)
   }),
@@ -107,7 +129,7 @@ const inviteCommand = Command.make(
       })
     }
     const created_by = (yield* ProcessActor)?.actor ?? "unknown"
-    const invitation = yield* Tokens.createInvitation({ name, scope, created_by })
+    const invitation = yield* Tokens.createInvitation({ name, scope, created_by }).pipe(explainWrongRole)
     yield* Console.error(`${name} signs in to the console with this link, which works once, within an hour:`)
     yield* Console.log(makeInvitationUrl(origin.value, invitation))
   }),

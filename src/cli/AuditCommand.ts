@@ -2,7 +2,7 @@
 import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ExistingName } from "../accounts/TrimmedName.ts"
-import { type AuditRow, AuditTime, readNewestChanges, streamChanges } from "../audit/AuditLog.ts"
+import { type AuditRow, auditSubjectTypes, AuditTime, readNewestChanges, streamChanges } from "../audit/AuditLog.ts"
 import { migratedDatabaseClientLayer } from "../db/ConnectionLayers.ts"
 import { makeBooleanFlag, makeFlag, withSilentExamples } from "./CommandParts.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
@@ -37,7 +37,10 @@ export const auditCommand = Command.make(
     until: Flag.optional(makeFlag("until", AuditTime, "Only changes before this date or time, at -05:00")),
     actor: filterFlag("actor", "Only changes by this user, admin or role"),
     account: filterFlag("account", "Only changes of this account and its keys"),
-    subject_type: filterFlag("type", "Only this type of subject: account, key, credit, dataset, settings and others"),
+    subject_type: Flag.Literals("type", auditSubjectTypes).pipe(
+      Flag.withDescription("Only this type of subject"),
+      Flag.optional,
+    ),
     subject: filterFlag("subject", "Only this subject: the name of an account, the ID of a key"),
     limit: Flag.Int("limit").pipe(
       Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))),

@@ -7,7 +7,7 @@ import { formatInteger } from "../site/browser/number-format.js"
 import { formatAge } from "../site/browser/timestamps.js"
 import { undeliveredQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, makePageUrl } from "./ConsolePage.ts"
+import { type ConsolePage, makeAccountUrl, makePageUrl } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
 import { getText, renderForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
@@ -20,7 +20,7 @@ export const trafficPage: ConsolePage = {
   path: "/console",
   label: "Traffic",
   render: Effect.fnUntraced(function* ({ api }) {
-    const { endpoints, errors, since } = yield* call(api.read.traffic.recent({}))
+    const { accounts, endpoints, errors, since } = yield* call(api.read.traffic.recent({}))
     const statements = yield* call(api.read.traffic.statements({}))
     return {
       title: "Traffic",
@@ -36,6 +36,18 @@ ${
             markup`<code>${row.endpoint}</code>`,
             ...[row.requests, row.client_errors, row.server_errors, row.cached].map(formatInteger),
             ...[row.median_ms, row.p95_ms, row.max_ms].map(formatMillis),
+          ]),
+          "There were no requests.",
+        )
+      }
+<h2 id="accounts">By account</h2>
+${
+        renderRows(
+          "Requests by account",
+          ["Account", ...numeric("Requests", "4xx", "5xx")],
+          accounts.map((row) => [
+            markup`<a href="${makeAccountUrl(row.account)}">${renderLong(row.account)}</a>`,
+            ...[row.requests, row.client_errors, row.server_errors].map(formatInteger),
           ]),
           "There were no requests.",
         )
@@ -79,7 +91,7 @@ export const datasetsPage: ConsolePage = {
   render: Effect.fnUntraced(function* ({ api }) {
     const { results } = yield* call(api.read.operations.datasets({}))
     const now = yield* Clock.currentTimeMillis
-    const readChanges = (subject_type: string) =>
+    const readChanges = (subject_type: "dataset" | "ticker_change") =>
       call(api.read.operations.audit({ query: { subject_type, limit: 50 } }))
     const [loads, tickers] = [yield* readChanges("dataset"), yield* readChanges("ticker_change")]
     return {

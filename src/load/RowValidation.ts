@@ -11,6 +11,7 @@ import {
   type ParsedFileRow,
   type RowCells,
 } from "./FileReader.ts"
+import { findPriceOutsideRange } from "./PriceRanges.ts"
 
 /** Number of bad rows that an error message lists. Reading stops once more bad rows are found. */
 export const maxReportedBadRows = 20
@@ -227,7 +228,7 @@ export const makeRowValidator = (
       Result.flatMap((valid) => {
         const tooLong = findLongTexts(valid)
         if (tooLong.length > 0) return Result.fail(tooLong.map((problem) => ({ line, ...problem })))
-        const invalid = validateCombination?.(valid)
+        const invalid = validateCombination?.(valid) ?? findPriceOutsideRange(valid)
         if (invalid === undefined) return Result.succeed({ line, cells: valid })
         const { column, reason } = invalid
         return Result.fail([{ line, column, reason: `${reason}${formatRefusedValue(valid[column])}` }])

@@ -851,6 +851,12 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         "errors[0].accounts": 2,
         "errors[1].requests": 2,
         "errors.length": 2,
+        accounts: ["busy 1", "busy 2"].map((account) => ({
+          account,
+          requests: 10,
+          client_errors: 7,
+          server_errors: 1,
+        })),
       })
       assert.deepInclude((yield* send("/statements")).body, { results: [] })
       const { body: created } = yield* send("/keys", { method: "POST", body: { account: "busy 1" } })

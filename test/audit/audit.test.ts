@@ -5,7 +5,7 @@ import { Context, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { hostname, userInfo } from "node:os"
-import { recordSettings } from "../../src/audit/AuditLog.ts"
+import { auditSubjectTypes, recordSettings } from "../../src/audit/AuditLog.ts"
 import { decodeRows } from "../../src/db/DecodeRows.ts"
 import { grantRolePrivileges } from "../../src/db/migrations/ServiceRole.ts"
 import { describeFailure } from "../../src/observability/FailureText.ts"
@@ -92,6 +92,26 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
         const ordered = expected.toSorted((one, other) => other.subject_type.localeCompare(one.subject_type))
         ordered.forEach((row, index) => assert.deepInclude(bySubject[index], row, args.join(" ")))
       }
+    }))
+
+  it.effect("refuses an unknown type of subject, and suggests a known one (operations/audit)", () =>
+    Effect.gen(function* () {
+      const url = Redacted.value(yield* DatabaseUrl)
+      const { code, err } = yield* runCommandInProcess(["audit", "--type", "kei"], { DATABASE_URL: url })
+      assert.strictEqual(code, 2)
+      assert.match(err, /kei[\s\S]*key/)
+      for (const type of auditSubjectTypes) yield* run("audit", "--type", type)
+    }))
+
+  it.effect("knows every type of subject that it records (operations/audit)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const recorded = yield* decodeRows(Schema.Struct({ type: Schema.String }))(sql`
+        select distinct split_part(encode(tgargs, 'escape'), ${"\\000"}, 1) as type from pg_trigger
+        where tgfoid = 'audit_row'::regproc
+      `)
+      assert.isAbove(recorded.length, 4)
+      assert.includeMembers([...auditSubjectTypes], recorded.map(({ type }) => type))
     }))
 
   it.effect("records webhook endpoints without their secrets (operations/audit)", () =>

@@ -168,6 +168,8 @@ const makeSessions = (count: number, open: string): ReadonlyArray<Cells> =>
     ticker: `T${at % 1000}`,
     date: formatDay(Math.floor(at / 1000)),
     market_open: open,
+    high_price: "9",
+    low_price: "0.5",
   }))
 
 const makeChanges = (count: number, prefix: string): ReadonlyArray<Cells> =>
@@ -370,7 +372,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           rth_dollar_volume: "999999999999999999.99",
           volume: "9007199254740991",
           premarket_volume: "0",
-          high_price: "0.3000",
+          high_price: "1.3000",
+          low_price: "0.1",
         }
         const { close_under_50pct_of_range: _, anomaly_flagged: __, ...rest } = sessionRow
         const others = { ...rest, close_under_50pct_of_range: false, anomaly_flagged: true }
@@ -382,7 +385,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* replaceWith("intraday_runners", "a.ndjson", line)
         const answer = yield* requestJson("/v1/intraday-runners")
         assert.strictEqual(answer.status, 200)
-        for (const [name, value] of Object.entries({ ...numbers, high_price: "0.3" })) {
+        for (const [name, value] of Object.entries({ ...numbers, high_price: "1.3" })) {
           assert.include(answer.text, `"${name}":${value},`)
         }
       }))

@@ -72,6 +72,16 @@ const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArr
 const getColumns = (name: string) =>
   loadableDatasets.flatMap(({ row, table }) => table === name ? Object.keys(row.fields) : [])
 
+/** Prices of the session with this high, between 12 and 12.5. */
+const priceColumns = (table: string, high: string) => {
+  const session = high.startsWith("premarket")
+    ? /^premarket_vwap$/
+    : high.startsWith("afterhours")
+    ? /^afterhours_close$/
+    : /^(?:market_open|market_close|open_price|close_price|vwap)$/
+  return Object.fromEntries(getColumns(table).filter((name) => session.test(name)).map((name) => [name, "12.3"]))
+}
+
 const [newsColumns, dilutionColumns] = [getColumns("news"), getColumns("dilution_data")]
 
 layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
@@ -102,6 +112,38 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
               if (!type.endsWith("[]")) assert.include(line, String(cells[column]), name)
             }
           }
+        }),
+    )
+
+    it.effect.each([
+      ["intraday_runners", "market_open", "high_price"],
+      ["intraday_runners", "premarket_low", "premarket_high"],
+      ["gap_stats", "market_close", "high_price"],
+      ["gap_stats", "afterhours_close", "afterhours_high"],
+      ["premarket_stats", "close_price", "high_price"],
+      ["afterhours_stats", "vwap", "high_price"],
+      ["screener", "low_365", "high_365"],
+    ])(
+      "refuses a row of %s whose %s is a hundred times as high, above its %s (D34)",
+      ([table = "", column = "", high = ""]) =>
+        Effect.gen(function* () {
+          const row = {
+            ...(yield* readRow(table, getColumns(table))),
+            [high]: "12.5",
+            [high.replace("high", "low")]: "12",
+          }
+          const inside = { ...row, ...priceColumns(table, high) }
+          yield* loadRows(table, [inside], { check: true })
+          const { message } = yield* Effect.flip(
+            loadRows(table, [inside, { ...inside, [column]: "1230" }], { check: true }),
+          )
+          assert.include(message, `line 2: ${high} must not be below ${column}, which is 1230, but is "12.5"`)
+          if (column.includes("low")) return
+          const below = yield* Effect.flip(loadRows(table, [{ ...inside, [column]: "0.123" }], { check: true }))
+          assert.include(
+            below.message,
+            `line 1: ${high.replace("high", "low")} must not be above ${column}, which is 0.123`,
+          )
         }),
     )
 

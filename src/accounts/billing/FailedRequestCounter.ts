@@ -1,6 +1,6 @@
 /**
- * Counts requests that got 5xx before their account was known, for the console (docs/operations/which-account.md). Usage
- * has the others. The counts wait in memory until PostgreSQL accepts writes again.
+ * Counts requests that got 5xx before their account was known, for the console (docs/operations/which-account.md).
+ * Usage has the others. The counts wait in memory until PostgreSQL accepts writes again.
  */
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"

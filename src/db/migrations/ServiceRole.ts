@@ -5,6 +5,7 @@
  */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { describeSqlError } from "../../observability/FailureText.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import {
   DirectDatabaseUrlConfig,
@@ -158,10 +159,11 @@ const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.catchIf(
       ({ reason }) => reason._tag === "AuthorizationError",
-      Effect.fnUntraced(function* () {
+      Effect.fnUntraced(function* (error) {
         if (Option.isNone(yield* DirectDatabaseUrlConfig)) return
         yield* Effect.logWarning(
-          `${role} lacks session settings that it needs behind a pooler. Run as that role: ${statements.join("; ")}`,
+          `${role} has all privileges, but lacks session settings that it needs behind a pooler, because this role may ` +
+            `not alter it (${describeSqlError(error)}). Run as ${role} or as a superuser: ${statements.join("; ")}`,
         )
       }),
     ),
