@@ -162,8 +162,8 @@ const setRoleSettings = Effect.fnUntraced(function* (role: string) {
       Effect.fnUntraced(function* (error) {
         if (Option.isNone(yield* DirectDatabaseUrlConfig)) return
         yield* Effect.logWarning(
-          `${role} has all privileges, but lacks session settings that it needs behind a pooler, because this role may ` +
-            `not alter it (${describeSqlError(error)}). Run as ${role} or as a superuser: ${statements.join("; ")}`,
+          `${role} has all privileges, but lacks session settings that it needs behind a pooler, because this role ` +
+            `may not alter it (${describeSqlError(error)}). Run as ${role} or as a superuser: ${statements.join("; ")}`,
         )
       }),
     ),
