@@ -24,6 +24,7 @@ import { deleteOldMessages, queueExpiringKeys } from "../../../src/webhooks/Webh
 import { makeWebhookSender } from "../../../src/webhooks/WebhookSender.ts"
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
@@ -606,6 +607,28 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           assert.lengthOf(messages, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
+      )
+    }))
+
+  it.effect("do not let a service role invite admins, and the command names the roles that may (operations/console)", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const role = yield* createServiceRole(url)
+          yield* ServiceRole.grantRolePrivileges(role.name)
+          for (const command of [["invite"], ["tokens", "create", "--scope", "read"]]) {
+            const { code, err } = yield* runCommandInProcess(["admin", ...command, "--name", "alice"], {
+              DATABASE_URL: Redacted.value(role.url),
+              ADMIN_PORT: "21400",
+            })
+            assert.strictEqual(code, 1)
+            assert.match(err, /permission denied for table admin_tokens/)
+            assert.include(err, 'DATABASE_URL="$ADMIN_DATABASE_URL"')
+          }
+        }),
+        context,
       )
     }))
 
