@@ -8,7 +8,9 @@ import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../src/rows/Timestamps.ts"
 import {
   buildUrl,
+  type DocumentedParameter,
   freeEndpointPaths,
+  getDocumentedParameters,
   isQueryParameter,
   pickSampleValue,
   streamPaths,
@@ -119,6 +121,8 @@ const makeRequiredQuery = (others: ReadonlyArray<Parameter>, except: string) =>
     `${other.name}=${makeSampleValue(other)}`
   )
 
+const isList = ({ kind }: DocumentedParameter) => kind === "tickers" || kind === "words"
+
 const getFieldName = ({ field }: { readonly field: string }) => field
 
 const requestInvalid = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
@@ -182,6 +186,62 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.strictEqual(valueAt(body, "error", "code"), "method_not_allowed")
         }
         assert.strictEqual((yield* sendRequest(target, { method: "OPTIONS", key: null })).status, 204)
+      }),
+  )
+
+  it.effect("/estimate names its parameter if a library writes it as a list (D4)", () =>
+    Effect.gen(function* () {
+      const found = yield* requestInvalid("/estimate", ["endpoint[]=/v1/news"])
+      const reason = "is required; send endpoint=VALUE instead of endpoint[]"
+      assert.deepStrictEqual(found, [{ field: "endpoint", reason }])
+    }))
+
+  it.effect.each(endpoints.filter(({ parameters, path }) => parameters.length > 0 && path !== "/estimate"))(
+    "names the parameter and its form if a library writes a list in its own way: $path (D4)",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        const lists = new Set(getDocumentedParameters(path).filter(isList).map(({ name }) => name))
+        // A response names up to 20 parameters.
+        for (const part of Arr.chunksOf(parameters, 18)) {
+          const send = Effect.fnUntraced(function* (suffix: string, values: ReadonlyArray<string>) {
+            const query = part.flatMap(({ name }) =>
+              values.map((value) => `${encodeURIComponent(name + suffix)}=${value}`)
+            )
+            const found = yield* requestInvalid(path, query)
+            for (const { name } of part) {
+              const reason = found.find(({ field }) => field === name + suffix)?.reason ?? ""
+              const expected = lists.has(name)
+                ? `, with its values separated by commas: ${name}=A,B`
+                : suffix === ""
+                ? "is sent more than once; send it once"
+                : `Send ${name} once, with `
+              assert.include(reason, expected, `${path} ${name}${suffix}`)
+            }
+          })
+          yield* send("", ["1", "2"])
+          yield* send("[]", ["1", "2"])
+          for (const suffix of ["[]", "[0]", "[a][b]", ".0"]) yield* send(suffix, ["1"])
+        }
+      }),
+  )
+
+  it.effect.each(endpoints.filter((endpoint) => endpoint.parameters.length > 0))(
+    "says how to send no value if a library writes null as text: $path (D4)",
+    ({ parameters, path }) =>
+      Effect.gen(function* () {
+        const kinds = new Map(getDocumentedParameters(path).map(({ kind, name }) => [name, kind]))
+        // A symbol or another text may be so called.
+        const isRefused = ({ name, required }: Parameter) =>
+          !required && !["text", "ticker", "tickers"].includes(kinds.get(name) ?? "words")
+        for (const part of Arr.chunksOf(parameters.filter(isRefused), 18)) {
+          for (const text of ["null", "undefined", "None", "NaN", "nil", ""]) {
+            const found = yield* requestInvalid(path, part.map(({ name }) => `${name}=${text}`))
+            for (const { name } of part) {
+              const reason = found.find(({ field }) => field === name)?.reason ?? ""
+              assert.include(reason, `leave ${name} out to send no value`, `${path} ${name}=${text}`)
+            }
+          }
+        }
       }),
   )
 

@@ -59,7 +59,7 @@ const DecimalText = Schema.String.check(
   Schema.makeFilter(
     (text: string) => decimalPattern.test(text) && text.length <= 64 && isFinite(Number(text)),
     {
-      message: "must be a finite number",
+      message: "must be a finite number without separators, such as 1234.5",
       toJsonSchema: () => [{ maxLength: 64, pattern: decimalPattern.source }, true],
     },
   ),

@@ -7,6 +7,9 @@ const quotingAdvice =
   `write a value that contains a comma in double quotes, such as "Wholesale-Drugs, Proprietaries", ` +
   "and a double quote inside them twice"
 
+/** A list as programming languages print it, such as `["A", "B"]` or `('A', 'B')`. */
+const printedList = /^\s*(?:\[.*\]|\(.*\)|\{.*\})\s*$/s
+
 /** A value and the comma after it. The first group is the value in double quotes, the second one any other value. */
 const listItem = /(?:\s*"((?:[^"]|"")*)"\s*|([^,]*)),/gy
 
@@ -17,6 +20,9 @@ export type ParsedTextList =
 
 /** Splits a list into its values, without the white space around them. */
 export const parseTextList = (text: string): ParsedTextList => {
+  if (printedList.test(text)) {
+    return { reason: "must not have brackets around its values; separate several values by commas: A,B" }
+  }
   const values: Array<string> = []
   for (const [, quoted, plain = ""] of `${text},`.matchAll(listItem)) {
     const value = quoted === undefined ? plain.trim() : quoted.replaceAll(`""`, `"`)

@@ -4,7 +4,7 @@ import { DecodingTime } from "./Dates.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
 import { formatNameSuggestion } from "./Suggestions.ts"
-import { makeValidationReasonFormatter } from "./ValidationMessages.ts"
+import { type FieldErrorReason, makeValidationReasonFormatter } from "./ValidationMessages.ts"
 
 const maxFields = 20
 
@@ -15,11 +15,22 @@ interface InvalidField {
 
 const namelessParameter = "The query string contains a parameter without a name; remove it."
 
+const missingParameter = "is required"
+
 const repeatedParameter = "is sent more than once; send it once"
+
+/** How common HTTP libraries write null, a missing value or a number that is none. Symbols may be so called. */
+const nullText = /^(?:|null|undefined|none|nil|nan|nat|na|<na>)$/i
+
+/** Separators other than commas, and the brackets and quotes of lists as programming languages print them. */
+const foreignListCharacters = /[|;[\](){}"']/
+
+/** The suffix that libraries add to the name of a list or an object: `ticker[]`, `ticker[0]`, `date[gte]`, `ticker.0`. */
+const nameSuffix = /(?:\[[^\]]*\])+$|\.\d+$/
 
 /** All parameters are text. The only wrong type is an array, which a repeated parameter produces (D4). */
 const getReasons = makeValidationReasonFormatter({
-  missing: "is required",
+  missing: missingParameter,
   unexpected: unknownParameterReason,
   wrongType: repeatedParameter,
 })
@@ -30,12 +41,67 @@ export const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
   return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** Completes the reason for an unknown parameter with a similar one, or with all parameters if none is similar (D4). */
-const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
-  if (reason !== unknownParameterReason) return { field, reason }
-  const suggestion = formatNameSuggestion(field, names) ||
+/** Returns the names of the parameters that are lists, and the names of those that a request must contain. */
+const describeParameters = (query: Schema.Top) => {
+  const ast = SchemaAST.toType(query.ast)
+  const encoded = SchemaAST.toEncoded(query.ast)
+  const lists = SchemaAST.isObjects(ast) ? ast.propertySignatures.filter(({ type }) => SchemaAST.isArrays(type)) : []
+  const required = SchemaAST.isObjects(encoded)
+    ? encoded.propertySignatures.filter(({ type }) => !SchemaAST.isOptional(type))
+    : []
+  return {
+    lists: new Set(lists.map(({ name }) => String(name))),
+    required: new Set(required.map(({ name }) => String(name))),
+  }
+}
+
+const formatListAdvice = (name: string) => `with its values separated by commas: ${name}=A,B`
+
+/**
+ * Completes the reason for an unknown parameter (D4): with the form of the parameter, if a library has added a suffix to
+ * its name, otherwise with a similar name, or with all names if none is similar.
+ */
+const explainUnknown = (field: string, names: ReadonlyArray<string>, lists: ReadonlySet<string>) => {
+  const name = field.replace(nameSuffix, "")
+  if (name !== field && names.includes(name)) {
+    return lists.has(name)
+      ? ` Send ${name} once, ${formatListAdvice(name)}.`
+      : ` Send ${name} once, with one value: ${name}=VALUE.`
+  }
+  return formatNameSuggestion(name, names) ||
     (names.length === 0 ? " It has no parameters." : ` Its parameters are ${names.join(", ")}.`)
-  return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${suggestion}` }
+}
+
+/** Appends advice to a reason, which is a sentence if it has an initial capital. */
+const appendAdvice = (reason: string, advice: string) =>
+  /^[A-Z]/.test(reason) ? `${reason} ${advice.charAt(0).toUpperCase()}${advice.slice(1)}.` : `${reason}; ${advice}`
+
+/** Completes the reason why a parameter is refused with the form that the endpoint accepts. */
+const makeAdviser = (parameters: RawSearchParameters, query: Schema.Top) => {
+  const names = getParameterNames(query)
+  const { lists, required } = describeParameters(query)
+  return ({ name, reason }: FieldErrorReason): InvalidField => {
+    const value = parameters[name]
+    const field = (name || "query").slice(0, 64)
+    if (name === "" && reason === unknownParameterReason) return { field, reason: namelessParameter }
+    if (reason === unknownParameterReason) {
+      return { field, reason: `${unknownParameterReason}.${explainUnknown(name, names, lists)}` }
+    }
+    if (reason === missingParameter) {
+      const sent = Object.keys(parameters).find((other) => other !== name && other.replace(nameSuffix, "") === name)
+      return { field, reason: sent === undefined ? reason : `${reason}; send ${name}=VALUE instead of ${sent}` }
+    }
+    if (Array.isArray(value)) {
+      return { field, reason: lists.has(name) ? `${repeatedParameter}, ${formatListAdvice(name)}` : repeatedParameter }
+    }
+    const text = typeof value === "string" ? value : ""
+    const advice = nullText.test(text) && !required.has(name)
+      ? `leave ${name} out to send no value`
+      : lists.has(name) && foreignListCharacters.test(text) && !reason.includes("commas")
+      ? `separate several values by commas: ${name}=A,B`
+      : undefined
+    return { field, reason: advice === undefined ? reason : appendAdvice(reason, advice) }
+  }
 }
 
 /** Puts the parameter's name before the reason, unless the reason is a complete sentence with an initial capital. */
@@ -55,20 +121,7 @@ export const makeQueryValidationError = (
   { issue }: Schema.SchemaError,
   parameters: RawSearchParameters,
   query: Schema.Top,
-) =>
-  makeValidationError(
-    getReasons(issue)
-      .map(({ name, reason }) => ({
-        field: name || "query",
-        reason: name === "" && reason === unknownParameterReason
-          ? namelessParameter
-          : Array.isArray(parameters[name])
-          ? repeatedParameter
-          : reason,
-      }))
-      .slice(0, maxFields)
-      .map(addSuggestion(getParameterNames(query))),
-  )
+) => makeValidationError(getReasons(issue).slice(0, maxFields).map(makeAdviser(parameters, query)))
 
 /** The schema of a query. Its dates are compared with the time of the request. */
 export type QueryCodec<Query> = Schema.Codec<Query, unknown, DecodingTime>

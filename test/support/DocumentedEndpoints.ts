@@ -76,6 +76,11 @@ const readParameter = (parameter: unknown): DocumentedParameter => {
 /** False for the placeholder with which `/estimate` documents all parameters of the estimated endpoint. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
+/** Returns all documented parameters of an endpoint. */
+export const getDocumentedParameters = (path: string): ReadonlyArray<DocumentedParameter> =>
+  toArray(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).filter(isQueryParameter)
+    .map(readParameter)
+
 /** Returns the names of all documented parameters of an endpoint. */
 export const getParameterNames = (path: string) =>
   toArray(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).map((parameter) =>
