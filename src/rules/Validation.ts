@@ -25,7 +25,7 @@ const nullText = /^(?:|null|undefined|none|nil|nan|nat|na|<na>)$/i
 /** Separators other than commas, and the brackets and quotes of lists as programming languages print them. */
 const foreignListCharacters = /[|;[\](){}"']/
 
-/** The suffix that libraries add to the name of a list or an object: `ticker[]`, `ticker[0]`, `date[gte]`, `ticker.0`. */
+/** The suffix that libraries add to the name of a list or an object, as in `ticker[]`, `ticker[0]` and `ticker.0`. */
 const nameSuffix = /(?:\[[^\]]*\])+$|\.\d+$/
 
 /** All parameters are text. The only wrong type is an array, which a repeated parameter produces (D4). */
@@ -58,8 +58,8 @@ const describeParameters = (query: Schema.Top) => {
 const formatListAdvice = (name: string) => `with its values separated by commas: ${name}=A,B`
 
 /**
- * Completes the reason for an unknown parameter (D4): with the form of the parameter, if a library has added a suffix to
- * its name, otherwise with a similar name, or with all names if none is similar.
+ * Completes the reason for an unknown parameter (D4): with the form of the parameter, if a library has added a suffix
+ * to its name, otherwise with a similar name, or with all names if none is similar.
  */
 const explainUnknown = (field: string, names: ReadonlyArray<string>, lists: ReadonlySet<string>) => {
   const name = field.replace(nameSuffix, "")

@@ -27,6 +27,15 @@ describe("A list of values", () => {
     { arbitrary: { runs: getInputCount(2_000) } },
   )
 
+  it("is refused as programming languages print it, unless the brackets are in double quotes (D33)", () => {
+    for (const text of [`["A", "B"]`, `['A', 'B']`, "[A, B]", "('A', 'B')", "{'A'}", "[A B]"]) {
+      assert.include(parseTextList(text), {
+        reason: "must not have brackets around its values; separate several values by commas: A,B",
+      })
+    }
+    assert.deepStrictEqual(parseTextList(`"[A]"`), { values: ["[A]"] })
+  })
+
   it("has values in double quotes or without, which mean the same (D33)", () => {
     for (
       const [text, ...values] of [
