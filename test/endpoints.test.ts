@@ -99,11 +99,16 @@ const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
 
+const listAlternatives = (schema: unknown) => [
+  ...toArray(valueAt(schema, "anyOf")),
+  ...toArray(valueAt(schema, "oneOf")),
+]
+
 /** Returns the value of a JSON Schema keyword. The schema of a nullable field has it in an alternative of `anyOf`. */
 const findKeyword = (schema: unknown, keyword: string): unknown => {
   const one = resolveSchema(schema)
   return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
-    toArray(valueAt(one, "anyOf")).map((inner) => findKeyword(inner, keyword)).find((value) => value !== undefined)
+    listAlternatives(one).map((inner) => findKeyword(inner, keyword)).find((value) => value !== undefined)
 }
 
 /** Returns a valid value for the parameter. */
@@ -615,7 +620,7 @@ const listProperties = (schema: unknown, where: string): ReadonlyArray<Property>
       { where: `${where}.${name}`, name, schema: inner },
       ...listProperties(inner, `${where}.${name}`),
     ]),
-    ...toArray(valueAt(one, "anyOf")).flatMap((inner) => listProperties(inner, where)),
+    ...listAlternatives(one).flatMap((inner) => listProperties(inner, where)),
     ...toArray(valueAt(one, "prefixItems")).flatMap((inner) => listProperties(inner, `${where}[]`)),
     ...(valueAt(one, "items") === undefined ? [] : listProperties(valueAt(one, "items"), `${where}[]`)),
   ]

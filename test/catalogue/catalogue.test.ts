@@ -369,10 +369,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
         const isFollowable = parameters.some(({ name }) => name === "follow_lineage")
         const ambiguous = isFollowable ? { "409": ["ambiguous_ticker_lineage"] } : {}
         const past = getParameterNames(path).includes("as_of") ? { "422": ["as_of_too_early", "validation_error"] } : {}
-        const limit = listOf(valueAt(spec, "paths", path, "get", "parameters")).find((parameter) =>
-          valueAt(parameter, "name") === "limit"
-        )
-        const isExportable = /\ball\b/.test(String(valueAt(limit, "schema", "pattern")))
+        const isExportable = getParameterNames(path).includes("format")
         const exports = isExportable ? { "429": ["too_many_exports", "rate_limit_exceeded"] } : {}
         const expected = { ...ofItsKind, ...ambiguous, ...past, ...exports, ...special[path] }
         const { "422": invalid, ...others } = expected
