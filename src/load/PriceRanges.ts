@@ -1,14 +1,17 @@
 /** D34 (stored values): the prices of a session lie between its high and its low. */
 import type { RowCells } from "./FileReader.ts"
 
-/** The columns of a session's high and low, in any dataset, and of the other prices of the same session. */
+/**
+ * The columns of a session's high and low, in any dataset, and of the other prices of the same session. A VWAP may be
+ * outside of them, because trades of odd lots count for it, but not for the high and the low.
+ */
 const priceRanges = [
   {
     high: "high_price",
     low: "low_price",
-    others: ["market_open", "market_close", "open_price", "close_price", "vwap"],
+    others: ["market_open", "market_close", "open_price", "close_price"],
   },
-  { high: "premarket_high", low: "premarket_low", others: ["premarket_vwap"] },
+  { high: "premarket_high", low: "premarket_low", others: [] },
   { high: "afterhours_high", low: "afterhours_low", others: ["afterhours_close"] },
   { high: "high_365", low: "low_365", others: [] },
 ]
