@@ -204,9 +204,6 @@ interface ResponseKind extends EndpointFacts {
 /** Statuses of requests that do not reach the endpoint. */
 const malformedStatuses = new Set([408, 413, 431])
 
-/** Statuses of malformed requests whose path may be unknown. */
-const pathlessStatuses = new Set([408, 431])
-
 /** Statuses of responses that are sent before a key is accepted. */
 const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
 
@@ -233,8 +230,7 @@ const rateLimitPresence = (response: ResponseKind): Presence => {
 const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
 
 /** Presence of a header of deprecated endpoints. */
-const deprecationPresence = ({ deprecation, status }: ResponseKind): Presence =>
-  Option.isNone(deprecation) ? undefined : pathlessStatuses.has(status) ? "sometimes" : "always"
+const deprecationPresence = ({ deprecation }: ResponseKind): Presence => alwaysIf(Option.isSome(deprecation))
 
 const sunsetPresence = (response: ResponseKind) =>
   Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined) ? deprecationPresence(response) : undefined

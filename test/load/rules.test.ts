@@ -134,7 +134,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
           }
           const inside = { ...row, ...priceColumns(table, high) }
           // A VWAP also counts odd lots, so it may be outside.
-          const vwaps = getColumns(table).filter((name) => name.endsWith("vwap")).map((name) => [name, "99"])
+          const vwaps = getColumns(table).filter((name) => /^(premarket_)?vwap$/.test(name)).map((name) => [name, "99"])
           yield* loadRows(table, [{ ...inside, ...Object.fromEntries(vwaps) }], { check: true })
           const { message } = yield* Effect.flip(
             loadRows(table, [inside, { ...inside, [column]: "1230" }], { check: true }),
