@@ -48,8 +48,8 @@ const findFacts = (
   answersEverySymbol: Context.get(annotations, AnswersEverySymbol),
   /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
   answersPast: getIn(parameters, "as_of") !== undefined,
-  /** Whether the endpoint has the parameter `after`, with which a client continues after a cursor. */
-  hasCursor: getIn(parameters, "after") !== undefined,
+  /** Whether a client continues after a cursor, with the parameter `after` instead of `page`. */
+  hasCursor: getIn(parameters, "after") !== undefined && getIn(parameters, "page") === undefined,
   /** Whether responses omit events of a type whose endpoint the account may not use. */
   omitsTypes: getIn(parameters, "types") !== undefined,
   /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */

@@ -8,7 +8,7 @@ import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import type { FinishedResponse, Page } from "../rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../rules/ApiRequest.ts"
 import { formatLinks, type ResponseLink } from "../rules/Links.ts"
-import { makePageTarget } from "../rules/Paging.ts"
+import { makeNextPageTarget, type NextPage } from "../rules/Paging.ts"
 import { BaseUrl } from "./BaseUrl.ts"
 import { addToVary, makeCorsHeaders } from "./Cors.ts"
 
@@ -73,7 +73,7 @@ interface Head {
   readonly etag: string | undefined
   readonly headers: Headers
   readonly bodyHeaders: Headers
-  readonly nextPage: number | undefined
+  readonly nextPage: NextPage | undefined
   /** Undefined if the cost is not known when the response begins. */
   readonly cost: number | undefined
 }
@@ -93,7 +93,7 @@ export const makeFinish = Effect.gen(function* () {
     headers["cache-control"] ??= cacheControl ?? (account === undefined ? "no-store" : "private, no-store")
     const allLinks = nextPage === undefined
       ? links
-      : [...links, { path: makePageTarget(request.target, nextPage), attributes: `rel="next"` }]
+      : [...links, { path: makeNextPageTarget(request.target, nextPage), attributes: `rel="next"` }]
     if (allLinks.length > 0) headers["link"] = formatLinks(base, allLinks)
     // A browser must not interpret a response as a page or a script (OWASP API8).
     headers["x-content-type-options"] = "nosniff"

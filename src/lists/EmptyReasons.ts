@@ -63,8 +63,10 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
 
   return Effect.fnUntraced(
     function* ({ filterNames, hasRows, omitsRows, query, read }: EmptyList): Effect.fn.Return<EmptyReason, ReadError> {
-      const firstRow = { ...query, page: 1, limit: 1 }
-      if (query.page > 1 && (yield* hasRows(firstRow))) return { code: "page_beyond_end" }
+      const firstRow = { ...query, after: undefined, page: 1, limit: 1 }
+      if ((query.page > 1 || query.after !== undefined) && (yield* hasRows(firstRow))) {
+        return { code: "page_beyond_end" }
+      }
       if (yield* omitsRows(query)) return { code: "symbol_not_used" }
       const filters = filterNames.filter((name) => query[name] !== undefined)
       const without = (names: ReadonlyArray<string>) => ({

@@ -75,7 +75,7 @@ type AsParameters<Query> = { readonly [Name in keyof Query]: ListStatementParame
  */
 export type ListQueryShape<Query, ShapedBy extends keyof Query = never> =
   & Pick<Query, ShapedBy>
-  & AsParameters<Omit<Query, ShapedBy | keyof PagingQuery>>
+  & AsParameters<Omit<Query, ShapedBy | Exclude<keyof PagingQuery, "after">>>
 
 /** The model of results that are groups of rows. */
 export interface RowGroupModel {
@@ -97,6 +97,11 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
   readonly select: (query: ListQueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /** The argument of SQL's `count` if results are groups of rows. `select` must return the columns in this argument. */
   readonly countedExpression?: Statement.Fragment
+  /**
+   * SQL that returns the place of a row as text, if the query has the parameter `after`. `select` must then return only
+   * the rows after a place that was sent, so that a page begins where the previous one ended.
+   */
+  readonly place?: Statement.Fragment
   /** Returns the `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
 }
@@ -221,7 +226,7 @@ export const makeListCompiler = Effect.gen(function* () {
     added: ReadonlyArray<OptInColumn> = [],
     filterNames = listFilterNames(definition.Query ?? { fields: {} }),
   ): CompiledList<Query> => {
-    const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, select } = definition
+    const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, place, select } = definition
     const listId = listCount++
     const isFollowed = added.includes("lineage_ticker")
     const results = makeResultEncoder(Row, added)
@@ -327,7 +332,11 @@ export const makeListCompiler = Effect.gen(function* () {
         selection: "order by rank",
       })
       const rows = buildRows(query, {
-        columns: countsOutside ? sql`${columns}, ${buildOutsideCounts(query)}` : columns,
+        columns: sql.csv([
+          columns,
+          ...(countsOutside ? [buildOutsideCounts(query)] : []),
+          ...(isPage && place !== undefined ? [place] : []),
+        ]),
         page,
         period,
       })
@@ -387,6 +396,7 @@ export const makeListCompiler = Effect.gen(function* () {
             results,
             format,
             rows: getRecordColumn(rows),
+            getPlace: place === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
             message: empty === undefined ? message : () => describeEmptyReason(empty),
           })
         if (query.followed === undefined && query.explain !== true) return Effect.map(rows, (rows) => encode(rows))
@@ -398,7 +408,11 @@ export const makeListCompiler = Effect.gen(function* () {
           return { ...encode(found, empty), headers, isTransient: empty?.code === "undetermined" }
         })
       },
-      countResults: (query, read) => Effect.map(read(compile(query, "count")), ([found]) => Number(found?.[0] ?? 0)),
+      countResults: (query, read) =>
+        Effect.map(
+          read(compileDecoded({ ...toDecodedQuery(query), after: undefined }, "count")),
+          ([found]) => Number(found?.[0] ?? 0),
+        ),
       readHeaders: (query, read) =>
         Effect.gen(function* () {
           const outside = yield* countOutside(toDecodedQuery(query), read)

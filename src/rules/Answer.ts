@@ -2,7 +2,7 @@
 import { type Effect, Schema, type Stream } from "effect"
 import { listContentTypes } from "../rows/ListFormats.ts"
 import type { EndpointAccess } from "./EndpointAnnotations.ts"
-import { encodeUnpagedResponse } from "./Paging.ts"
+import { encodeUnpagedResponse, type NextPage } from "./Paging.ts"
 
 type Headers = Readonly<Record<string, string>>
 
@@ -24,8 +24,8 @@ export interface Page {
   readonly bodyHeaders: Headers
   /** Number of results, for estimates (D28) and usage (D29). */
   readonly records: number
-  /** Number of the next page; undefined on the last page, and if there are no pages. */
-  readonly nextPage: number | undefined
+  /** Undefined on the last page, and if there are no pages. */
+  readonly nextPage: NextPage | undefined
   /** Whether no database query was needed. Operators see it, but clients do not. */
   readonly isCached: boolean
   /** Whether the page is still current; undefined if the response must not be stored (D17, caching). */

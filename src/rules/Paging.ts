@@ -64,6 +64,24 @@ export const PagingParameters = {
   ),
 }
 
+/**
+ * Makes the parameter `after` of a list that grows while a client reads its pages. The link to the next page has it, so
+ * that the page begins after the last row of this one, whatever was added since. `isPlace` checks the text of a place.
+ */
+export const makePlaceParameter = (isPlace: (text: string) => boolean) =>
+  Schema.optionalKey(
+    Schema.String.annotate({
+      description:
+        "Where the page begins: the link to the next page has it, so that new rows do not shift the pages. " +
+        "`page` then only numbers the page.",
+    }).pipe(Schema.decodeTo(Schema.String.check(
+      Schema.makeFilter(isPlace, {
+        message: "must be that of the link to a next page, unchanged",
+        toJsonSchema: () => [{ minLength: 1 }, true],
+      }),
+    ))).annotate({ filter: { operator: "statement" } }),
+  )
+
 /** Makes the parameter `limit` of a list that has a cursor instead of pages. */
 export const makeLimitParameterForCursors = (maximum: number, standard: number, description: string) =>
   decodeDigits(integerUpTo(maximum, describeRange(maximum)), describeRange(maximum)).annotate({
@@ -75,6 +93,8 @@ export const makeLimitParameterForCursors = (maximum: number, standard: number, 
 export interface PagingQuery {
   readonly page: number
   readonly limit: number | "all"
+  /** The place after which the page begins. Then its number has no effect on its rows. */
+  readonly after?: string | undefined
   readonly format?: ListFormat
   readonly explain?: boolean
 }
@@ -106,14 +126,20 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
 export const unlimitedRowCount = Number.MAX_SAFE_INTEGER
 
 /** Returns the range of rows to select: those of the page, and one more that shows whether a next page exists. */
-export const getPageRowRange = ({ limit, page }: PagingQuery) =>
-  limit === "all" ? { limit: unlimitedRowCount, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
+export const getPageRowRange = ({ after, limit, page }: PagingQuery) =>
+  limit === "all"
+    ? { limit: unlimitedRowCount, offset: 0 }
+    : { limit: limit + 1, offset: after === undefined ? (page - 1) * limit : 0 }
 
-/** Returns the target of another page of the same list. */
-export const makePageTarget = (target: string, page: number) => {
+/** The parameters of a next page that differ from those of the page before it. */
+export type NextPage = Required<Pick<PagingQuery, "page">> & Pick<PagingQuery, "after">
+
+/** Returns the target of the next page of the same list. */
+export const makeNextPageTarget = (target: string, { after, page }: NextPage) => {
   const [path = "/", ...search] = target.split("?")
   const parameters = new URLSearchParams(redactApiKeys(search.join("?")))
   parameters.set("page", String(page))
+  if (after !== undefined) parameters.set("after", after)
   return `${path}?${parameters}`
 }
 
@@ -131,8 +157,8 @@ export interface ResponseContent {
   readonly file?: PageFileMetadata
   /** Number of results, for estimates (D28) and usage (D29). */
   readonly records: number
-  /** Number of the next page; undefined on the last page. */
-  readonly nextPage: number | undefined
+  /** Undefined on the last page. */
+  readonly nextPage: NextPage | undefined
   /** Response headers that depend on the data, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
   /** Whether the same request may get another response although the data is the same, so that nothing may store it. */
@@ -151,6 +177,8 @@ interface Page {
   readonly format: PageFormat
   /** The rows that `getPageRowRange` selects: one more than the page shows, if a next page exists. */
   readonly rows: ReadonlyArray<BinaryRecord>
+  /** Returns the place of a row by its index, if the list has the parameter `after`. */
+  readonly getPlace?: ((row: number) => string) | undefined
   /** Returns the envelope's `message` for the rows of the page. */
   readonly message?: ((rows: ReadonlyArray<BinaryRecord>) => string | undefined) | undefined
 }
@@ -158,12 +186,14 @@ interface Page {
 /** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have no envelope and no `message`. */
 export const encodeListPage = (
   { limit, page }: PagingQuery,
-  { format, message, results, rows }: Page,
+  { format, getPlace, message, results, rows }: Page,
 ): ResponseContent => {
   const all = groupRowsIntoResults(results, rows)
   const shown = limit === "all" ? all : all.slice(0, limit)
   const has_more = shown.length < all.length
-  const nextPage = has_more ? page + 1 : undefined
+  const nextPage = !has_more
+    ? undefined
+    : { page: page + 1, ...(getPlace !== undefined && { after: getPlace(shown.length - 1) }) }
   if (format !== "json") {
     const records = shown.length
     const rows = shown.flat()

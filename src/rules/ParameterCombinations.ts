@@ -34,12 +34,13 @@ const checkDate = (query: DecodedQuery) =>
     : []
 
 /**
- * Checks that an export (`limit=all`) has no page and is not JSON, and that Parquet is an export. The handler checks a
+ * Checks that an export (`limit=all`) begins at the first row and is not JSON, and that Parquet is an export. The handler checks a
  * format that comes from the header `Accept`.
  */
-const checkExport = ({ format, limit, page }: DecodedQuery) =>
+const checkExport = ({ after, format, limit, page }: DecodedQuery) =>
   limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageErrorReason }] : []) : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
+    ...(after === undefined ? [] : [{ path: ["after"], issue: "cannot be combined with limit=all" }]),
     ...(format === "json" ? [{ path: ["limit"], issue: jsonExportErrorReason }] : []),
   ]
 

@@ -104,7 +104,7 @@ const operations = DocumentedEndpoints.documentedEndpoints.map(({ path, paramete
     priced: DocumentedEndpoints.getDocumentedResponses(path).has("402"),
     list: names.has("page"),
     answersPast: DocumentedEndpoints.getParameterNames(path).includes("as_of"),
-    hasCursor: DocumentedEndpoints.getParameterNames(path).includes("after"),
+    hasCursor: names.has("after") && !names.has("page"),
     tickers: parameters.some(({ kind }) => kind === "tickers"),
     follows: names.has("follow_lineage"),
   }

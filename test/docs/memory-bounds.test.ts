@@ -74,7 +74,10 @@ const fillResults = Effect.gen(function* () {
     results.set(
       hashQuery(String(number)),
       {
-        page: makeStorablePage({ body, headers, records: 1, nextPage: 2 }, { past: undefined, route: "/v1/news" }),
+        page: makeStorablePage({ body, headers, records: 1, nextPage: { page: 2 } }, {
+          past: undefined,
+          route: "/v1/news",
+        }),
         version: "version",
       },
     )

@@ -106,8 +106,16 @@ export const countRecordedRequests = Effect.fnUntraced(function* (account_id: nu
 export const waitForRecordedRequests = (account_id: number, rows: number) =>
   retryUntil(countRecordedRequests(account_id), (found) => found >= rows)
 
-/** Follows `Link` and returns the rows of all pages. Checks that each page but the last is full. */
-export const readAllPages = Effect.fnUntraced(function* (first: string, key: string, limit: number) {
+/**
+ * Follows `Link` and returns the rows of all pages. Checks that each page but the last is full. `between` runs after each
+ * page that has a next one.
+ */
+export const readAllPages = Effect.fnUntraced(function* <E = never, R = never>(
+  first: string,
+  key: string,
+  limit: number,
+  between: Effect.Effect<unknown, E, R> = Effect.void,
+) {
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}${first.includes("?") ? "&" : "?"}limit=${limit}`
   while (path !== undefined) {
@@ -119,8 +127,10 @@ export const readAllPages = Effect.fnUntraced(function* (first: string, key: str
     path = ListClients.getNextPageUrl(headers)
     assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
     assert.strictEqual(valueAt(body, "count"), rows.length)
-    if (path !== undefined) assert.strictEqual(rows.length, limit)
     seen.push(...rows)
+    if (path === undefined) break
+    assert.strictEqual(rows.length, limit)
+    yield* between
   }
   return seen
 })

@@ -145,6 +145,78 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
       }
     }))
 
+  it.effect("the pages that links lead to have each row once, in order, whatever is written between them (D8, D29)", () =>
+    Effect.gen(function* () {
+      for (let seed = 1; seed <= getInputCount(30); seed++) {
+        const choose = makeRandomChooser(seed)
+        const { account_id, key, key_id } = yield* CustomerUsage.createCustomer(`links ${seed}`)
+        const writers = [yield* makeUsageWriter, yield* makeUsageWriter] as const
+        let made = 0
+        const makeRecords = (count: number) =>
+          Array.from({ length: count }, () => ({
+            ...makeRecord(choose, account_id, [key_id, key_id]),
+            request_id: String(made++),
+          }))
+        /** The rows of each writer, and at last those that are not packed, in the order in which they were written. */
+        const written: readonly [Array<UsageRecord>, Array<UsageRecord>, Array<UsageRecord>] = [[], [], []]
+        const writeMore = (count: number, which: 0 | 1 | 2) =>
+          Effect.gen(function* () {
+            const records = makeRecords(count)
+            if (which === 2) {
+              const unpacked = records.map((record) => ({ ...record, status_code: choose([record.status_code, 429]) }))
+              yield* Effect.forEach(unpacked, (record) => CustomerUsage.insertUsageRow(record))
+              written[2].push(...unpacked)
+              return
+            }
+            const { makeBatch, write } = writers[which]
+            yield* write(makeBatch(records))
+            written[which].push(...records)
+          })
+        // A writer gets its number with its first batch.
+        yield* writeMore(1, 0)
+        yield* writeMore(1, 1)
+        for (let batch = 0; batch < choose([2, 6]); batch++) {
+          yield* writeMore(choose([1, 3, 20, 150]), choose([0, 1]))
+          yield* writeMore(choose([0, 1, 5]), 2)
+        }
+        const [first, second, unpacked] = written
+        const isCount = ({ status_code }: UsageRecord) => Number(status_code === 429)
+        const all = [
+          ...second.toReversed(),
+          ...first.toReversed(),
+          ...unpacked.toReversed().toSorted((a, b) => isCount(a) - isCount(b)),
+        ].toSorted((a, b) => b.requested_at - a.requested_at)
+        for (let query = 0; query < 3; query++) {
+          const endpoint = choose([undefined, undefined, "/v1/news", "/v1/screener", "/mcp,/v1/news"])
+          const status = choose([undefined, undefined, "200", "304,404", "429"])
+          const from = choose([undefined, "2025-06-30", "2025-07-01"])
+          const to = choose(["2025-08-01", "2025-07-31", "2025-07-01"])
+          const parameters = new URLSearchParams(
+            Object.entries({ endpoint, status_code: status, requested_at_from: from, requested_at_to: to })
+              .flatMap(([name, value]) => value === undefined ? [] : [[name, value]]),
+          )
+          const known = new Set(all.map(({ request_id }) => request_id))
+          const expected = all.filter((record) => {
+            const day = formatTime(record.requested_at).slice(0, 10)
+            return (endpoint === undefined || endpoint.split(",").includes(record.endpoint)) &&
+              (status === undefined || status.split(",").includes(String(record.status_code))) &&
+              (from === undefined || day >= from) && day <= to
+          }).map(({ request_id }) => request_id)
+          const limit = Math.min(100, Math.max(choose([1, 2, 7]), Math.ceil(expected.length / choose([3, 15, 30]))))
+          const between = choose([true, false])
+            ? Effect.void
+            : Effect.suspend(() => writeMore(choose([1, 2, 9]), choose([0, 1, 2])))
+          const pages = yield* CustomerUsage.readAllPages(`/v1/usage?${parameters}`, key, limit, between)
+          const seen = pages.map((row) => String(valueAt(row, "request_id")))
+          const message = `seed ${seed} ?${parameters} limit ${limit}`
+          assert.strictEqual(new Set(seen).size, seen.length, message)
+          // What was written meanwhile is known only to the next queries.
+          assert.deepStrictEqual(seen.filter((id) => known.has(id)), expected, message)
+          if (between !== Effect.void) break
+        }
+      }
+    }))
+
   it.effect("packs numbers from 0 to 2^53, which the database unpacks (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -1,7 +1,7 @@
 /** GET /v1/usage and /v1/usage/daily over HTTP: D27 (prices), D29 (usage). Each test creates its own accounts. */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Clock, Context, Effect, Fiber, Layer } from "effect"
+import { Clock, Context, DateTime, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
@@ -12,6 +12,7 @@ import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import { makePoolableClientLayer } from "../support/PoolerMode.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 const { createCustomer, retryUntil, readAllPages, waitForRecordedRequests } = CustomerUsage
@@ -642,6 +643,108 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       for (const limit of [1, 3, 5, 100]) {
         const filtered = "/v1/usage?requested_at_to=2025-12-31&endpoint=/v1/news&status_code=200"
         assert.deepStrictEqual(getColumn(yield* readAllPages(filtered, key, limit), "request_id"), news)
+      }
+    }))
+
+  it.effect("reading today's pages shows each row once, although reading adds rows and other processes add older ones (D8, D29)", () =>
+    Effect.gen(function* () {
+      const today = DateTime.formatIsoDate(DateTime.makeUnsafe((yield* Clock.currentTimeMillis) - 6 * 3_600_000))
+      const filters = ["", "&endpoint=/v1/news,/v1/usage", "&status_code=200", `&requested_at_from=${today}`]
+      const pages = getInputCount(43)
+      yield* Effect.forEach(filters, (filter, number) =>
+        Effect.gen(function* () {
+          const { account_id, key, key_id } = yield* createCustomer(`today ${number}`, { tier: "ultimate" })
+          for (let sent = 0; sent < pages; sent++) yield* requestJson("/v1/news", { key })
+          yield* waitForRecordedRequests(account_id, pages)
+          const existing = yield* readRows(`/v1/usage?limit=100${filter}`, key)
+          const times = existing.map((row) => Date.parse(String(valueAt(row, "requested_at"))))
+          const { makeBatch, write } = yield* makeUsageWriter
+          let read = 0
+          const record = Effect.gen(function* () {
+            const place = times[read++ % times.length] ?? 0
+            yield* write(makeBatch([place, place - 1, place + 1].map((requested_at, late) =>
+              CustomerUsage.makeUsageRecord({
+                requested_at,
+                account_id,
+                key_id,
+                request_id: `late.${read}.${late}`,
+                endpoint: "/v1/news",
+              })
+            )))
+            // The page's own row, too, is there before the next page is read, during which a request is in flight.
+            yield* waitForRecordedRequests(account_id, times.length + 4 * read)
+            yield* Effect.forkChild(requestJson("/v1/news", { key }))
+          })
+          const seen = getColumn(yield* readAllPages(`/v1/usage?page=1${filter}`, key, 1, record), "request_id")
+          assert.isAtLeast(seen.length, pages)
+          const known = new Set(getColumn(existing, "request_id"))
+          assert.deepStrictEqual(
+            seen.filter((id) =>
+              known.has(id)
+            ),
+            getColumn(existing, "request_id"),
+          )
+          assert.strictEqual(new Set(seen).size, seen.length)
+        }), { concurrency: "unbounded" })
+    }))
+
+  it.effect("daily: reading today's pages shows each row once, although endpoints get their first request meanwhile (D8, D29)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* createCustomer("daily today", { tier: "ultimate" })
+      const early = ["/v1/account", "/v1/gap-stats", "/v1/news", "/v1/screener"]
+      for (const path of early) yield* requestJson(path, { key })
+      yield* waitForRecordedRequests(account_id, early.length)
+      const meanwhile = ["/estimate?endpoint=/v1/news", "/v1/account/invoices", "/v1/account/api-keys"]
+      let sent = 0
+      const requestMore = Effect.gen(function* () {
+        yield* requestJson(meanwhile[sent++ % meanwhile.length] ?? "", { key })
+        yield* waitForRecordedRequests(account_id, early.length + 2 * sent)
+      })
+      const seen = yield* readAllPages("/v1/usage/daily?page=1", key, 1, requestMore)
+      const endpoints = getColumn(seen, "endpoint")
+      assert.deepStrictEqual(endpoints.filter((endpoint) => early.includes(String(endpoint))), early)
+      assert.strictEqual(new Set(endpoints).size, endpoints.length)
+    }))
+
+  it.effect("refuses a place that no link to a next page has (D4, D8)", () =>
+    Effect.gen(function* () {
+      const id = "01980000-0000-7000-8000-000000000001"
+      const wrong = [
+        [
+          list,
+          "",
+          "0",
+          "-1.1.1.1.1",
+          "1.1.1.1",
+          "1.1.1.1.1.1",
+          "1.2.01980000",
+          `1.2.${id}`,
+          "1.-1.1.1.1",
+          "1e3.1.1.1.1",
+        ],
+        [list, "12345678901234.1.1.1.1", "1.12345678901.1.1.1", "2026-11-28/v1/news", "1.1.1.1.1%20", "1.1.1.1.%00"],
+        [daily, "", "2026-11-28", "2026-02-30/v1/news", "2026-11-28v1/news", "2026-11-28/%00", "2026-11-28/a%20b"],
+        [daily, "1.1.1.1.1", `2026-11-28/${"x".repeat(256)}`, "0000-01-01/v1/news"],
+      ] as const
+      for (const [{ requestInvalid }, ...places] of wrong) {
+        for (const place of places) {
+          assert.strictEqual((yield* requestInvalid(`after=${place}`)).field, "after", place)
+        }
+      }
+      for (const [{ requestInvalid, requestRows }, place] of [[list, `0.1.${id}`], [daily, "0001-01-01/"]] as const) {
+        assert.deepStrictEqual(yield* requestRows(`after=${place}&page=7`), [])
+        const { field } = yield* requestInvalid(`after=${place}&limit=all&format=csv`)
+        assert.strictEqual(field, "after")
+      }
+      // The least and the greatest places that the format allows.
+      for (
+        const place of [
+          "0.0.-9999999999.0.0",
+          "9999999999999.9999999999.9999999999.99999.99999",
+          `9999999999999.1.${id}`,
+        ]
+      ) {
+        assert.strictEqual((yield* list.request(`after=${place}`)).status, 200, place)
       }
     }))
 

@@ -7,7 +7,8 @@ import * as Column from "../../rows/Columns.ts"
 import { accountListErrors } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import * as Filter from "../../rules/Filters.ts"
-import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { isInCalendar } from "../../rules/Dates.ts"
+import { makeListEnvelope, makePlaceParameter, PagingParameters } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { NonNegativeInt } from "../../rules/NonNegativeInt.ts"
 
@@ -45,16 +46,41 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
   cost_microdollars,
 }) {}
 
+const usagePlacePattern =
+  /^(\d{1,13})\.(?:(\d{1,10})\.(-?\d{1,10})\.(\d{1,5})\.(\d{1,5})|([01])\.([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}))$/
+
+const noUsageId = "00000000-0000-0000-0000-000000000000"
+
+/**
+ * Parses a valid place in `/v1/usage`: the time of a request in milliseconds since 1970, and what orders requests of the
+ * same time (newest first). That is the place of a packed request, which has a writer, or the id of a row in the table
+ * `usage`; these come last, and among them the counts of 429. All parts are SQL text.
+ */
+export const parseUsagePlace = (text: string) => {
+  const [, millis, writer = "-1", sequence = "0", part = "0", packed, unpacked, usage_id = noUsageId] =
+    usagePlacePattern.exec(text) ?? []
+  const place = packed ?? unpacked ?? "0"
+  return { requested_at: new Date(Number(millis)).toISOString(), writer, sequence, part, place, usage_id }
+}
+
+/** Parses a valid place in `/v1/usage/daily`: the day and the endpoint of a row, such as `2026-06-01/v1/news`. */
+export const parseDailyUsagePlace = (text: string) => ({ usage_date: text.slice(0, 10), endpoint: text.slice(10) })
+
+const isDailyUsagePlace = (text: string) =>
+  /^\d{4}-\d{2}-\d{2}\/[\x21-\x7e]{0,255}$/.test(text) && isInCalendar(text.slice(0, 10))
+
 export const UsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   status_code: Filter.statusCodeFilter,
   ...Filter.makePastInstantRanges("requested_at"),
+  after: makePlaceParameter((text) => usagePlacePattern.test(text)),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export const DailyUsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   ...Filter.makePastDateRanges("usage_date"),
+  after: makePlaceParameter(isDailyUsagePlace),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { ListClauses, ListQueryShape } from "../../lists/ListQuery.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../lists/ListEndpoints.ts"
 import { type ListStatementParameter, makeMidnightSql } from "../../lists/Conditions.ts"
-import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
+import { DailyUsageQuery, DailyUsageRow, parseDailyUsagePlace, parseUsagePlace, UsageQuery, UsageRow } from "./Api.ts"
 
 type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
 
@@ -17,21 +17,50 @@ export const usageHandlers = Effect.gen(function* () {
   )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
+  /** The place of a row, which `parseUsagePlace` parses. */
+  const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
+    case when usage_id is not null then (status_code <> 429)::integer end, usage_id)`
+
+  /** SQL for the rows after a place. Without a place, these are all rows. */
+  const makePlaceSql = (after: UsageShape["after"]) => {
+    if (after === undefined) return undefined
+    const parsed = after.map(parseUsagePlace)
+    const moment = sql`${parsed.map(({ requested_at }) => requested_at)}::text::timestamptz`
+    const parts = [
+      moment,
+      ...(["writer", "sequence", "part", "place"] as const).map((name) =>
+        sql`${parsed.map((place) => place[name])}::text::bigint`
+      ),
+    ]
+    const usageId = sql`${parsed.map(({ usage_id }) => usage_id)}::text::uuid`
+    return {
+      moment,
+      /** The end of the window with the place: later batches have no request after it. */
+      windowEnd: sql`usage_window(${moment}) + interval '5 seconds'`,
+      isPackedBefore: sql`moment >= ${moment} and (requested_at, writer, sequence, part, place) >= (${sql.csv(parts)})`,
+      isUnpackedAfter:
+        sql`requested_at <= ${moment} and (requested_at, -1, 0, 0, (status_code <> 429)::integer, usage_id)
+        < (${sql.csv([...parts, usageId])})`,
+    }
+  }
+
   /**
    * Selects a page. The batches of a window overlap, so the page's first and last request are somewhere in the batches
-   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md).
+   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md). With \`after\`, the page begins as
+   * many requests after the first one of that window as its requests up to that place.
    */
   const select = (
-    { account_id, endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
-    { columns, end, limit, offset }: ListClauses,
+    { account_id, after, endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
+    { columns, end: pageEnd, limit, offset }: ListClauses,
   ) => {
-    const start = bigint(offset)
+    const begin = makePlaceSql(after)
     const since = requested_at_from === undefined
       ? sql`timestamptz '-infinity'`
       : makeMidnightSql(sql, requested_at_from)
-    const before = requested_at_to === undefined
+    const beforeDay = requested_at_to === undefined
       ? sql`timestamptz 'infinity'`
       : sql`${makeMidnightSql(sql, requested_at_to)} + interval '24 hours'`
+    const before = begin === undefined ? beforeDay : sql`least(${beforeDay}, ${begin.windowEnd})`
     const conditions = [
       ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
       ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
@@ -39,19 +68,33 @@ export const usageHandlers = Effect.gen(function* () {
     const kinds = conditions.length === 0
       ? sql`null::integer[]`
       : sql`array(select kind_id from usage_request_kinds where ${sql.and(conditions)})`
+    const skipped = begin === undefined ? sql.literal("") : sql`
+        skipped as materialized (
+          select count(*) as requests from usage_batch_requests
+          where ${
+      sql.and([
+        sql`account_id = ${account_id} and moment >= ${since} and moment < ${before}`,
+        begin.isPackedBefore,
+        ...conditions,
+      ])
+    }
+        ),`
+    const start = begin === undefined ? bigint(offset) : sql`(select requests from skipped)`
+    const end = begin === undefined ? bigint(pageEnd) : sql`(${start} + ${bigint(pageEnd)})`
     return sql`
-        with batches as materialized (
-          select * from find_usage_batches(${account_id}, ${kinds}, ${since}, ${before}, ${bigint(end)})
+        with ${skipped} batches as materialized (
+          select * from find_usage_batches(${account_id}, ${kinds}, ${since}, ${before}, ${end})
         ), counts as materialized (
           -- Counts of 429, and requests that are not packed yet. The latter come first, as they do in a batch.
           select requested_at, usage_id from usage
           where ${
       sql.and([
         sql`account_id = ${account_id} and requested_at >= ${since} and requested_at < ${before}`,
+        ...(begin === undefined ? [] : [begin.isUnpackedAfter]),
         ...conditions,
       ])
     }
-          order by requested_at desc, status_code = 429, usage_id desc limit ${bigint(end)}
+          order by requested_at desc, status_code = 429, usage_id desc limit ${end}
         ), sources as (
           select moment, span_ms, requests, writer, sequence, part, null::uuid as usage_id from batches
           union all
@@ -67,7 +110,7 @@ export const usageHandlers = Effect.gen(function* () {
             ) as greatest_place
           from sources
         ), shown as materialized (
-          select * from placed where least_place < ${bigint(end)} and greatest_place > ${start}
+          select * from placed where least_place < ${end} and greatest_place > ${start}
         ), listed as (
           select request.*, 1::bigint as request_count, null::uuid as usage_id
           from shown cross join lateral (
@@ -98,18 +141,24 @@ export const usageHandlers = Effect.gen(function* () {
       `
   }
 
-  const list = makeAccountEndpoint(UsageQuery, { Row: UsageRow, select })
+  const list = makeAccountEndpoint(UsageQuery, { Row: UsageRow, place, select })
 
   const listDaily = makeAccountEndpoint(DailyUsageQuery, {
     Query: DailyUsageQuery,
     Row: DailyUsageRow,
-    select: ({ account_id }, { columns, conditions, orderAndLimit }) =>
-      sql`
+    place: sql`to_char(usage_date, 'YYYY-MM-DD') || endpoint`,
+    select: ({ account_id, after }, { columns, conditions, orderAndLimit }) => {
+      const begin = after?.map(parseDailyUsagePlace)
+      const day = begin?.map(({ usage_date }) => usage_date)
+      const isAfter = begin === undefined ? [] : [sql`usage_date <= ${day}::text::date
+        and (usage_date < ${day}::text::date or endpoint > ${begin.map(({ endpoint }) => endpoint)}::text)`]
+      return sql`
           select ${columns}
           from usage_totals
-          where ${sql.and([sql`account_id = ${account_id}`, ...conditions])}
+          where ${sql.and([sql`account_id = ${account_id}`, ...conditions, ...isAfter])}
           ${orderAndLimit(sql`usage_date desc, endpoint`)}
-        `,
+        `
+    },
   })
 
   return { list, listDaily }
