@@ -2,6 +2,7 @@
 import { Clock, Duration, Effect, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { type ExportFormat, listContentTypes } from "../rows/ListFormats.ts"
+import { readLinkParameters } from "../rules/Links.ts"
 import { makeRequestId } from "../rules/RequestIds.ts"
 import { formatTextList } from "../rules/TextLists.ts"
 import { InvalidOptions, NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
@@ -306,14 +307,23 @@ export type EventsResponse = Effect.Success<ReturnType<EndpointCaller["openEvent
 export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
-/** Returns the query of the next page; undefined after the last page. All pages are of the moment of the first. */
+/**
+ * Returns the query of the next page; undefined after the last page. All pages are of the moment of the first. If the
+ * link to the next page has a place, the page begins there.
+ */
 export const makeNextPageQuery = (
   query: AnyQuery,
   body: unknown,
-  { as_of }: Pick<ResponseMetadata, "as_of">,
-): AnyQuery | undefined =>
-  isResultPage(body) && body.has_more
-    ? { ...query, ...(query["as_of"] === "now" && as_of !== null && { as_of }), page: body.page + 1 }
-    : undefined
+  { as_of, next_page }: Pick<ResponseMetadata, "as_of" | "next_page">,
+): AnyQuery | undefined => {
+  if (!isResultPage(body) || !body.has_more) return undefined
+  return {
+    ...query,
+    ...(query["as_of"] === "now" && as_of !== null && { as_of }),
+    // Without the link, such as behind a proxy that removes it, the same place again would repeat the page.
+    after: readLinkParameters(next_page)?.get("after") ?? undefined,
+    page: body.page + 1,
+  }
+}
 
 export const getRowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

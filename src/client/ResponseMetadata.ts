@@ -1,6 +1,7 @@
 /** Metadata in the headers of a response: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
 import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
+import { findLink } from "../rules/Links.ts"
 
 /** The deprecation of an endpoint (§9.4, deprecation). */
 export interface DeprecationNotice {
@@ -50,6 +51,8 @@ export interface ResponseMetadata {
   readonly omitted_types: ReadonlyArray<string>
   /** With `explain`: why there are no rows, such as `unknown_symbol` or `filtered;without="min_gap"`. */
   readonly empty_reason: string | null
+  /** URL of the next page of a list, as in the `Link` header; null on the last page. */
+  readonly next_page: string | null
   readonly deprecated: DeprecationNotice | null
   /** Minimum delay before a retry, after a 429 or 503. */
   readonly retry_after_seconds: number | null
@@ -66,15 +69,6 @@ const decodeOrKeep = (text: string) => {
 }
 
 const splitList = (text: string | undefined) => (text ?? "").split(",").map((entry) => entry.trim()).filter(Boolean)
-
-/** Returns the URL of the first link with the relation, or null. */
-const findLink = (links: string | undefined, relation: string) => {
-  for (const [, url = "", attributes = ""] of (links ?? "").matchAll(/<([^>]*)>([^<]*)/g)) {
-    const [, quoted = "", bare = ""] = /;\s*rel=(?:"([^"]*)"|([^\s;,"]+))/i.exec(attributes) ?? []
-    if (`${quoted} ${bare}`.split(" ").includes(relation)) return url
-  }
-  return null
-}
 
 const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null => {
   const [, seconds] = /^@(-?\d{1,12})$/.exec(headers["deprecation"] ?? "") ?? []
@@ -152,6 +146,7 @@ export const readResponseMetadata = (
     ...parseLineages(headers["x-lineage"]),
     omitted_types: splitList(headers["x-omitted-types"]),
     empty_reason: headers["x-empty-reason"] ?? null,
+    next_page: findLink(headers["link"], "next"),
     deprecated: parseDeprecation(headers),
     retry_after_seconds: retryAfterMillis === null ? null : Math.ceil(retryAfterMillis / 1000),
   }

@@ -55,10 +55,14 @@ const listColumns = (operation: unknown) => {
   }))
 }
 
-/** Returns whether the endpoint returns a list: with numbered pages and formats, or in JSON with `after`. */
-const getPaging = (operation: unknown) => {
+/**
+ * Returns whether the endpoint returns a list: with numbered pages and formats, or in JSON with `after`. Pages with
+ * both begin at a place, which only the link to the page has.
+ */
+const describePaging = (operation: unknown) => {
   const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
-  return names.has("page") ? "pages" : names.has("after") ? "after" : "none"
+  const paging = names.has("page") ? "pages" : names.has("after") ? "after" : "none"
+  return { paging, hasPlaces: paging === "pages" && names.has("after") } as const
 }
 
 const listQueryableEndpoints = () => {
@@ -73,7 +77,7 @@ const listQueryableEndpoints = () => {
       tier,
       parameters: listParameters(operation),
       columns: listColumns(operation),
-      paging: getPaging(operation),
+      ...describePaging(operation),
     }]
   })
 }

@@ -8,6 +8,7 @@ import { formatTime } from "../rules/Dates.ts"
 import { quoteCsvCell } from "../rows/CsvCells.ts"
 import { presentMoment } from "../rules/AsOfParameter.ts"
 import { describeEmptyReason, parseEmptyReason } from "../rules/EmptyReasons.ts"
+import { findLink, readLinkParameters } from "../rules/Links.ts"
 import { describeRange, maxPage } from "../rules/Paging.ts"
 import { formatTextList } from "../rules/TextLists.ts"
 import { getTextAt } from "../site/browser/json-values.js"
@@ -225,7 +226,9 @@ export const choosePageParameters = (details: McpEndpointDescription, request: R
   const format = chooseFormat(details, request.format)
   if (details.paging === "none") return { format, skip: 0, parameters }
   if (details.paging === "after") return { format, skip: 0, parameters: { ...parameters, limit: String(limit) } }
-  const { limit: pageLimit, page, skip } = choosePageContainingPosition(position, limit)
+  const { limit: pageLimit, page, skip } = parameters["after"] === undefined
+    ? choosePageContainingPosition(position, limit)
+    : { limit, page: 1, skip: 0 }
   const own = { explain: "true", limit: String(pageLimit), page: String(page), format }
   return { format, skip, parameters: { ...parameters, ...own } }
 }
@@ -308,10 +311,12 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     // Later rows are probably about as long, so the next call reads only as many rows as fit this time.
     const limit = isCut ? Math.max(1, count) : request.limit
     if (paging === "pages") {
-      const hasMore = isCut || /rel="next"/.test(response.headers["link"] ?? "")
+      const link = findLink(response.headers["link"], "next")
+      const hasMore = isCut || link !== null
       // The next rows are of the same moment.
       const moment = request.parameters["as_of"] === presentMoment ? response.headers["x-as-of"] : undefined
-      const parameters = { ...request.parameters, ...optionalText("as_of", moment) }
+      const place = readLinkParameters(link)?.get("after") ?? undefined
+      const parameters = { ...request.parameters, ...optionalText("as_of", moment), ...optionalText("after", place) }
       return hasMore ? { ...request, parameters, position: request.position + count, limit } : undefined
     }
     const place = isCut ? getTextAt(rows[count - 1], "cursor") : after
@@ -319,11 +324,11 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     return { ...request, parameters: { ...request.parameters, after: place }, limit }
   }
 
-  return Effect.fnUntraced(function* (sent: unknown) {
-    const { details, request } = yield* Effect.flatMap(decode(sent), readQueryArguments)
+  /** Reads rows, and encodes those that fit into the result. `summary` is what the result says about the response. */
+  const readFittingRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const page = yield* requestRows(details, request)
     const { format, header, message, response, rows } = page
-    const { row: { successor }, tables, thirdPartyText } = details.endpoint
+    const { tables, thirdPartyText } = details.endpoint
     const changedAt = getLastChange(tables)
     const summary = {
       endpoint: details.path,
@@ -338,7 +343,21 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     // 300 tokens are reserved for `next_cursor` and `notice`, whose sizes are not known yet.
     const available = maxTokens - estimateTokens({ summary, header, message, request }) - 300
     const fitted = fitRowsToTokens(rows, Math.max(200, available), format === "csv" ? encodeCsvRecord : undefined)
-    const isCut = fitted.rows.length < rows.length
+    return { page, summary, fitted, isCut: fitted.rows.length < rows.length }
+  })
+
+  return Effect.fnUntraced(function* (sent: unknown) {
+    const { details, request: first } = yield* Effect.flatMap(decode(sent), readQueryArguments)
+    let request = first
+    let read = yield* readFittingRows(details, request)
+    // Only the end of a page is a place at which the next one can begin, so a shorter page is read.
+    while (details.hasPlaces && read.isCut) {
+      request = { ...request, limit: read.fitted.rows.length }
+      read = yield* readFittingRows(details, request)
+    }
+    const { fitted, isCut, page, summary } = read
+    const { format, header, message, rows } = page
+    const { row: { successor } } = details.endpoint
     const next = continueRows(details, request, page, fitted.rows.length)
     const next_cursor = next === undefined ? undefined : yield* Effect.orDie(encodeCursor(next))
     const notices = [

@@ -6,6 +6,21 @@ export interface ResponseLink {
   readonly attributes: string
 }
 
+/** Returns the URL of the first link with the relation, or null. */
+export const findLink = (links: string | undefined, relation: string) => {
+  for (const [, url = "", attributes = ""] of (links ?? "").matchAll(/<([^>]*)>([^<]*)/g)) {
+    const [, quoted = "", bare = ""] = /;\s*rel=(?:"([^"]*)"|([^\s;,"]+))/i.exec(attributes) ?? []
+    if (`${quoted} ${bare}`.split(" ").includes(relation)) return url
+  }
+  return null
+}
+
+/** Returns the parameters in a link; undefined without a link. Ignores its host, which may be unreachable from here. */
+export const readLinkParameters = (link: string | null) => {
+  const anyOrigin = "http://localhost"
+  return link !== null && URL.canParse(link, anyOrigin) ? new URL(link, anyOrigin).searchParams : undefined
+}
+
 /** Formats the header `Link`. `base` is the base URL. */
 export const formatLinks = (base: string, links: ReadonlyArray<ResponseLink>) =>
   links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`).join(", ")

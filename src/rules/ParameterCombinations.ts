@@ -34,8 +34,8 @@ const checkDate = (query: DecodedQuery) =>
     : []
 
 /**
- * Checks that an export (`limit=all`) begins at the first row and is not JSON, and that Parquet is an export. The handler checks a
- * format that comes from the header `Accept`.
+ * Checks that an export (`limit=all`) begins at the first row and is not JSON, and that Parquet is an export. The
+ * handler checks a format that comes from the header `Accept`.
  */
 const checkExport = ({ after, format, limit, page }: DecodedQuery) =>
   limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageErrorReason }] : []) : [

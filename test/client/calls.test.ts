@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Logger, Predicate, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
 import {
   type AmbiguousTickerLineage,
   type ClientOptions,
@@ -11,7 +12,9 @@ import {
 import { createServer } from "node:http"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
+import * as ListClients from "../support/ListClients.ts"
 import { readParquet } from "../support/ParquetFiles.ts"
 import * as Service from "../support/Service.ts"
 
@@ -200,6 +203,48 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.deepStrictEqual(rows, Array.from(all).slice(0, 4).map(({ date, ticker }) => `${ticker} ${date}`))
       assert.strictEqual(promiseResponses.length, 2)
       assert.isAbove(promiseResponses[0]?.cost_microdollars ?? 0, 0)
+    }))
+
+  it.effect("both clients return each row of usage once, although reading it adds rows (D8, D29)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* CustomerUsage.createCustomer("reads its usage", { tier: "ultimate" })
+      for (let sent = 0; sent < 3; sent++) yield* Service.requestJson("/v1/news", { key })
+      let sent = 3
+      const countRequests = Effect.suspend(() => CustomerUsage.waitForRecordedRequests(account_id, sent))
+      const list = Effect.fnUntraced(function* () {
+        yield* countRequests
+        const { body } = yield* Service.requestJson("/v1/usage?limit=100", { key })
+        sent += 1
+        return ListClients.getResultRows(body).map((row) => Service.valueAt(row, "request_id"))
+      })
+      const onAnswer = () =>
+        Effect.suspend(() => {
+          sent += 1
+          return Effect.orDie(countRequests)
+        })
+      const context = yield* Effect.context<SqlClient.SqlClient>()
+      const effects = yield* makeEffectClient({
+        apiKey: Redacted.make(key),
+        onAnswer: () => Effect.provideContext(onAnswer(), context),
+      })
+      const existing = yield* list()
+      yield* countRequests
+      const read = yield* Stream.runCollect(Stream.take(effects.usage.rows({ limit: 1 }), 20))
+      // The first page begins with the row of the request that listed the others.
+      assert.deepStrictEqual(Array.from(read).map(({ request_id }) => request_id).slice(1), existing)
+
+      const promises = yield* makePromiseClient({ apiKey: key })
+      const later = yield* list()
+      yield* countRequests
+      const rows: Array<string> = []
+      yield* Effect.promise(async () => {
+        for await (const { results } of promises.usage.pages({ limit: 1 })) {
+          rows.push(...results.map(({ request_id }) => request_id))
+          if (rows.length === 20) break
+          await Effect.runPromiseWith(context)(onAnswer())
+        }
+      })
+      assert.deepStrictEqual(rows.slice(1), later)
     }))
 
   it.effect("both clients download complete lists as files (client guide)", () =>

@@ -320,6 +320,7 @@ describe("The client, given headers and options,", () => {
         more_lineages: 12,
         omitted_types: ["gap", "dilution"],
         empty_reason: null,
+        next_page: "http://x/v1/a?b=1,2",
         deprecated,
         retry_after_seconds: null,
       }])

@@ -519,6 +519,34 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
       }
     }))
 
+  it.effect("cut a page of usage, and the cursor continues with the next row, although calls add rows (D8, guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { account_id, key } = yield* CustomerUsage.createCustomer("mcp usage", { tier: "ultimate" })
+      const sent: Array<unknown> = []
+      for (let count = 0; count < 12; count++) {
+        sent.unshift((yield* requestJson("/v1/news?limit=1", { key })).headers["x-request-id"])
+      }
+      yield* CustomerUsage.waitForRecordedRequests(account_id, sent.length)
+      const client = yield* connect(key)
+      const seen: Array<unknown> = []
+      let next: Readonly<Record<string, unknown>> | undefined = { endpoint: "/v1/usage", format: "json" }
+      for (let calls = 0; next !== undefined && calls < 20; calls++) {
+        const recorded = yield* CustomerUsage.countRecordedRequests(account_id)
+        const { isError, text, value }: Effect.Success<ReturnType<typeof callTool>> = yield* callTool(
+          client,
+          "query",
+          next,
+        )
+        assert.isFalse(isError, text)
+        seen.push(...listAt(value, "results").map((row) => valueAt(row, "request_id")))
+        const cursor = valueAt(value, "next_cursor")
+        next = cursor === undefined ? undefined : { cursor }
+        yield* CustomerUsage.waitForRecordedRequests(account_id, recorded + 1)
+      }
+      assert.deepStrictEqual(seen.filter((id) => sent.includes(id)), sent)
+      assert.strictEqual(new Set(seen).size, seen.length)
+    }).pipe(Effect.scoped))
+
   it.effect("cut a page of /v1/changes, and the cursor continues with the next change (guides/mcp)", () =>
     Effect.gen(function* () {
       const { ultimate: key } = yield* TestKeys

@@ -488,7 +488,7 @@ layer(database)("The result writer", (it) => {
       const { body, nextPage, records } = page(3)
       const parsed: unknown = JSON.parse(show(body).replaceAll("}{", "},{"))
       assert.deepInclude(parsed, { count: 3, message: `"é"`, page: 2, limit: 3, has_more: true })
-      assert.deepStrictEqual([records, nextPage], [3, 3])
+      assert.deepStrictEqual([records, nextPage], [3, { page: 3 }])
       assert.include(show(page(8).body), `"has_more":false`)
       assert.strictEqual(
         show(page(8, []).body),

@@ -112,3 +112,21 @@ def test_reads_all_pages_of_the_moment_of_the_first(driver_class: type[Driver]) 
         driver.pages("news", as_of="now")
     assert ["as_of=now" in head for head in server.requests] == [True, False]
     assert httpx.QueryParams(server.requests[1].split(" ", 2)[1].split("?")[1])["as_of"] == moment
+
+
+def test_begins_each_page_at_the_place_in_the_link_to_it(driver_class: type[Driver]) -> None:
+    place = "1795845723123.7.12.0.5"
+    pages = [
+        json_response(200, {"count": 0, "results": [], "page": page, "limit": 10, "has_more": page < 3}, headers)
+        for page, headers in (
+            (1, {"Link": f'<https://elsewhere/v1/usage?page=2&after={place}>; rel="next"'}),
+            # A proxy has removed the header: the same place again would repeat the page.
+            (2, {}),
+            (3, {}),
+        )
+    ]
+    with scripted_server(*pages) as server, driver_class(server.url) as driver:
+        driver.pages("usage", endpoint=["/v1/news"])
+    queries = [httpx.QueryParams(head.split(" ", 2)[1].split("?")[1]) for head in server.requests]
+    assert [query.get("after") for query in queries] == [None, place, None]
+    assert [query.get("page") for query in queries] == [None, "2", "3"]

@@ -12,6 +12,7 @@ import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { describeReadError } from "../../load/FileErrors.ts"
+import { readLinkParameters } from "../../rules/Links.ts"
 import { CommandFailed } from "../CommandParts.ts"
 import {
   extractResponseRows,
@@ -92,18 +93,6 @@ export interface QueryCommandRequest {
 
 const timeout = Duration.minutes(1)
 
-/**
- * Returns the query string of the `Link` to the next page (D8, pages). Ignores the link's host, which may be
- * unreachable from this machine.
- */
-const findNextSearch = (links: string | undefined) => {
-  const [, link] = /<([^>]*)>;\s*rel="next"/.exec(links ?? "") ?? []
-  const anyOrigin = "http://localhost"
-  return link !== undefined && URL.canParse(link, anyOrigin)
-    ? Option.some(new URL(link, anyOrigin).search)
-    : Option.none()
-}
-
 /** Makes a request sender that does not retry, because the user is waiting. */
 export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest) =>
   makeRequestSender({
@@ -154,8 +143,11 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
       isJson: headers["content-type"]?.startsWith("application/json") === true,
       metadata,
       rows: Option.match(parseJsonWithExactNumbers(text), { onNone: () => [], onSome: extractResponseRows }),
-      /** The query string of the next page; `None` on the last page. */
-      nextSearch: findNextSearch(headers["link"]),
+      /** The query string of the link to the next page (D8, pages); `None` on the last page. */
+      nextSearch: Option.map(
+        Option.fromUndefinedOr(readLinkParameters(metadata.next_page)),
+        (parameters) => `?${parameters}`,
+      ),
     }
   })
 })

@@ -10,11 +10,14 @@ import { getListAt, getValueAt } from "./json-values.js"
 export const loadEveryPage = async (target, signal) => {
   /** @type {Array<unknown>} */
   const rows = []
+  let place = ""
   for (let page = 1;; page += 1) {
     const separator = target.includes("?") ? "&" : "?"
-    const response = await requestWithKey(`${target}${separator}limit=100&page=${page}`, signal)
+    const response = await requestWithKey(`${target}${separator}limit=100&page=${page}${place}`, signal)
     if (response.status !== 200) return { rows, failure: response }
     rows.push(...getListAt(response.body, "results"))
     if (getValueAt(response.body, "has_more") !== true) return { rows, failure: undefined }
+    const [, after] = /[?&](after=[^&>]*)[^>]*>; rel="next"/.exec(response.headers.get("link") ?? "") ?? []
+    place = after === undefined ? "" : `&${after}`
   }
 }

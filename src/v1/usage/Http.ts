@@ -21,7 +21,7 @@ export const usageHandlers = Effect.gen(function* () {
   const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
     case when usage_id is not null then (status_code <> 429)::integer end, usage_id)`
 
-  /** SQL for the rows after a place. Without a place, these are all rows. */
+  /** SQL that compares rows with a place. */
   const makePlaceSql = (after: UsageShape["after"]) => {
     if (after === undefined) return undefined
     const parsed = after.map(parseUsagePlace)
@@ -37,7 +37,7 @@ export const usageHandlers = Effect.gen(function* () {
       moment,
       /** The end of the window with the place: later batches have no request after it. */
       windowEnd: sql`usage_window(${moment}) + interval '5 seconds'`,
-      isPackedBefore: sql`moment >= ${moment} and (requested_at, writer, sequence, part, place) >= (${sql.csv(parts)})`,
+      isPackedUpTo: sql`(requested_at, writer, sequence, part, place) >= (${sql.csv(parts)})`,
       isUnpackedAfter:
         sql`requested_at <= ${moment} and (requested_at, -1, 0, 0, (status_code <> 429)::integer, usage_id)
         < (${sql.csv([...parts, usageId])})`,
@@ -46,8 +46,8 @@ export const usageHandlers = Effect.gen(function* () {
 
   /**
    * Selects a page. The batches of a window overlap, so the page's first and last request are somewhere in the batches
-   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md). With \`after\`, the page begins as
-   * many requests after the first one of that window as its requests up to that place.
+   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md). With `after`, the batches begin
+   * with the window of that place, whose requests up to the place are skipped.
    */
   const select = (
     { account_id, after, endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
@@ -70,14 +70,18 @@ export const usageHandlers = Effect.gen(function* () {
       : sql`array(select kind_id from usage_request_kinds where ${sql.and(conditions)})`
     const skipped = begin === undefined ? sql.literal("") : sql`
         skipped as materialized (
-          select count(*) as requests from usage_batch_requests
-          where ${
-      sql.and([
-        sql`account_id = ${account_id} and moment >= ${since} and moment < ${before}`,
-        begin.isPackedBefore,
-        ...conditions,
-      ])
-    }
+          -- Only the requests of a batch that has the time of the place are unpacked.
+          select coalesce(sum(
+            case when moment - span_ms * interval '1 millisecond' > ${begin.moment} then requests else (
+              select count(*) from usage_batch_requests as request
+              where account_id = ${account_id} and request.moment = batch.moment
+                and (request.writer, request.sequence, request.part) = (batch.writer, batch.sequence, batch.part)
+                and ${sql.and([begin.isPackedUpTo, ...conditions])}
+            ) end
+          ), 0)::bigint as requests
+          from find_usage_batches(
+            ${account_id}, ${kinds}, greatest(${since}, ${begin.moment}), ${before}, 9223372036854775807
+          ) as batch
         ),`
     const start = begin === undefined ? bigint(offset) : sql`(select requests from skipped)`
     const end = begin === undefined ? bigint(pageEnd) : sql`(${start} + ${bigint(pageEnd)})`

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+from urllib.parse import parse_qs, urlsplit
 
 from . import _contract, types
 from ._errors import IncompleteExport
@@ -51,10 +52,14 @@ class Reading:
 
 
 def _next_query(query: Query, page: int, metadata: ResponseMetadata) -> Query:
-    """Returns the query of another page. All pages are of the moment of the first."""
+    """Returns the query of the next page. All pages are of the moment of the first.
+
+    They begin where the page before ended, if the link to them says where that is.
+    """
     if query.get("as_of") == "now" and metadata.as_of is not None:
         query = {**query, "as_of": metadata.as_of.isoformat(timespec="microseconds")}
-    return {**query, "page": page}
+    [after] = parse_qs(urlsplit(metadata.next_page or "").query).get("after", [None])
+    return {**query, "after": after, "page": page}
 
 
 class Rows(Reading, Iterator[Row]):

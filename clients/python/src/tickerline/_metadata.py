@@ -74,6 +74,8 @@ class ResponseMetadata:
     """Types of ``/v1/timeline`` that the account or key may not use."""
     empty_reason: str | None
     """With ``explain``: why there are no rows, such as ``unknown_symbol`` or ``filtered;without="min_gap"``."""
+    next_page: str | None
+    """URL of the next page of a list; None on the last page."""
     deprecated: DeprecationNotice | None
     retry_after_seconds: int | None
     """Minimum delay before a retry, after a 429 or 503."""
@@ -179,6 +181,7 @@ def read_metadata(
         more_lineages=more_lineages,
         omitted_types=_split(headers.get("x-omitted-types", "")),
         empty_reason=headers.get("x-empty-reason"),
+        next_page=_find_link(headers.get("link", ""), "next"),
         deprecated=_parse_deprecation(headers),
         retry_after_seconds=None if retry_after is None else math.ceil(retry_after),
     )
