@@ -352,7 +352,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     let read = yield* readFittingRows(details, request)
     // Only the end of a page is a place at which the next one can begin, so a shorter page is read.
     while (details.hasPlaces && read.isCut) {
-      request = { ...request, limit: read.fitted.rows.length }
+      request = { ...first, limit: read.fitted.rows.length }
       read = yield* readFittingRows(details, request)
     }
     const { fitted, isCut, page, summary } = read

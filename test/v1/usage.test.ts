@@ -748,6 +748,22 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       }
     }))
 
+  it.effect("says that a place is beyond the end, and estimates the rows of all pages (D8, D28, D40)", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* createCustomer("beyond the end")
+      const days = ["2025-07-01", "2025-07-02", "2025-07-03"]
+      yield* insertUsage(
+        days.map((day) => makeUsageRow({ account_id, key_id, requested_at: `${day}T12:00:00.000Z` })),
+      )
+      const query = `requested_at_to=2025-12-31&after=${
+        Date.parse("2025-07-01")
+      }.1.01980000-0000-7000-8000-000000000001`
+      const { headers, text } = yield* requestJson(`/v1/usage?${query}&explain=true`, { key })
+      assert.strictEqual(headers["x-empty-reason"], "page_beyond_end", text)
+      const { body } = yield* requestJson(`/estimate?endpoint=/v1/usage&${query}`, { key })
+      assert.deepInclude(valueAt(body, "results", 0), { records_returned: 0, records_total: days.length })
+    }))
+
   it.effect("an account sees only its own requests, with any filter (resources: usage)", () =>
     Effect.gen(function* () {
       const customers = yield* Effect.forEach([1, 2, 3, 4], (number) => createCustomer(`neighbour ${number}`))
