@@ -192,7 +192,9 @@ class InsufficientCredits(ApiError):
 
     @property
     def balance_microdollars(self) -> int:
-        """What the account can still spend: the prepaid balance, or the rest of the budget if that is less."""
+        """What the account can still spend: the prepaid balance, or the rest of the budget if that is less, without
+        what exports in progress have reserved.
+        """
         return self.details["balance_microdollars"]
 
 
@@ -247,6 +249,18 @@ class RateLimitExceeded(ApiError):
     code = "rate_limit_exceeded"
 
 
+class TooManyExports(ApiError):
+    """The error ``too_many_exports``."""
+
+    code = "too_many_exports"
+    details: types.TooManyExportsDetails
+
+    @property
+    def limit(self) -> int:
+        """How many exports of an account a server sends at once."""
+        return self.details["limit"]
+
+
 class TooManyStreams(ApiError):
     """The error ``too_many_streams``."""
 
@@ -288,6 +302,7 @@ ERRORS: dict[str, tuple[tuple[type[ApiError], Structure | None], ...]] = {
     "missing_api_key": ((MissingApiKey, None),),
     "not_found": ((NotFound, None),),
     "rate_limit_exceeded": ((RateLimitExceeded, None),),
+    "too_many_exports": ((TooManyExports, _contract.TOO_MANY_EXPORTS_DETAILS),),
     "too_many_streams": ((TooManyStreams, _contract.TOO_MANY_STREAMS_DETAILS),),
     "validation_error": ((ValidationError, _contract.VALIDATION_ERROR_DETAILS),),
 }

@@ -1105,6 +1105,7 @@ CHANGELOG_ENTRY = Structure(
     Field("breaking", "boolean"),
     Field("date", "date"),
     Field("release", "text"),
+    Field("released", "boolean"),
     Field("title", "text"),
     Field("text", "text"),
     Field("migration", "text", nullable=True),
@@ -1233,6 +1234,10 @@ INSUFFICIENT_CREDITS_DETAILS = Structure(
 INSUFFICIENT_TIER_DETAILS = Structure(
     Field("required_tier", "text"),
     Field("tier", "text"),
+)
+
+TOO_MANY_EXPORTS_DETAILS = Structure(
+    Field("limit", "integer"),
 )
 
 TOO_MANY_STREAMS_DETAILS = Structure(

@@ -1329,7 +1329,8 @@ class Endpoints(ABC):
     def usage(
         self, *, endpoint: OneOrMore[str] | None = None, status_code: OneOrMore[str] | None = None,
         requested_at_from: str | dt.date | None = None, requested_at_to: str | dt.date | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
+        after: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> ListCall[types.UsagePage, types.Usage]:
         """Every request of your account, newest first, about a second after its response. Requests refused with 429
         share one row per endpoint and minute: it describes the first of them, `bytes` is their total, and
@@ -1344,19 +1345,21 @@ class Endpoints(ABC):
             status_code: Rows whose status_code is one of these comma-separated values.
             requested_at_from: requested_at on this day or later; not in the future.
             requested_at_to: requested_at on this day or earlier; not in the future.
+            after: Where the page begins: the link to the next page has it, so that new rows do not shift the pages.
+                `page` then only numbers the page.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_ENDPOINT, {
             "endpoint": endpoint, "status_code": status_code, "requested_at_from": requested_at_from,
-            "requested_at_to": requested_at_to, "page": page, "limit": limit, "explain": explain,
+            "requested_at_to": requested_at_to, "after": after, "page": page, "limit": limit, "explain": explain,
         })
 
     def usage_daily(
         self, *, endpoint: OneOrMore[str] | None = None, usage_date_from: str | dt.date | None = None,
-        usage_date_to: str | dt.date | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
-        explain: bool | None = None,
+        usage_date_to: str | dt.date | None = None, after: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> ListCall[types.UsageDailyPage, types.UsageDay]:
         """Totals per New York day and endpoint, newest first. They are kept longer than single requests.
 
@@ -1367,13 +1370,15 @@ class Endpoints(ABC):
                 comma is written in double quotes.
             usage_date_from: usage_date on this day or later; not in the future.
             usage_date_to: usage_date on this day or earlier; not in the future.
+            after: Where the page begins: the link to the next page has it, so that new rows do not shift the pages.
+                `page` then only numbers the page.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_DAILY_ENDPOINT, {
-            "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "page": page,
-            "limit": limit, "explain": explain,
+            "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "after": after,
+            "page": page, "limit": limit, "explain": explain,
         })
 
     def datasets(
@@ -2779,7 +2784,8 @@ class AsyncEndpoints(ABC):
     def usage(
         self, *, endpoint: OneOrMore[str] | None = None, status_code: OneOrMore[str] | None = None,
         requested_at_from: str | dt.date | None = None, requested_at_to: str | dt.date | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None, explain: bool | None = None,
+        after: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        explain: bool | None = None,
     ) -> AsyncListCall[types.UsagePage, types.Usage]:
         """Every request of your account, newest first, about a second after its response. Requests refused with 429
         share one row per endpoint and minute: it describes the first of them, `bytes` is their total, and
@@ -2794,19 +2800,21 @@ class AsyncEndpoints(ABC):
             status_code: Rows whose status_code is one of these comma-separated values.
             requested_at_from: requested_at on this day or later; not in the future.
             requested_at_to: requested_at on this day or earlier; not in the future.
+            after: Where the page begins: the link to the next page has it, so that new rows do not shift the pages.
+                `page` then only numbers the page.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_ENDPOINT, {
             "endpoint": endpoint, "status_code": status_code, "requested_at_from": requested_at_from,
-            "requested_at_to": requested_at_to, "page": page, "limit": limit, "explain": explain,
+            "requested_at_to": requested_at_to, "after": after, "page": page, "limit": limit, "explain": explain,
         })
 
     def usage_daily(
         self, *, endpoint: OneOrMore[str] | None = None, usage_date_from: str | dt.date | None = None,
-        usage_date_to: str | dt.date | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
-        explain: bool | None = None,
+        usage_date_to: str | dt.date | None = None, after: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None, explain: bool | None = None,
     ) -> AsyncListCall[types.UsageDailyPage, types.UsageDay]:
         """Totals per New York day and endpoint, newest first. They are kept longer than single requests.
 
@@ -2817,13 +2825,15 @@ class AsyncEndpoints(ABC):
                 comma is written in double quotes.
             usage_date_from: usage_date on this day or later; not in the future.
             usage_date_to: usage_date on this day or earlier; not in the future.
+            after: Where the page begins: the link to the next page has it, so that new rows do not shift the pages.
+                `page` then only numbers the page.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
             explain: `true`: if there are no rows, `X-Empty-Reason` and, in JSON, `message` say why.
         """
         return self._list(_contract.USAGE_DAILY_ENDPOINT, {
-            "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "page": page,
-            "limit": limit, "explain": explain,
+            "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "after": after,
+            "page": page, "limit": limit, "explain": explain,
         })
 
     def datasets(

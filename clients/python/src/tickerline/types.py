@@ -69,7 +69,7 @@ EstimateEndpoint = Literal[
 ]
 ServiceState = Literal["ok", "ending"]
 DatabaseState = Literal["ok", "away"]
-UsageState = Literal["ok", "full"]
+UsageState = Literal["ok", "late", "full"]
 LimitsState = Literal["ok", "alone"]
 CacheState = Literal["ok", "idle"]
 ClockState = Literal["ok", "wrong"]
@@ -1610,7 +1610,7 @@ class Overview(TypedDict):
     rate_limit_per_minute: int
     """Requests per minute that the account may send."""
     requests_today: int
-    """Requests since midnight in New York. A request is recorded within about a second."""
+    """Requests since midnight in New York. Those that another server process answered count after about a second."""
     cost_today_microdollars: int
     """Cost of these requests, in millionths of a US dollar."""
     balance_microdollars: int | None
@@ -1768,7 +1768,9 @@ class Usage(TypedDict):
     endpoint: str
     """Path of the requested endpoint. `/mcp`: a message to the MCP server that sent no request."""
     status_code: int
-    """HTTP status of the response. 499: the client disconnected before the response."""
+    """HTTP status of the response. 499: the client disconnected before the response. 408: the client received an export
+    too slowly, so the service cut it off.
+    """
     records_returned: int
     """Number of results in the response."""
     bytes: int
@@ -1941,9 +1943,11 @@ class ChangelogEntry(TypedDict):
     breaking: bool
     """Whether clients may have to change."""
     date: dt.date
-    """Date of the announcement, YYYY-MM-DD."""
+    """Date of the announcement, YYYY-MM-DD. What is not released has none yet, but that of the newest release."""
     release: str
     """Release that contains the change."""
+    released: bool
+    """Whether the release has been made. If not, the change is planned and may still be different then."""
     title: str
     """One-line title."""
     text: str
@@ -2130,12 +2134,19 @@ class EndpointRemovedDetails(TypedDict):
 class InsufficientCreditsDetails(TypedDict):
     reason: InsufficientCreditsReason | str
     balance_microdollars: int
-    """What the account can still spend: the prepaid balance, or the rest of the budget if that is less."""
+    """What the account can still spend: the prepaid balance, or the rest of the budget if that is less, without what
+    exports in progress have reserved.
+    """
 
 
 class InsufficientTierDetails(TypedDict):
     required_tier: Tier | str
     tier: Tier | str
+
+
+class TooManyExportsDetails(TypedDict):
+    limit: int
+    """How many exports of an account a server sends at once."""
 
 
 class TooManyStreamsDetails(TypedDict):
