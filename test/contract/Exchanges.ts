@@ -142,6 +142,10 @@ const normalize = (
   if (headers["x-ratelimit-reset"] !== undefined) {
     replace("x-ratelimit-reset", isBetween(headers["x-ratelimit-reset"], 1, 60), "{seconds}")
   }
+  // The place of a row of usage depends on when its batch was written.
+  if (headers["link"] !== undefined) {
+    headers["link"] = headers["link"].replace(/([?&]after=)\d{13}(?:\.\d+){4}(?=[&>])/, "$1{place}")
+  }
   if (received.status === 429) replace("retry-after", isBetween(headers["retry-after"], 1, 60), "{seconds}")
 
   const encoding = headers["content-encoding"]
