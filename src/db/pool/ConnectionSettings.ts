@@ -19,13 +19,17 @@ export const sessionSettings = {
   jit: "off",
   // With a stricter level, concurrent charges of one account fail, and migrations that build indexes never end.
   default_transaction_isolation: "read committed",
+  // By default, a schema with the name of the role comes first.
+  search_path: "public",
+  // Migrations and `doctor` read definitions that PostgreSQL prints.
+  quote_all_identifiers: "off",
 } as const
 
 /**
  * Further settings of every session, which poolers in transaction mode keep per client: the driver assumes UTC when it
- * decodes timestamps, and statements convert days to text and back.
+ * decodes timestamps, and statements convert days to text and back, and contain backslashes.
  */
-export const clientSettings = { timezone: "UTC", datestyle: "ISO, MDY" } as const
+export const clientSettings = { timezone: "UTC", datestyle: "ISO, MDY", standard_conforming_strings: "on" } as const
 
 /** Whether the pooler supports named prepared statements, as PgBouncer 1.21 does with `max_prepared_statements`. */
 export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))

@@ -27,6 +27,9 @@ const unusual = {
   default_transaction_isolation: "serializable",
   timezone: "Asia/Kolkata",
   datestyle: "SQL, DMY",
+  search_path: "unusual",
+  quote_all_identifiers: "on",
+  standard_conforming_strings: "off",
 }
 
 const logSessions = [
