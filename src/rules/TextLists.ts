@@ -7,8 +7,8 @@ const quotingAdvice =
   `write a value that contains a comma in double quotes, such as "Wholesale-Drugs, Proprietaries", ` +
   "and a double quote inside them twice"
 
-/** A list as programming languages print it, such as `["A", "B"]` or `('A', 'B')`. */
-const printedList = /^\s*(?:\[.*\]|\(.*\)|\{.*\})\s*$/s
+/** A list as programming languages print it, such as `[A, B]`, `["A", "B"]` or `('A', 'B')`. */
+const printedList = /^\s*(?:\[.+\]|[({]\s*(["']).*\1\s*,?\s*[)}])\s*$/s
 
 /** A value and the comma after it. The first group is the value in double quotes, the second one any other value. */
 const listItem = /(?:\s*"((?:[^"]|"")*)"\s*|([^,]*)),/gy

@@ -109,7 +109,9 @@ const makeTickerSchema = (maxLength: number) => {
   const pattern = new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u")
   const nameInvalid = Schema.makeFilter((text: string) => {
     if (pattern.test(text)) return true
-    const sent = text.trim() === "" ? [] : [text.trim()]
+    const name = removeSpaces(text)
+    // As it was sent, unless it is an API key, which `redactApiKeys` does not recognize with white space inside.
+    const sent = name === "" ? [] : [redactApiKeys(name) === name ? text.trim() : name]
     return describeInvalidTickers(sent, `. Send one symbol of 1 to ${maxLength} characters.`)
   })
   return Schema.String.annotate({

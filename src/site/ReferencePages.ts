@@ -109,11 +109,9 @@ const renderParameters = (operation: unknown, example: URLSearchParams, hasForm:
 
 const errorCodesOf = (response: unknown) => {
   const schema = getValueAt(response, "content", "application/json", "schema")
-  const codes = listNonNullSchemaAlternatives(schema).flatMap((body) =>
-    listAllowedSchemaValues(
-      getValueAt(resolveSchemaReference(getValueAt(body, "properties", "error")), "properties", "code"),
-    )
-  )
+  const codes = listNonNullSchemaAlternatives(schema)
+    .flatMap((body) => listNonNullSchemaAlternatives(getValueAt(body, "properties", "error")))
+    .flatMap((error) => listAllowedSchemaValues(getValueAt(error, "properties", "code")))
   return Array.from(new Set(codes))
 }
 

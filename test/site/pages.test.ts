@@ -6,6 +6,7 @@ import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
 import { errorCodeReference } from "../../src/site/ReferenceTables.ts"
+import { listNonNullSchemaAlternatives } from "../../src/site/SchemaDescriptions.ts"
 import { getDocumentedResponses } from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
@@ -192,21 +193,10 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
         for (const [status, response] of getDocumentedResponses(path)) {
           if (Number(status) < 400) continue
           const schema = valueAt(response, "content", "application/json", "schema")
-          const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
-          for (const [, name = ""] of refs) {
-            const code = valueAt(
-              getDefaultOpenApiDocument(),
-              "components",
-              "schemas",
-              name,
-              "properties",
-              "error",
-              "properties",
-              "code",
-              "enum",
-              0,
-            )
-            if (code !== undefined) declared.add(`${status} ${String(code)}`)
+          const errors = listNonNullSchemaAlternatives(schema)
+            .flatMap((body) => listNonNullSchemaAlternatives(valueAt(body, "properties", "error")))
+          for (const error of errors) {
+            declared.add(`${status} ${String(valueAt(error, "properties", "code", "enum", 0))}`)
           }
         }
       }

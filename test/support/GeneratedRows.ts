@@ -23,6 +23,14 @@ const makeValueExpression = (type: string, words: ReadonlyArray<string>, pace: n
   return `'text ' || md5((${number})::text)`
 }
 
+/** A high is above all other prices, which are at most 10,000.03, and a low is below them (D34). */
+const makeRangeExpression = (column: string, value: string) =>
+  /^high_(?!time)|_high$/.test(column)
+    ? `${value} + 10001`
+    : /^low_(?!time)|_low$/.test(column)
+    ? `${value} / 1000000`
+    : value
+
 /** Expressions for columns whose values must satisfy a key or a check constraint. */
 const specialExpressions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ticker_changes: {
@@ -91,7 +99,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
     const key = words.length > 1 ? undefined : makeKeyExpression(dataset, name, type)
     if (known[name] === "list of links") return linksExpression
     return specialExpressions[table]?.[name] ?? (name === "country" ? countryExpression : key) ??
-      makeValueExpression(type, words, 7919 + at * 104, is_list)
+      makeRangeExpression(name, makeValueExpression(type, words, 7919 + at * 104, is_list))
   })
   const names = columns.map(({ name }) => `"${name}"`).join(", ")
   // The session's statement timeout is for readers. This insert may take longer on a busy machine.

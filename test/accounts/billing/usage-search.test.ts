@@ -107,7 +107,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
           // The time in the id is enough.
           assert.deepStrictEqual(yield* find(request_id), found)
           assert.deepStrictEqual(yield* find(request_id, { account }), found)
-          assert.strictEqual(found.requests[0]?.requested_at, new Date(requested_at).toISOString())
+          assert.strictEqual(Date.parse(found.requests[0]?.requested_at ?? ""), requested_at)
           assert.strictEqual(found.requests[0]?.usage_day, day)
         }
       }

@@ -247,7 +247,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         new RegExp(`already replaced by key ${key_id}, and works until \\d{4}-.*rotate key ${key_id}`),
       )
       const next = yield* ApiKeys.rotateApiKey(key_id, Duration.zero)
-      assert.strictEqual((yield* ApiKeys.findApiKey(next.key_id)).expires_at, "2099-01-02T05:00:00Z")
+      assert.strictEqual((yield* ApiKeys.findApiKey(next.key_id)).expires_at, "2099-01-02T00:00:00-05:00")
       assert.strictEqual((yield* Effect.flip(ApiKeys.rotateApiKey(key_id, Duration.zero)))._tag, "KeyNotActive")
     }))
 

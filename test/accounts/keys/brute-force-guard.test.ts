@@ -308,15 +308,14 @@ layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { exclude
           const [lookup, ...more] = lookups(recorded.sent)
           assert.deepStrictEqual(more, [])
           const digest = createHash("sha256").update(sent).digest("hex")
-          assert.strictEqual(lookup?.parameters[0], digest)
-          assert.isFalse(lookup?.parameters.slice(1).includes(digest))
+          assert.deepStrictEqual(lookup?.parameters.filter((parameter) => parameter === digest), [digest])
           const all = recorded.sent.map(({ parameters, text }) => [text, ...parameters].join(" ")).join("\n")
           for (const part of [sent, sent.slice(8), sent.slice(12, 24)]) assert.notInclude(all, part)
           if (lookup !== undefined) found.push(lookup)
         }
         assert.strictEqual(found.length, 3)
         assert.strictEqual(new Set(found.map(({ text }) => text)).size, 1)
-        assert.match(found[0]?.text ?? "", /^\s*select [^;]* key_hash = decode\(\$1, 'hex'\)\s*$/)
+        assert.match(found[0]?.text ?? "", /^\s*select [^;]* key_hash = decode\(\$\d, 'hex'\)\s*$/)
       }))
   },
 )
