@@ -71,6 +71,9 @@ const hasBody = ({ headers }: IncomingMessage) =>
 /** Whether the version is one that `node:http` speaks. Its parser also accepts 0.9 and 2.0 in this form. */
 const hasSupportedVersion = ({ httpVersion }: IncomingMessage) => httpVersion === "1.1" || httpVersion === "1.0"
 
+/** Whether a Host has only characters that a host and a port can have (RFC 3986, 3.2.2). */
+const isValidHost = (host = "") => /^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host)
+
 /** Whether a proxy could have parsed the request differently, which risks request smuggling (RFC 9112). */
 const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   let hostCount = 0
@@ -78,7 +81,8 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
     const name = rawHeaders[index]
     if (name?.length === 4 && name.toLowerCase() === "host") hostCount += 1
   }
-  return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
+  return hostCount > 1 || !isValidHost(headers.host) ||
+    (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
 /** The bodies that the public API reads: messages to the MCP server. */
@@ -124,8 +128,7 @@ interface Connection {
   readonly timer: NodeJS.Timeout
   /** The current or last response; undefined before the first request. */
   response: ServerResponse | undefined
-  /** The last packets, with all of the request head that is arriving. */
-  readonly received: Array<Buffer>
+  readonly received: ReceivedPackets
 }
 
 /**
@@ -137,14 +140,24 @@ const showPackets = (socket: Duplex) => {
   if (Predicate.isObject(handle)) Object.assign(handle, { _consumed: true })
 }
 
-/** Adds a packet, and drops the oldest ones, which cannot belong to the head that is arriving. */
-const addPacket = (received: Array<Buffer>, packet: Buffer) => {
-  received.push(packet)
-  let bytes = received.reduce((sum, { length }) => sum + length, 0)
-  for (const { length } of Array.from(received)) {
-    bytes -= length
-    if (bytes < maxRequestHeadBytes) break
-    received.shift()
+/** More packets are joined, because a client may send each byte in a packet of its own. */
+const maxReceivedPackets = 64
+
+/** The last packets of a connection, with all of the request head that is arriving. */
+class ReceivedPackets {
+  packets: Array<Buffer> = []
+  #bytes = 0
+
+  /** Adds a packet, and drops the oldest ones, which cannot belong to the head that is arriving. */
+  add(packet: Buffer) {
+    this.packets.push(packet)
+    this.#bytes += packet.length
+    for (let [first] = this.packets; first !== undefined; [first] = this.packets) {
+      if (this.#bytes - first.length < maxRequestHeadBytes) break
+      this.#bytes -= first.length
+      this.packets.shift()
+    }
+    if (this.packets.length > maxReceivedPackets) this.packets = [Buffer.concat(this.packets)]
   }
 }
 
@@ -253,7 +266,7 @@ export const makeHttpServer = (
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()
-    else reject(socket, getRejection(error, connections.get(socket)?.received ?? []))
+    else reject(socket, getRejection(error, connections.get(socket)?.received.packets ?? []))
   })
   // Before Node's own listener, which starts the parser.
   server.prependListener("connection", showPackets)
@@ -271,7 +284,7 @@ export const makeHttpServer = (
     const connection: Connection = {
       queue,
       response: undefined,
-      received: [],
+      received: new ReceivedPackets(),
       timer: setTimeout(() => {
         // Node closes an idle connection after `keepAliveTimeout`.
         if (queue.length === 0 || isProgressing(connection.response)) connection.timer.refresh()
@@ -280,7 +293,7 @@ export const makeHttpServer = (
     }
     const { received, timer } = connection
     connections.set(socket, connection)
-    socket.prependListener("data", (packet: Buffer) => addPacket(received, packet))
+    socket.prependListener("data", (packet: Buffer) => received.add(packet))
     socket.once("close", () => {
       clearTimeout(timer)
       queue.length = 0

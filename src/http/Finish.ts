@@ -19,6 +19,8 @@ export interface AnsweredRequest {
   readonly request: ApiRequest
   /** The declared path; undefined for a path that is no endpoint's. */
   readonly route: string | undefined
+  /** Whether the path answers only to accounts. */
+  readonly needsKey: boolean
   readonly account: typeof CurrentAccount.Service | undefined
   /** Whether usage lists the request (D29). */
   readonly isRecorded: boolean

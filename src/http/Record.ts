@@ -69,8 +69,9 @@ export const makeRecorder = Effect.gen(function* () {
   }
 
   const record = (answered: AnsweredRequest, outcome: Outcome, options?: RecordOptions) => {
-    const { account, request, route } = answered
-    if (account === undefined && outcome.status >= 500 && route !== undefined && request.purpose !== "estimate") {
+    const { account, needsKey, request, route } = answered
+    const isFailed = account === undefined && outcome.status >= 500
+    if (isFailed && needsKey && route !== undefined && request.purpose !== "estimate") {
       metering.countFailure(route, outcome.status, request.startedAt)
     }
     recordUsage(answered, outcome, options)

@@ -313,9 +313,14 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const announcements = new Map<string, ReturnType<typeof announceDeprecations>>()
         const announce = (path: string) => announceDeprecations(listDeprecations(directory, path, versionDeprecation))
 
-        const beginAnswer = (request: ApiRequest, path: string, route: string | undefined): AnsweredRequest => {
+        const beginAnswer = (
+          request: ApiRequest,
+          path: string,
+          route: string | undefined,
+          needsKey: boolean,
+        ): AnsweredRequest => {
           const announced = announcements.get(path) ?? announce(path)
-          return { request, route, account: undefined, isRecorded: false, price: 0, ...announced }
+          return { request, route, needsKey, account: undefined, isRecorded: false, price: 0, ...announced }
         }
 
         const withAdmission = (answered: AnsweredRequest, admission: Admission): AnsweredRequest => {
@@ -336,7 +341,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           admitted?: Admission,
         ): Effect.Effect<FinishedResponse> => {
           const { deprecation, handler, path, rules, tables } = route
-          let answered = beginAnswer(request, path, path)
+          let answered = beginAnswer(request, path, path, rules !== undefined)
           let parameters = sentParameters
 
           const steps = Effect.gen(function* () {
@@ -413,7 +418,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           route: string | undefined,
           answer: Effect.Effect<Answer | ErrorAnswer, ApiFailure>,
         ) => {
-          const answered = beginAnswer(request, path, route)
+          const answered = beginAnswer(request, path, route, false)
           return complete(Effect.map(answer, (answer) => ({ answer })), () => answered, undefined)
         }
 
@@ -426,7 +431,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             listed ??= owner
             return listed === owner
           }
-          let answered = beginAnswer({ ...request, claimUsage: () => claimUsage("message") }, mcpPath, mcpPath)
+          let answered = beginAnswer({ ...request, claimUsage: () => claimUsage("message") }, mcpPath, mcpPath, true)
           const runTool = (toolRequest: ApiRequest) =>
             run({
               ...toolRequest,
@@ -517,7 +522,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           if (account === undefined || error !== undefined || !cached.isAllowed(account)) {
             return respondFromRouter(request, scope, admission)
           }
-          const answered = withAdmission(beginAnswer(request, cached.route, cached.route), admission)
+          const answered = withAdmission(beginAnswer(request, cached.route, cached.route, true), admission)
           return finishAndRecord(answered, { answer: cached }, true)
         }
 

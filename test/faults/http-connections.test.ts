@@ -74,6 +74,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["a lone CR in a header", `${livenessRequestHead}A: b\rContent-Length: 5\r\n\r\n`],
       ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`],
       ["no host", "GET /health/live HTTP/1.1\r\nConnection: close\r\n\r\n"],
+      ["a host with a space", "GET /health/live HTTP/1.1\r\nHost: a b\r\n\r\n"],
+      ["a host with a slash", "GET /health/live HTTP/1.1\r\nHost: a/b\r\n\r\n"],
       ["a missing chunk size", withChunks("\r\n\r\n")],
       ["an invalid chunk size", withChunks("zz\r\n")],
       ["a negative chunk size", withChunks("-1\r\n")],

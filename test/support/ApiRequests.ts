@@ -33,6 +33,7 @@ export const makeAnsweredRequest = (more: Partial<ApiRequest> = {}): AnsweredReq
     route: request.target,
     account: undefined,
     isRecorded: false,
+    needsKey: true,
     price: 0,
     headers: {},
     links: [],

@@ -5,6 +5,7 @@
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { addForkedFinalizer, repeatInBackground } from "../../observability/BackgroundFibers.ts"
+import { describeFailure } from "../../observability/FailureText.ts"
 
 const writeInterval = Duration.seconds(1)
 const writeTimeout = Duration.seconds(5)
@@ -23,6 +24,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   /** By minute, endpoint and status, so that there are at most as many as endpoints and statuses in an hour. */
   let waiting = new Map<string, FailedRequests>()
+  let isFailing = false
 
   const add = ({ endpoint, minute, requests, status }: FailedRequests) => {
     const key = `${minute} ${status} ${endpoint}`
@@ -47,12 +49,19 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
     if (waiting.size === 0) return Effect.void
     const taken = [...waiting.values()]
     waiting = new Map()
-    // Keeps them for the next attempt. The log has the reason already, because usage and key lookups fail as well.
-    return Effect.catchCause(Effect.timeout(write(taken), writeTimeout), () =>
-      Effect.sync(() => {
-        const oldest = Math.max(...taken.map(({ minute }) => minute)) - keptMinutes
-        taken.filter(({ minute }) => minute >= oldest).forEach(add)
-      }))
+    const keepForNextAttempt = Effect.sync(() => {
+      const oldest = Math.max(...taken.map(({ minute }) => minute)) - keptMinutes
+      taken.filter(({ minute }) => minute >= oldest).forEach(add)
+    })
+    return Effect.matchEffect(Effect.timeout(write(taken), writeTimeout), {
+      onSuccess: () => Effect.sync(() => void (isFailing = false)),
+      onFailure: Effect.fnUntraced(function* (error) {
+        yield* keepForNextAttempt
+        if (isFailing) return
+        isFailing = true
+        yield* Effect.logWarning(`Failed requests are not counted for the console: ${describeFailure(error)}`)
+      }),
+    })
   })
   yield* addForkedFinalizer(Effect.asVoid(writeWaiting))
   yield* repeatInBackground(writeWaiting, writeInterval)
