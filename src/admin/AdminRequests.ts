@@ -30,6 +30,7 @@ import {
   InvalidAdminToken,
 } from "./AdminErrors.ts"
 import { findAdminToken } from "./AdminTokens.ts"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 
 const isTemporary = (error: SqlError.SqlError) =>
   [isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout].some((is) => is(error))
@@ -57,7 +58,7 @@ const toDatabaseError = (
   if (error.reason._tag === "AuthorizationError") {
     const message =
       "The PostgreSQL role of the admin API may not do this. Nothing was changed. Grant it the privileges " +
-      "with `tickerline grant ROLE --admin`, or set ADMIN_DATABASE_URL to a role that has them."
+      `with \`${tickerlineCommand} grant ROLE --admin\`, or set ADMIN_DATABASE_URL to a role that has them.`
     return failWithReason(new DatabaseRoleInsufficient({ error: { message } }), error)
   }
   return isTemporary(error) ? failWithReason(makeDatabaseUnavailable(), error) : Effect.die(error)
@@ -244,7 +245,8 @@ const makeInvalidToken = (message: string) => new InvalidAdminToken({ error: { m
 const identifyAdmin = Effect.fnUntraced(function* (token: Redacted.Redacted) {
   if (Redacted.value(token) === "") {
     return yield* makeInvalidToken(
-      "Send an admin token as `Authorization: Bearer TOKEN`. `tickerline admin tokens create` creates one.",
+      `Send an admin token as \`Authorization: Bearer TOKEN\`. \`${tickerlineCommand} admin tokens create\` ` +
+        "creates one.",
     )
   }
   const found = yield* findAdminToken(token)

@@ -8,6 +8,7 @@ import { makeApiKeyHasher, makeSecretFormat } from "../accounts/keys/ApiKeyForma
 import { decodeRows } from "../db/DecodeRows.ts"
 import { makeTimeSql, PrintedTime } from "../rules/Dates.ts"
 import { AdminScope } from "./AdminErrors.ts"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 
 export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ readonly message: string }> {}
 
@@ -126,7 +127,7 @@ export const openSession = Effect.fnUntraced(
 )
 
 const refuseInvitation = new SignInRefused({
-  message: "This link was used before, or has expired. `tickerline admin invite` prints a new one.",
+  message: `This link was used before, or has expired. \`${tickerlineCommand} admin invite\` prints a new one.`,
 })
 
 const InvitedAdmin = Schema.Struct({ name: Schema.String, scope: AdminScope, created_by: Schema.String })

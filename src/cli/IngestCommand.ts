@@ -34,6 +34,7 @@ import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../rules/CountText.ts"
 import { escapeTerminalLine, formatElapsedTime } from "./terminal/TerminalText.ts"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 
 const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["target"]) =>
   ingestedDatasets.flatMap((table) => {
@@ -72,7 +73,7 @@ const formatInterruption = ({ companies, saved }: IngestReport, { archives, targ
   if (target === "dry-run") return "Interrupted. Nothing was loaded."
   if (target !== "load") return `Interrupted. The files have the rows of ${count}.`
   const loaded = companies === undefined ? "Nothing was loaded." : `Loaded: ${count}.`
-  const command = `tickerline ingest edgar --resume${archives === undefined ? "" : ` --archives ${archives}`}`
+  const command = `${tickerlineCommand} ingest edgar --resume${archives === undefined ? "" : ` --archives ${archives}`}`
   return `Interrupted. ${loaded} To continue, run ${command}.`
 }
 

@@ -19,6 +19,7 @@ import { adminAccessLayer, adminConnections, adminTransactionLayer } from "../ad
 import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { adminHandlersLayer } from "../admin/AdminHandlers.ts"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 
 const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const url = yield* AdminDatabaseUrlConfig
@@ -53,7 +54,7 @@ const warnOfUnusableRole = Effect.gen(function* () {
       `The admin API cannot use its database: ${
         describeSqlError(error)
       }. Check ADMIN_DATABASE_URL, and grant its role ` +
-        "the privileges with `tickerline grant ROLE --admin`.",
+        `the privileges with \`${tickerlineCommand} grant ROLE --admin\`.`,
     )
   ),
 )

@@ -33,6 +33,7 @@ import {
   type ShownChange,
 } from "./ChangedRows.ts"
 import { isPartlyShown } from "./ShownRows.ts"
+import { tickerlineCommand } from "../observability/ProjectCommands.js"
 
 /** Selects the changes that a reader wants. */
 export interface ChangeFeedFilter {
@@ -372,7 +373,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
       damaged.add(dataset)
       yield* Effect.logError(
         `The history lacks a row of ${dataset}, for change ${position} of transaction ${transaction}. ` +
-          "/v1/changes sends such changes without the row. `tickerline doctor` checks the triggers that keep rows.",
+          "/v1/changes sends such changes without the row. " +
+          `\`${tickerlineCommand} doctor\` checks the triggers that keep rows.`,
       )
     },
   )

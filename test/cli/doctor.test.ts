@@ -110,7 +110,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         assert.deepStrictEqual(findingsOf(name).map(({ state }) => state), ["ok"], name)
       }
       assert.match(findingsOf("datasets")[0]?.found ?? "", /^0 of 18 have rows/)
-      assert.include(findingsOf("datasets")[0]?.advice ?? "", "tickerline load")
+      assert.include(findingsOf("datasets")[0]?.advice ?? "", "tickerline -- load")
       const refused = yield* Effect.flip(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create table mine (a int)`).pipe(
           Effect.provide(DatabaseChecks.doctorConnectionLayer(url)),
@@ -233,7 +233,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const older = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
       assert.strictEqual(older?.state, "failed")
       assert.match(older?.found ?? "", /1 are missing: 24_/)
-      assert.include(older?.advice ?? "", "tickerline migrate")
+      assert.include(older?.advice ?? "", "tickerline -- migrate")
       yield* runAsOwner(
         url,
         "insert into tickerline_migrations (migration_id, name) values (24, 'triggers_that_loads_dropped'), (9999, 'later')",
@@ -258,7 +258,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const bare = yield* runDoctor(environment)
       assert.strictEqual(bare.code, 1)
       assert.match(bare.findingsOf("role")[0]?.found ?? "", /lacks: .*select on/)
-      assert.include(bare.findingsOf("role")[0]?.advice ?? "", `tickerline grant ${name}`)
+      assert.include(bare.findingsOf("role")[0]?.advice ?? "", `tickerline -- grant ${name}`)
       assert.notInclude(`${bare.out}${bare.err}`, "hunter2")
       assert.strictEqual((yield* runCommandProcess(["grant", name], { DATABASE_URL: Redacted.value(url) })).code, 0)
       const serving = yield* runDoctor(environment)
@@ -270,7 +270,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       yield* runAsOwner(url, `grant insert on news to ${name}`)
       const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))
       assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
-      assert.isTrue(excessRights?.advice?.startsWith(`Run \`tickerline grant ${name}\``), excessRights?.advice)
+      assert.isTrue(
+        excessRights?.advice?.startsWith(`Run \`npm run tickerline -- grant ${name}\``),
+        excessRights?.advice,
+      )
       const owner = { DATABASE_URL: Redacted.value(url) }
       assert.strictEqual((yield* runCommandInProcess(["grant", name, "--admin"], owner)).code, 0)
       const admin = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))

@@ -144,7 +144,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
         { kind: "removed", delay: "", number: 1 },
       ])
       assert.strictEqual(logged.length, 1, logged.join("\n"))
-      assert.match(logged[0] ?? "", /^Error The history lacks a row of split_status.*tickerline doctor/)
+      assert.match(logged[0] ?? "", /^Error The history lacks a row of split_status.*tickerline -- doctor/)
     }).pipe(Effect.scoped))
 
   it.effect("keeps a live stream open, which then sends the next changes (guides/changes)", () =>

@@ -27,6 +27,7 @@ import { loadableDatasets } from "../../load/Datasets.ts"
 import { describeFailure } from "../../observability/FailureText.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import * as Finding from "./DoctorFinding.ts"
+import { tickerlineCommand } from "../../observability/ProjectCommands.js"
 
 /** Connects to the database with short timeouts, and read-only, so that a faulty check cannot change data. */
 export const doctorConnectionLayer = (url: Redacted.Redacted) =>
@@ -200,7 +201,8 @@ export const checkMigrations = Effect.gen(function* () {
     select to_regclass(${migrationsTableName}) is not null as exists,
       coalesce(has_table_privilege(to_regclass(${migrationsTableName})::oid, 'select'), false) as is_readable
   `
-  const advice = "Run `tickerline migrate` as the role that owns the tables, or start the service as that role."
+  const advice =
+    `Run \`${tickerlineCommand} migrate\` as the role that owns the tables, or start the service as that role.`
   if (table?.exists !== true) return Finding.warning("the database is empty", advice)
   if (!table.is_readable) {
     return Finding.skipped("this role may not read which migrations were applied")
@@ -288,7 +290,7 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
         (select array_agg(what) from beyond where has) as excessive
       from pg_roles where rolname = current_user
     `
-    const grant = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
+    const grant = `Run \`${tickerlineCommand} grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
     const advice = role?.is_admin === true
       ? `If the admin API uses this role, set DATABASE_URL to another role. Otherwise: ${grant}`
       : grant
@@ -301,7 +303,7 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
     if (role.is_superuser) {
       return Finding.warning(
         `${role.name} is a superuser`,
-        "Let the service connect as a role with fewer privileges: `tickerline grant ROLE`.",
+        `Let the service connect as a role with fewer privileges: \`${tickerlineCommand} grant ROLE\`.`,
       )
     }
     if (role.owns_tables) {
@@ -492,7 +494,10 @@ export const checkDatasetRows = Effect.gen(function* () {
   const found = `${tables.length - empty.length} of ${tables.length} have rows${lastChange}`
   return [
     empty.length > 0
-      ? Finding.warning(`${found}; empty: ${formatNames(empty)}`, "Load data: `tickerline load DATASET FILE`.")
+      ? Finding.warning(
+        `${found}; empty: ${formatNames(empty)}`,
+        `Load data: \`${tickerlineCommand} load DATASET FILE\`.`,
+      )
       : days !== null && days > 7
       ? Finding.warning(found, "Find out whether the loads still run.")
       : Finding.passed(found),
@@ -594,11 +599,11 @@ export const checkIngest = Effect.gen(function* () {
       found,
       scheduled
         ? "A process with INGEST_EDGAR continues it within half an hour. Find out whether one runs."
-        : "Continue it: `tickerline ingest edgar --resume`.",
+        : `Continue it: \`${tickerlineCommand} ingest edgar --resume\`.`,
     )
   }
   if (status === "incomplete" || (work.oldest_hours ?? 0) > maxWorkAgeHours) {
-    return Finding.warning(found, "Find the documents and the reasons: `tickerline ingest rejections`.")
+    return Finding.warning(found, `Find the documents and the reasons: \`${tickerlineCommand} ingest rejections\`.`)
   }
   return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
     ? Finding.warning(found, "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md.")
@@ -613,7 +618,7 @@ export const checkErasures = Effect.gen(function* () {
   if (unfinished.length === 0) return Finding.passed("no account is half erased")
   return Finding.warning(
     `unfinished: ${unfinished.map(({ account, erased_at }) => `${account} since ${erased_at}`).join(", ")}`,
-    "A running `serve` finishes them. Without one, run `tickerline accounts erase NAME --yes`.",
+    `A running \`serve\` finishes them. Without one, run \`${tickerlineCommand} accounts erase NAME --yes\`.`,
   )
 })
 

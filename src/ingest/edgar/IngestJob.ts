@@ -13,6 +13,7 @@ import { describeIngestError } from "./IngestReport.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
 import { failRunningScheduledRun, readLastScheduledIngestRun, readScheduledIngestMetrics } from "./IngestState.ts"
 import { readWorkSize } from "./IngestWork.ts"
+import { tickerlineCommand } from "../../observability/ProjectCommands.js"
 
 /** How often the job checks whether a run is due. */
 const pollInterval = Duration.minutes(1)
@@ -125,7 +126,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     if (!(yield* mayLoad)) {
       yield* Effect.logWarning(
         "INGEST_EDGAR is set, but this process may not load data. Set it in a process that connects as the role " +
-          "that owns the tables, or run `tickerline ingest edgar` as that role from cron.",
+          `that owns the tables, or run \`${tickerlineCommand} ingest edgar\` as that role from cron.`,
       )
       return notPermittedPause
     }

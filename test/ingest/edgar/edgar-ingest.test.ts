@@ -384,7 +384,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.deepInclude(run, { status: "failed", error: error.message })
       const { out } = yield* runCommandInProcess(["doctor"], environment)
       assert.match(out, /! +ingest: never succeeded; the newest run failed: The SEC did not send https:/)
-      assert.match(out, /tickerline ingest edgar --resume/)
+      assert.match(out, /tickerline -- ingest edgar --resume/)
     })))
 
   it.effect("is reported by doctor with the age of its last success (operations/ingest-edgar)", () =>

@@ -122,7 +122,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       // The rows may be visible before the process has the reply to its commit.
       assert.match(
         err,
-        /Interrupted\. Loaded: [01] of 2 companies\. To continue, run tickerline ingest edgar --resume\./,
+        /Interrupted\. Loaded: [01] of 2 companies\. To continue, run npm run tickerline -- ingest edgar --resume\./,
       )
       const [afterInterrupt] = yield* readState
       assert.deepInclude(afterInterrupt, { status: "interrupted", snowflake: 0 })
