@@ -85,14 +85,19 @@ const queryType = (ast: SchemaAST.AST | undefined) => {
   const [decoded, encoded] = [SchemaAST.toType(ast), SchemaAST.toEncoded(ast)]
   if (!SchemaAST.isObjects(decoded) || !SchemaAST.isObjects(encoded)) return "{}"
   const decodedTypes = new Map(decoded.propertySignatures.map(({ name, type }) => [name, type]))
-  return renderObject(encoded.propertySignatures.map(({ name, type }) => {
+  const parameters = encoded.propertySignatures.map(({ name, type }) => {
     const decodedType = decodedTypes.get(name) ?? type
     const parameter = parameterType(String(name), decodedType)
     return renderProperty(name, SchemaAST.isOptional(type) ? `${parameter} | undefined` : parameter, [
       type,
       decodedType,
     ])
-  }))
+  })
+  // `/estimate` accepts the parameters of any endpoint.
+  const others = encoded.indexSignatures.map(({ type }) =>
+    `readonly [name: string]: ${parameterType("", type)} | undefined`
+  )
+  return renderObject([...parameters, ...others])
 }
 
 const fieldOf = (ast: SchemaAST.AST | undefined, name: string) =>
