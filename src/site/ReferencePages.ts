@@ -3,10 +3,17 @@ import { Effect } from "effect"
 import { type CatalogueEndpoint, declaredEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
+import { toEndpointName } from "../client/EndpointTypes.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { changeFeedDatasets } from "../v1/changes/Api.ts"
 import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
+import {
+  type ExampleRequest,
+  formatCurlExample,
+  formatPythonExample,
+  formatTypeScriptExample,
+} from "./browser/request-examples.js"
 import { renderCorrectionsLink } from "./CorrectionsPage.ts"
 import {
   describeEndpointFields,
@@ -44,25 +51,57 @@ const examplesOf = (operation: unknown) =>
     }))
   ).toSorted((left, right) => left.status - right.status)
 
-const takesAnyParameter = (schema: unknown) => getValueAt(resolveSchemaReference(schema), "type") === "object"
+/** A row of the table of parameters. `value` is the value in the example request; empty if the request lacks it. */
+interface Parameter {
+  readonly name: string
+  readonly description: string
+  readonly schema: unknown
+  readonly isRequired: boolean
+  readonly value: string
+  readonly type: string
+}
+
+/** Returns the type that decides how the examples in Python and TypeScript write the values of a parameter. */
+const getExampleType = (name: string, schema: unknown) => {
+  const types = new Set(listNonNullSchemaAlternatives(schema).map((type) => getTextAt(type, "type")))
+  if (types.has("object")) return "parameters"
+  if (types.has("array")) return "list"
+  if (types.has("boolean")) return "boolean"
+  // The document describes `limit` as text, because it may be `all`.
+  return types.has("integer") || name === "limit" ? "number" : "text"
+}
+
+/** Returns the parameters of an operation. Only that of `/estimate` contains parameters that are not declared. */
+const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyArray<Parameter> => {
+  const parameters = getListAt(operation, "parameters").map((parameter) => {
+    const [name, schema] = [getTextAt(parameter, "name") ?? "", getValueAt(parameter, "schema")]
+    const description = getTextAt(parameter, "description") ?? ""
+    return { name, description, schema, isRequired: getValueAt(parameter, "required") === true }
+  })
+  const names = new Set(parameters.map(({ name }) => name))
+  const others = new URLSearchParams(Array.from(example).filter(([name]) => !names.has(name))).toString()
+  return parameters.map((parameter) => {
+    const type = getExampleType(parameter.name, parameter.schema)
+    return { ...parameter, type, value: type === "parameters" ? others : example.get(parameter.name) ?? "" }
+  })
+}
 
 /** Returns the options of a select element. Empty for an array, because its description lists the values. */
-const optionsOf = (schema: unknown) => {
-  const types = listNonNullSchemaAlternatives(schema)
-  if (types.some((type) => getValueAt(type, "type") === "boolean")) return ["true", "false"]
-  return types.every((type) => getValueAt(type, "type") !== "array" && listAllowedSchemaValues(type).length > 0)
+const optionsOf = ({ schema, type }: Parameter) => {
+  if (type === "boolean") return ["true", "false"]
+  return listNonNullSchemaAlternatives(schema).every((type) =>
+      getValueAt(type, "type") !== "array" && listAllowedSchemaValues(type).length > 0
+    )
     ? listAllowedSchemaValues(schema)
     : []
 }
 
-const parameterField = (name: string, schema: unknown, value: string) => {
-  const attributes = `id="p-${escapeMarkup(name)}" name="${escapeMarkup(name)}" form="try"`
-  const options = optionsOf(schema)
+const parameterField = (parameter: Parameter) => {
+  const { name, type, value } = parameter
+  const attributes = `id="p-${escapeMarkup(name)}" name="${escapeMarkup(name)}" form="try" data-type="${type}"`
+  const options = optionsOf(parameter)
   if (options.length === 0) {
-    const marker = takesAnyParameter(schema) ? ` data-parameters="all"` : ""
-    return `<input type="text" ${attributes}${marker} value="${
-      escapeMarkup(value)
-    }" autocomplete="off" spellcheck="false">`
+    return `<input type="text" ${attributes} value="${escapeMarkup(value)}" autocomplete="off" spellcheck="false">`
   }
   const choices = ["", ...options].map((option) =>
     `<option value="${escapeMarkup(option)}"${option === value ? " selected" : ""}>${
@@ -73,28 +112,19 @@ const parameterField = (name: string, schema: unknown, value: string) => {
 }
 
 /** Renders the table of parameters. If the page has a form, its fields are filled in from the example request. */
-const renderParameters = (operation: unknown, example: URLSearchParams, hasForm: boolean) => {
-  const parameters = getListAt(operation, "parameters").map((parameter) => ({
-    name: getTextAt(parameter, "name") ?? "",
-    description: getTextAt(parameter, "description") ?? "",
-    schema: getValueAt(parameter, "schema"),
-    isRequired: getValueAt(parameter, "required") === true,
-  }))
-  const names = new Set(parameters.map(({ name }) => name))
-  const others = new URLSearchParams(Array.from(example).filter(([name]) => !names.has(name))).toString()
-  const rows = parameters.map(({ description, isRequired, name, schema }) => {
-    const value = takesAnyParameter(schema) ? others : example.get(name) ?? ""
+const renderParameters = (parameters: ReadonlyArray<Parameter>, hasForm: boolean) => {
+  const rows = parameters.map((parameter) => {
+    const { description, isRequired, name, schema, type } = parameter
     const badge = isRequired ? ` <span class="badge warn">required</span>` : ""
-    const isBoolean = optionsOf(schema)[0] === "true"
     const label = hasForm
       ? `<label for="p-${escapeMarkup(name)}">${renderInlineCode(name)}</label>`
       : renderInlineCode(name)
     return [
       `${label} ${renderSchemaType(schema)}${badge}`,
-      ...(hasForm ? [parameterField(name, schema, value)] : []),
+      ...(hasForm ? [parameterField(parameter)] : []),
       renderSentences(
         description,
-        isBoolean ? "" : describeAllowedValues(optionsOf(schema)),
+        type === "boolean" ? "" : describeAllowedValues(optionsOf(parameter)),
         describeRangeAndDefault(schema),
       ),
     ]
@@ -153,13 +183,24 @@ const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
   return links.length === 0 ? "" : `<p class="quiet">Corrections of its data: ${links.join(", ")}.</p>\n`
 }
 
+/** Renders the example request for a client, with a link to its guide. Empty if the client cannot send the request. */
+const renderClientExample = (guide: string, language: "Python" | "TypeScript", program: string) =>
+  program === ""
+    ? ""
+    : `<details class="example"><summary>${language}</summary>
+${renderHighlightedCode(language === "Python" ? "python" : "ts", program)}
+<p class="quiet">Requires <a href="${getPagePath(guide)}">the ${language} client</a>.</p></details>`
+
 /** Renders the form that sends the request and shows the response. Pages about streams have no form. */
-const renderRequestForm = ({ row }: CatalogueEndpoint, hasParameters: boolean, request: string, response: string) =>
+const renderRequestForm = (request: ExampleRequest, hasParameters: boolean, response: string) =>
   `<h2 id="try-it">Try it</h2>
-${row.tier === null ? "" : apiKeyFormHtml}
+${request.needsKey ? apiKeyFormHtml : ""}
 <p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
-<div id="request">${request}</div>
-<form id="try" data-path="${escapeMarkup(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
+<div id="request">${renderHighlightedCode("sh", formatCurlExample(request))}${
+    renderClientExample("python", "Python", formatPythonExample(request))
+  }${renderClientExample("client", "TypeScript", formatTypeScriptExample(request))}</div>
+<form id="try" data-path="${escapeMarkup(request.path)}" data-key="${request.needsKey ? "yes" : "no"}"
+data-client-method="${request.clientMethod}" hidden>
 <p class="field"><button class="main">Send</button>${
     hasParameters ? ` <a href="#parameters">Change the parameters</a>` : ""
   }</p></form>
@@ -174,21 +215,25 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const fields = describeEndpointFields(operation)
   const examples = examplesOf(operation)
   const firstExample = examples.find(({ status }) => status === 200)
-  const request = firstExample?.request ?? row.path
-  const parameters = renderParameters(operation, new URL(request, defaultServerUrl).searchParams, !isEndless)
-  // Without `-N`, curl prints events only once many have arrived.
-  const flags = isEndless ? "-N " : ""
-  const authorization = row.tier === null ? "" : `${flags}-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
+  const example = firstExample?.request ?? row.path
+  const parameters = listParameters(operation, new URL(example, defaultServerUrl).searchParams)
+  const parameterTable = renderParameters(parameters, !isEndless)
+  const request = {
+    serviceUrl,
+    path: row.path,
+    parameters: parameters.filter(({ value }) => value !== ""),
+    needsKey: row.tier !== null,
+    clientMethod: getValueAt(success, "content", "application/json") === undefined ? "" : toEndpointName(row.path),
+  }
   const access = row.tier === null
     ? "No API key required."
     : `Requires an API key of tier <b>${row.tier}</b> or higher.`
   const price = isPriced
     ? `<a href="${getPagePath("cost")}">Charged</a> by the size of the response.`
     : "Free of charge."
-  const curl = renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)
   const exampleResponse = firstExample === undefined
     ? ""
-    : `<p>Example response from the sample data to ${renderInlineCode(request)}: <span class="badge good">200</span></p>
+    : `<p>Example response from the sample data to ${renderInlineCode(example)}: <span class="badge good">200</span></p>
 ${firstExample.body}`
   const moreExamples = examples.filter((example) => example !== firstExample)
     .map(({ body, name, request, status }) =>
@@ -197,7 +242,7 @@ ${firstExample.body}`
       }: ${renderInlineCode(request)}</summary>${body}</details>`
     )
   const sections = [
-    section("parameters", "Parameters", parameters),
+    section("parameters", "Parameters", parameterTable),
     section(
       "response-fields",
       "Response fields",
@@ -218,7 +263,10 @@ ${renderDeprecation(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${renderInlineCode(row.path)}</p>
 <p class="quiet">${access} ${price}</p>
 ${renderCorrectionLinks(endpoint)}${
-      isEndless ? curl : renderRequestForm(endpoint, parameters !== "", curl, exampleResponse)
+      // Without `-N`, curl prints events only once many have arrived.
+      isEndless
+        ? renderHighlightedCode("sh", formatCurlExample(request, "-N "))
+        : renderRequestForm(request, parameters.length > 0, exampleResponse)
     }
 ${sections.join("")}`,
   }

@@ -23,8 +23,9 @@ import { clientVersion } from "../../src/client/EndpointCaller.ts"
 import { createClient } from "../../src/client/PromiseClient.ts"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
-import { documentsWithExamples, findTypeErrors, runProgram } from "../support/DocumentExamples.ts"
+import { documentsWithExamples, exampleBaseUrl, findTypeErrors, runProgram } from "../support/DocumentExamples.ts"
 import { readCodeBlocks } from "../support/CodeBlocks.ts"
+import { readReferenceExamples } from "../support/ReferenceExamples.ts"
 import { isOlderNodeMissing, olderNodeTestSuffix, requireOlderNode } from "../support/OlderNode.ts"
 import { projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -151,6 +152,36 @@ const runGuideExamples = Effect.gen(function* () {
   const printed = (yield* runOrFail(folder, process.execPath, ["examples.ts"], env)).split(separator)
   for (const [at, { output }] of guideExamples.entries()) {
     assert.strictEqual(printed[at]?.trim(), output.trim(), `docs/guides/client.md, example ${at + 1}`)
+  }
+})
+
+/** Parses a response body. Each number becomes the text of its digits, as decimals do in the client. */
+const parseWithTextNumbers = (body: string): unknown =>
+  JSON.parse(body, (...[, value, context]: ReadonlyArray<unknown>) =>
+    typeof value === "number" ? Service.valueAt(context, "source") : value)
+
+/** Runs the TypeScript examples of all reference pages in one process, and compares their output with that of curl. */
+const runReferenceExamples = Effect.gen(function* () {
+  const { folder } = yield* Project
+  const { ultimate } = yield* Service.TestKeys
+  const base = `http://127.0.0.1:${yield* Service.servicePort}`
+  const examples = (yield* readReferenceExamples).filter(({ typeScript }) => typeScript !== "")
+  const print = "(body) => print(JSON.stringify(body, (_, value) => typeof value === 'number' ? String(value) : value))"
+  const program = [`const print = console.log\nconsole.log = ${print}\n`]
+  for (const [at, { typeScript }] of examples.entries()) {
+    writeFileSync(join(folder, `reference-${at}.ts`), typeScript.replaceAll(exampleBaseUrl, base))
+    program.push(`await import("./reference-${at}.ts")\n`)
+  }
+  writeFileSync(join(folder, "reference.js"), program.join(""))
+  const output = yield* runOrFail(folder, process.execPath, ["reference.js"], { TICKERLINE_KEY: ultimate })
+  const printed = output.trim().split("\n").map((line): unknown => JSON.parse(line))
+  assert.strictEqual(printed.length, examples.length)
+  for (const [at, { path, request }] of examples.entries()) {
+    const { text } = yield* Service.requestJson(request, { key: ultimate })
+    const expected = parseWithTextNumbers(text)
+    if (request !== path) assert.deepStrictEqual(printed[at], expected, request)
+    // Without parameters, responses are about the account or the service, and change with every request.
+    else assert.hasAllKeys(printed[at], Object.keys(Object(expected)), request)
   }
 })
 
@@ -371,12 +402,15 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       yield* runOrFail(plain, toolPath("tsc"), [...args, "--lib", "esnext,dom", "plain.ts"])
     }))
 
-  it.effect("has types that resolve with moduleResolution bundler, in a new project and in the examples of all documents (client guide, documents)", () =>
+  it.effect("has types that resolve with moduleResolution bundler, in a new project and in the examples of all documents and reference pages (client guide, documents, §4.5)", () =>
     Effect.gen(function* () {
       const { folder, plain } = yield* Project
       const bundler = { module: "esnext", moduleResolution: "bundler" }
       const fences = documentsWithExamples.flatMap(readCodeBlocks).filter(({ language }) => language === "ts")
       assert.isAbove(fences.length, 10)
+      const referenceFences = (yield* readReferenceExamples).filter(({ typeScript }) => typeScript !== "")
+        .map(({ path, typeScript: text }) => ({ file: path, line: 1, language: "ts", argument: "", text }))
+      assert.isAbove(referenceFences.length, 30)
       // A block with a type error, which the check must find.
       const wrong = {
         file: "docs/guides/wrong.md",
@@ -388,7 +422,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       for (const name of ["@modelcontextprotocol", "standardwebhooks"]) {
         symlinkSync(join(projectRoot, "node_modules", name), join(folder, "node_modules", name))
       }
-      const found = yield* findTypeErrors(folder, ["consumer.ts"], [...fences, wrong], {
+      const found = yield* findTypeErrors(folder, ["consumer.ts"], [...fences, ...referenceFences, wrong], {
         ...bundler,
         typeRoots: [join(projectRoot, "node_modules/@types")],
       })
@@ -425,4 +459,6 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
   )
 
   it.effect("prints the documented output of every example (client guide)", () => runGuideExamples)
+
+  it.effect("prints in every example of a reference page what curl prints (§4.5)", () => runReferenceExamples)
 })

@@ -1,16 +1,24 @@
-/** Sends the example request of a reference page, and keeps the curl command in sync with the parameter fields. */
+/** Sends the example request of a reference page, and keeps the examples in sync with the parameter fields. */
 import { activateKeyForm, hasApiKey, requestWithKey } from "./api-key.js"
 import { createCodeBlock, createElement, makeLatestRequestSignal, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
 import { formatDollars, formatInteger } from "./number-format.js"
+import {
+  formatCurlExample,
+  formatPythonExample,
+  formatRequestPath,
+  formatTypeScriptExample,
+} from "./request-examples.js"
 
 const form = requireElement("try", HTMLFormElement)
 const answer = requireElement("answer", HTMLElement)
 const state = requireElement("state", HTMLElement)
 const result = requireElement("response", HTMLElement)
-const command = requireElement("request", HTMLElement).querySelector("code")
+/** The examples in curl, Python and TypeScript; only in curl if the clients do not cover the endpoint. */
+const examples = Array.from(requireElement("request", HTMLElement).querySelectorAll("code"))
 
-const endpoint = form.dataset["path"] ?? ""
+const path = form.dataset["path"] ?? ""
+const clientMethod = form.dataset["clientMethod"] ?? ""
 const needsKey = form.dataset["key"] === "yes"
 
 /** Longer responses are cut off, because browsers are slow to render them. */
@@ -25,7 +33,7 @@ const fields = Array.from(form.elements).filter((element) =>
  * Whether the field contains a query string for any other endpoint, as on the `/estimate` page.
  * @param {HTMLElement} field
  */
-const takesAnyParameter = (field) => field.dataset["parameters"] !== undefined
+const takesAnyParameter = (field) => field.dataset["type"] === "parameters"
 
 /** Replaces the example and its response with the request in the page's address, if there is one. */
 const fillFromAddress = () => {
@@ -42,23 +50,23 @@ const fillFromAddress = () => {
   for (const field of fields) if (takesAnyParameter(field)) field.value = query.toString()
 }
 
-const requestPath = () => {
-  const query = new URLSearchParams()
-  for (const field of fields) {
-    if (field.value === "") continue
-    if (!takesAnyParameter(field)) query.append(field.name, field.value)
-    else for (const [name, value] of new URLSearchParams(field.value)) query.append(name, value)
-  }
-  const text = query.toString().replaceAll("%2C", ",").replaceAll("%2F", "/")
-  return text === "" ? endpoint : `${endpoint}?${text}`
+/** @returns {import("./request-examples.js").ExampleRequest} */
+const readRequest = () => {
+  const parameters = fields.filter(({ value }) => value !== "")
+    .map(({ dataset, name, value }) => ({ name, value, type: dataset["type"] ?? "text" }))
+  return { serviceUrl: location.origin, path, parameters, needsKey, clientMethod }
 }
 
-/** Updates the curl command. Encodes `$` and backticks, which a shell interprets even inside double quotes. */
-const updateCommand = () => {
-  if (command === null) return
-  const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  ` : ""
-  const url = `${location.origin}${requestPath().replaceAll("$", "%24").replaceAll("`", "%60")}`
-  command.textContent = `curl ${header}"${url}"`
+/** Updates the examples. Hides those of the clients if the clients cannot send the request. */
+const updateExamples = () => {
+  const request = readRequest()
+  const texts = [formatCurlExample(request), formatPythonExample(request), formatTypeScriptExample(request)]
+  for (const [at, code] of examples.entries()) {
+    const text = texts[at] ?? ""
+    code.textContent = text
+    const details = code.closest("details")
+    if (details !== null) details.hidden = text === ""
+  }
 }
 
 /** @param {string} text JSON, or any other format */
@@ -113,7 +121,7 @@ const send = async () => {
   state.classList.remove("hidden")
   state.textContent = "Sending…"
   const start = performance.now()
-  const response = await requestWithKey(requestPath(), signal, "*/*")
+  const response = await requestWithKey(formatRequestPath(readRequest()), signal, "*/*")
   if (signal.aborted) return
   result.removeAttribute("aria-busy")
   if (response.status === 0 || response.status === 401) {
@@ -134,9 +142,9 @@ form.addEventListener("submit", (event) => {
   event.preventDefault()
   void send()
 })
-for (const field of fields) field.addEventListener("input", updateCommand)
+for (const field of fields) field.addEventListener("input", updateExamples)
 fillFromAddress()
-updateCommand()
+updateExamples()
 requireElement("without-scripts", HTMLElement).hidden = true
 if (needsKey) {
   activateKeyForm(() => {
