@@ -185,9 +185,7 @@ const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
 
 /** Renders the example request for a client, with a link to its guide. Empty if the client cannot send the request. */
 const renderClientExample = (guide: string, language: "Python" | "TypeScript", program: string) =>
-  program === ""
-    ? ""
-    : `<details class="example"><summary>${language}</summary>
+  program === "" ? "" : `<details class="example"><summary>${language}</summary>
 ${renderHighlightedCode(language === "Python" ? "python" : "ts", program)}
 <p class="quiet">Requires <a href="${getPagePath(guide)}">the ${language} client</a>.</p></details>`
 
@@ -266,8 +264,7 @@ ${renderCorrectionLinks(endpoint)}${
       // Without `-N`, curl prints events only once many have arrived.
       isEndless
         ? renderHighlightedCode("sh", formatCurlExample(request, "-N "))
-        : renderRequestForm(request, parameters.length > 0, exampleResponse)
-    }
+        : renderRequestForm(request, parameters.length > 0, exampleResponse)}
 ${sections.join("")}`,
   }
 }

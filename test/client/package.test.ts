@@ -157,8 +157,11 @@ const runGuideExamples = Effect.gen(function* () {
 
 /** Parses a response body. Each number becomes the text of its digits, as decimals do in the client. */
 const parseWithTextNumbers = (body: string): unknown =>
-  JSON.parse(body, (...[, value, context]: ReadonlyArray<unknown>) =>
-    typeof value === "number" ? Service.valueAt(context, "source") : value)
+  JSON.parse(
+    body,
+    (...[, value, context]: ReadonlyArray<unknown>) =>
+      typeof value === "number" ? Service.valueAt(context, "source") : value,
+  )
 
 /** Runs the TypeScript examples of all reference pages in one process, and compares their output with that of curl. */
 const runReferenceExamples = Effect.gen(function* () {

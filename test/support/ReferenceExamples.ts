@@ -16,9 +16,12 @@ const readCode = (html: string, label: string) => {
 }
 
 /** Reads the examples of every endpoint whose response has an end. Those of a client are empty if the page has none. */
-export const readReferenceExamples = Effect.forEach(documentedEndpoints, ({ path }) =>
-  Effect.map(Service.requestJson(getReferencePagePath(path), { key: null }), ({ text }) => {
-    const curl = readCode(text, "Shell")
-    const request = curl.slice(curl.indexOf(exampleBaseUrl) + exampleBaseUrl.length, -1)
-    return { path, curl, request, python: readCode(text, "Python"), typeScript: readCode(text, "TypeScript") }
-  }))
+export const readReferenceExamples = Effect.forEach(
+  documentedEndpoints,
+  ({ path }) =>
+    Effect.map(Service.requestJson(getReferencePagePath(path), { key: null }), ({ text }) => {
+      const curl = readCode(text, "Shell")
+      const request = curl.slice(curl.indexOf(exampleBaseUrl) + exampleBaseUrl.length, -1)
+      return { path, curl, request, python: readCode(text, "Python"), typeScript: readCode(text, "TypeScript") }
+    }),
+)

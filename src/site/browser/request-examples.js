@@ -55,7 +55,8 @@ const encodeShellCharacter = (character) => character === "$" ? "%24" : "%60"
  * @param {ExampleRequest} request
  */
 const canClientsSend = ({ clientMethod, parameters }) =>
-  clientMethod !== "" && !parameters.some(({ name, value }) =>
+  clientMethod !== "" &&
+  !parameters.some(({ name, value }) =>
     (name === "format" && value !== "json") || (name === "limit" && value === "all")
   )
 
