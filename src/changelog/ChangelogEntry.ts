@@ -16,11 +16,11 @@ export const ChangelogEntry = Schema.Struct({
   type: Schema.Literals(changelogEntryTypes).annotate({ description: "Type of change." }),
   breaking: Schema.Boolean.annotate({ description: "Whether clients may have to change." }),
   date: day(
-    "Date of the announcement, YYYY-MM-DD. What is not released has none yet, but that of the newest release.",
+    "Date of the announcement, YYYY-MM-DD. An entry that is not released yet has the date of the newest release.",
   ),
   release: text("Release that contains the change."),
   released: Schema.Boolean.annotate({
-    description: "Whether the release has been made. If not, the change is planned and may still be different then.",
+    description: "Whether the release has been made. If not, the change is planned and may still change.",
   }),
   title: text("One-line title."),
   text: text("Description of the change, in plain text."),

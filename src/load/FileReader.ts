@@ -127,7 +127,11 @@ const maxRecordSize = 16 * 1024 * 1024
 const maxColumns = 1_000
 
 const makeRecordTooLong = (path: string, line: number, advice: string) =>
-  new UnreadableLoadFile({ message: `${path}, line ${line}: the row is longer than 16 MiB. ${advice}` })
+  new UnreadableLoadFile({
+    message: `${path}, line ${line}: the row has more than ${
+      maxRecordSize.toLocaleString("en-US")
+    } characters. ${advice}`,
+  })
 
 /** Fails as soon as a line is longer than the limit, before the rest of it is read. */
 const limitLines = (path: string) => <E, R>(text: Stream.Stream<string, E, R>) =>

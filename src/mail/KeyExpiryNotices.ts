@@ -24,11 +24,11 @@ const ExpiringKey = Schema.Struct({
 const makeNotice = (key: typeof ExpiringKey.Type) => ({
   id: key.notice_id,
   account_id: key.account_id,
-  subject: `API key ${key.key_hint}… expires on ${key.expires} UTC-5`,
+  subject: `API key ${key.key_hint}… expires on ${key.expires} (UTC-5)`,
   paragraphs: [
-    `The API key "${key.name}" (${key.key_hint}…) of the account ${key.account} expires on ${key.expires} UTC-5. ` +
+    `The API key "${key.name}" (${key.key_hint}…) of the account ${key.account} expires on ${key.expires} (UTC-5). ` +
     "From then on, requests with this key get 401 api_key_disabled.",
-    key.last_used === null ? "It has never been used." : `It was last used on ${key.last_used} UTC-5.`,
+    key.last_used === null ? "It has never been used." : `It was last used on ${key.last_used} (UTC-5).`,
     "If you still need it, request a new key, and replace it in your programs before that time. If you have replaced " +
     "it already, there is nothing to do.",
   ],

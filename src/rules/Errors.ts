@@ -261,8 +261,8 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
 /** The errors of every endpoint that reads the history of symbols. */
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
-/** The errors of every list that belongs to an account. Like every list, it can be exported. */
-export const accountListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
+/** The errors of every list that is free and has no symbols. Like every list, it can be exported. */
+export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 
 /** The errors of every list of rows with a symbol. */
 export const listErrors = [...lineageErrors, TooManyExports] as const

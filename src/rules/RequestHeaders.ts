@@ -20,7 +20,7 @@ const settableNames = [
   "X-Request-Id",
 ] as const
 
-/** Those that only browsers and proxies set. */
+/** Those that web pages may not set, so CORS need not allow them. */
 type OtherName =
   | "accept-encoding"
   | "content-length"

@@ -201,9 +201,14 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect.each(
     [
-      ["NDJSON line", "line.ndjson.gz", "{}\n", /line 2: the row is longer than 16 MiB\. Each line/],
-      ["quoted CSV cell", "cell.csv.gz", `a,b\n1,"`, /line 2: the row is longer than 16 MiB\. A quotation mark/],
-      ["CSV row", "row.csv.gz", "a,b\n", /line 2: the row is longer than 16 MiB/],
+      ["NDJSON line", "line.ndjson.gz", "{}\n", /line 2: the row has more than 16,777,216 characters\. Each line/],
+      [
+        "quoted CSV cell",
+        "cell.csv.gz",
+        `a,b\n1,"`,
+        /line 2: the row has more than 16,777,216 characters\. A quotation mark/,
+      ],
+      ["CSV row", "row.csv.gz", "a,b\n", /line 2: the row has more than 16,777,216 characters/],
     ] as const,
   )(
     "refuses a compressed %s of any length before it is in memory (D31, SECURITY.md)",

@@ -209,15 +209,19 @@ const makeUsageMetering = Effect.gen(function* () {
         date: getDateInNewYork(requested_at),
         requested_at,
       }))
-      const sumCost = (since: string) => dated.reduce((sum, { cost, date }) => date >= since ? sum + cost : sum, 0)
-      const charged = dated.filter(({ cost }) => cost > 0).map(({ requested_at }) => requested_at)
+      const sumCost = (since: string) =>
+        dated.reduce((total, { cost, date }) => date >= since ? total + cost : total, 0)
+      const chargedAt = dated.reduce(
+        (newest, { cost, requested_at }) => cost > 0 ? Math.max(newest, requested_at) : newest,
+        0,
+      )
       return {
         last,
         requests_today: dated.filter(({ date }) => date === today).length,
         cost_today: sumCost(today),
         cost_this_month: sumCost(`${today.slice(0, 7)}-01`),
         cost: sumCost(""),
-        charged_at: charged.length === 0 ? null : new Date(Math.max(...charged)).toISOString(),
+        charged_at: chargedAt === 0 ? null : new Date(chargedAt).toISOString(),
       }
     }
     const isOfAccount = (row: UsageRecord) => row.account_id === account_id

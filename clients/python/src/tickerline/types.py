@@ -1943,11 +1943,11 @@ class ChangelogEntry(TypedDict):
     breaking: bool
     """Whether clients may have to change."""
     date: dt.date
-    """Date of the announcement, YYYY-MM-DD. What is not released has none yet, but that of the newest release."""
+    """Date of the announcement, YYYY-MM-DD. An entry that is not released yet has the date of the newest release."""
     release: str
     """Release that contains the change."""
     released: bool
-    """Whether the release has been made. If not, the change is planned and may still be different then."""
+    """Whether the release has been made. If not, the change is planned and may still change."""
     title: str
     """One-line title."""
     text: str
