@@ -6,9 +6,16 @@ const xxHash = await createXXHash128()
 /** Returns a strong ETag: a hash of the uncompressed body. docs/decisions/0142-etag-hash.md */
 export const computeEtag = (bytes: Uint8Array) => `"${xxHash.init().update(bytes).digest()}"`
 
+const etagPattern = /(?:W\/)?"[^"]*"/g
+
+/** Whether the tags of a list are separated by commas. RFC 9110 allows empty elements (5.6.1.2). */
+const isListOfTags = (text: string) =>
+  text.replaceAll(etagPattern, "tag").split(",").every((part) => ["", "tag"].includes(part.trim()))
+
 /**
  * Whether `If-Match` permits a change of what has the ETag: it is `*`, or a list with this tag. A weak tag never
  * matches (RFC 9110, 13.1.1).
  */
 export const matchesIfMatch = (ifMatch: string, etag: string) =>
-  ifMatch.trim() === "*" || Array.from(ifMatch.matchAll(/(?:W\/)?"[^"]*"/g)).some(([tag]) => tag === etag)
+  ifMatch.trim() === "*" ||
+  (isListOfTags(ifMatch) && Array.from(ifMatch.matchAll(etagPattern)).some(([tag]) => tag === etag))

@@ -10,6 +10,9 @@ const quotingAdvice =
 /** A list as programming languages print it, such as `[A, B]`, `["A", "B"]` or `('A', 'B')`. */
 const printedList = /^\s*(?:\[.+\]|[({]\s*(["']).*\1\s*,?\s*[)}])\s*$/s
 
+/** How programming languages print a missing value. `NA` is Namibia, and `none` may be a word. */
+const missingValue = /^(?:null|NULL|undefined|None|nil|<nil>|NaN)$/
+
 /** A value and the comma after it. The first group is the value in double quotes, the second one any other value. */
 const listItem = /(?:\s*"((?:[^"]|"")*)"\s*|([^,]*)),/gy
 
@@ -30,6 +33,9 @@ export const parseTextList = (text: string): ParsedTextList => {
     if (quoted === undefined && value.startsWith(`"`)) {
       return { reason: `has a value that begins with a double quote but does not end with one; ${quotingAdvice}` }
     }
+    if (quoted === undefined && missingValue.test(value)) {
+      return { reason: `must not be ${value}; if you mean this text, write "${value}" in double quotes` }
+    }
     values.push(value)
   }
   return { values }
@@ -39,5 +45,5 @@ export const parseTextList = (text: string): ParsedTextList => {
 export const formatTextList = (values: ReadonlyArray<string | number>) =>
   values.map((value) => {
     const text = String(value)
-    return /[",]|^\s|\s$/.test(text) ? `"${text.replaceAll(`"`, `""`)}"` : text
+    return /[",()[\]{}]|^\s|\s$/.test(text) ? `"${text.replaceAll(`"`, `""`)}"` : text
   }).join(",")

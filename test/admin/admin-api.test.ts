@@ -235,7 +235,18 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       for (const ifMatch of [`"other", ${etag}`, `W/"other",${etag} , "more"`, "*", " * "]) {
         assert.strictEqual((yield* change({ news: true }, ifMatch)).status, 200, ifMatch)
       }
-      for (const ifMatch of ["", `W/${etag}`, `"other", W/${etag}`, etag.slice(1, -1), `"other"`, `"*"`]) {
+      for (
+        const ifMatch of [
+          "",
+          `W/${etag}`,
+          `"other", W/${etag}`,
+          etag.slice(1, -1),
+          `"other"`,
+          `"*"`,
+          `${etag} ${etag}`,
+          `*, ${etag}`,
+        ]
+      ) {
         assert.strictEqual((yield* change({ news: true }, ifMatch)).status, 412, ifMatch)
       }
       const first = yield* change({ contact_email: "a@acme.example" }, etag, tokens.support)

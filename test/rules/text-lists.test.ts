@@ -34,6 +34,18 @@ describe("A list of values", () => {
       })
     }
     assert.deepStrictEqual(parseTextList(`"[A]"`), { values: ["[A]"] })
+    assert.deepStrictEqual(parseTextList(formatTextList(["[A]"])), { values: ["[A]"] })
+  })
+
+  it("has no missing values as programming languages print them, unless they are in double quotes (D33)", () => {
+    for (const text of ["null", "NULL", "undefined", "None", "nil", "<nil>", "NaN"]) {
+      for (const list of [text, `A,${text}`, ` ${text} `]) {
+        assert.include(parseTextList(list), {
+          reason: `must not be ${text}; if you mean this text, write "${text}" in double quotes`,
+        })
+      }
+      assert.deepStrictEqual(parseTextList(`"${text}",NA`), { values: [text, "NA"] })
+    }
   })
 
   it("has values in double quotes or without, which mean the same (D33)", () => {

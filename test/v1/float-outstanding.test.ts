@@ -148,7 +148,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         assert.deepStrictEqual(yield* find("O'Neil 50%_\\"), tickers.slice(1, 2))
         assert.deepStrictEqual(yield* find("plain, o'neil 50%_\\"), tickers.slice(0, 3))
         assert.deepStrictEqual(yield* find("%"), [])
-        assert.deepStrictEqual(yield* find("null"), [])
+        assert.deepStrictEqual(yield* find(`"null"`), [])
         assert.strictEqual((yield* requestInvalid(`${name}=`)).field, name)
         assert.strictEqual((yield* requestInvalid(`${name}=a,`)).field, name)
       }

@@ -201,7 +201,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* find(`"a,b",Offering Price`), ["t1", "t2"])
       assert.deepStrictEqual(yield* find(`it's "{x}\\`), ["t2"])
       for (const cased of ["Offering", "OFFERING", `"A,B"`]) assert.deepStrictEqual(yield* find(cased), ["t1"])
-      for (const none of ["offer", "price", "%", "{}", "null"]) {
+      for (const none of ["offer", "price", "%", "{}", `"null"`]) {
         assert.deepStrictEqual(yield* find(none), [])
       }
       assert.strictEqual((yield* requestInvalid("tag=")).field, "tag")

@@ -33,8 +33,8 @@ def _encode_value(value: QueryValue) -> str:
 
 
 def _quote_item(item: str) -> str:
-    """Puts an item in double quotes if it would otherwise be read as several items."""
-    if "," in item or '"' in item or item != item.strip():
+    """Puts an item in double quotes if it would otherwise be read as several items or as a printed list."""
+    if any(character in item for character in ',"()[]{}') or item != item.strip():
         return '"' + item.replace('"', '""') + '"'
     return item
 
