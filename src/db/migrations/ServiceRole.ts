@@ -3,16 +3,11 @@
  * webhooks. Service roles own no tables, so they can neither alter them nor read payments. The role of the admin API
  * has others.
  */
-import { Data, Effect, Option, Schema } from "effect"
+import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { describeSqlError } from "../../observability/FailureText.ts"
 import { decodeRows } from "../DecodeRows.ts"
-import {
-  DirectDatabaseUrlConfig,
-  makeRoleSettingsConditionSql,
-  makeRoleSettingStatements,
-  quoteIdentifier,
-} from "../pool/ConnectionSettings.ts"
+import { makeRoleSettingsConditionSql, makeRoleSettingStatements, quoteIdentifier } from "../pool/ConnectionSettings.ts"
 
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
@@ -143,8 +138,8 @@ const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
 })
 
 /**
- * Gives the role the session settings, because poolers do not pass them on. If this is not permitted, logs a warning,
- * but only if a pooler is configured.
+ * Gives the role the session settings, because poolers do not pass them on. If this is not permitted, the log names the
+ * statements that do it.
  */
 const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -159,13 +154,11 @@ const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.catchIf(
       ({ reason }) => reason._tag === "AuthorizationError",
-      Effect.fnUntraced(function* (error) {
-        if (Option.isNone(yield* DirectDatabaseUrlConfig)) return
-        yield* Effect.logWarning(
+      (error) =>
+        Effect.logWarning(
           `${role} has all privileges, but lacks session settings that it needs behind a pooler, because this role ` +
             `may not alter it (${describeSqlError(error)}). Run as ${role} or as a superuser: ${statements.join("; ")}`,
-        )
-      }),
+        ),
     ),
   )
 })
