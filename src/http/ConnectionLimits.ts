@@ -133,7 +133,8 @@ interface Connection {
 
 /**
  * Makes Node and Deno pass each packet to listeners of the socket. By default, their parsers read from the operating
- * system, and nobody else learns what a request was that never became complete.
+ * system, and nobody else learns what a request was that never became complete
+ * (docs/decisions/0164-packets-of-incomplete-requests.md).
  */
 const showPackets = (socket: Duplex) => {
   const handle = Predicate.hasProperty(socket, "_handle") ? socket._handle : undefined
