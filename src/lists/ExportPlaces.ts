@@ -1,6 +1,6 @@
 /**
  * The places of a process for exports. An export holds its place until its client has received it. A client that reads
- * slowly loses its place while others wait for one: docs/operations/request-limits.md
+ * slowly loses its place while others wait for one: docs/decisions/0163-slow-exports-lose-their-place.md
  */
 import { Config, Context, Duration, Effect, Metric, Schema, Scope } from "effect"
 import { Refusal } from "../accounts/AccountErrors.ts"
