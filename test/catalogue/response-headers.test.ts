@@ -374,7 +374,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const tables = yield* sql<{ readonly name: string }>`
         select relname as name from pg_class
         where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v') and not relispartition
-          and relname not in ('api_keys', 'accounts', 'balance_reservations')
+          and relname not in ('api_keys', 'accounts', 'balance_reservations', 'usage_writers')
       `
         for (const { name } of tables) {
           yield* sql`alter table ${sql(name)} rename to ${sql(`${name}_gone`)}`

@@ -1,6 +1,7 @@
 /** Starts the whole cluster, fills it with data, and checks its health. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
+import { makeRoleSettingStatements } from "../../src/db/pool/ConnectionSettings.ts"
 import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { createCustomer } from "./Customers.ts"
@@ -61,9 +62,7 @@ const make = Effect.gen(function* () {
       `create database ${Service.databaseName} owner owner`,
       "-c",
       // Set for the role, because PgBouncer drops these settings if a client sends them when it connects.
-      "alter role tickerline_service set lock_timeout = '2s'",
-      "-c",
-      "alter role tickerline_service set statement_timeout = '30s'",
+      makeRoleSettingStatements("tickerline_service", Service.databaseName).join("; "),
     ],
   })
 

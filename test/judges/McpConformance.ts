@@ -4,15 +4,14 @@ import { createServer, request } from "node:http"
 import { join } from "node:path"
 import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
-/** The scenarios that apply. All others need tools, prompts or resources of a demonstration server, or a session. */
+/** The scenarios that apply. All others need what the server does not announce: prompts, logging, tools of a demonstration server, or a session. */
 const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "2025-06-18": ["server-initialize", "ping", "tools-list", "resources-list", "logging-set-level"],
+  "2025-06-18": ["server-initialize", "ping", "tools-list", "resources-list"],
   "2025-11-25": [
     "server-initialize",
     "ping",
     "tools-list",
     "resources-list",
-    "logging-set-level",
     "dns-rebinding-protection",
   ],
   "2026-07-28": [

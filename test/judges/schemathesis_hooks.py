@@ -22,8 +22,9 @@ RULES_OUTSIDE_OF_OPENAPI = {
     "moments and cursors, whose form no format or pattern describes": [
         r"must be now, a date, or a timestamp with an offset .*",
         r"must be a cursor from a response, a time with its zone .*",
+        r"must be that of the link to a next page, unchanged",
     ],
-    "numbers that are greater than a double": [r"must be a finite number"],
+    "numbers that are greater than a double": [r"must be a finite number without separators, such as 1234\.5"],
     "the recorded symbol changes": [r"cannot be \d{10}: .*", r"must be a CIK in the history of .*"],
     "elements of comma-separated texts": [
         r"Invalid ticker\(s\): .*",
@@ -31,8 +32,12 @@ RULES_OUTSIDE_OF_OPENAPI = {
         r"must be an HTTP status code, such as 200",
         r"must be a month, such as 2026-11",
         r"must be at most \d+ characters long per value",
+        r"must not have brackets around its values",
+        r"must not be (null|NULL|undefined|None|nil|<nil>|NaN); if you mean this text, write .*",
     ],
 }
+# Advice about forms in which libraries send lists and missing values, which may follow any reason.
+ADVICE = re.compile(r"; (leave \w+ out to send no value|separate several values by commas: .*)$")
 # Codes of refusals that depend on how far the history of the service reaches back.
 HISTORY_CODES = {"as_of_too_early", "cursor_expired"}
 REASONS = [re.compile(rule) for rules in RULES_OUTSIDE_OF_OPENAPI.values() for rule in rules]
@@ -54,7 +59,7 @@ def filter_failure(context, failure, case, response):
         return False
     if case.operation.path == "/estimate":  # It validates the parameters of any endpoint.
         return False
-    reasons = [field["reason"] for field in error["details"]["fields"]]
+    reasons = [ADVICE.sub("", field["reason"]) for field in error["details"]["fields"]]
     return not any(rule.fullmatch(reason) for rule in REASONS for reason in reasons)
 
 

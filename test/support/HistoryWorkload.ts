@@ -264,7 +264,7 @@ interface Client {
   /** Ports of the services. */
   readonly ports: ReadonlyArray<number>
   readonly key: string
-  /** Sends a request to a random service. Returns undefined if there is no response, or a 503. */
+  /** Sends a request to a random service. Returns undefined if there is no response, a 503, or a 429. */
   readonly request: (choose: RandomChooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
@@ -295,7 +295,7 @@ const chooseTarget = (choose: RandomChooser) => {
 
 const stableStatuses = new Set([200, 404, 409])
 
-/** Requests a target as of a moment. Returns undefined if there is no response, or a 503. */
+/** Requests a target as of a moment. Returns undefined if there is no response, a 503, or a 429. */
 const requestPast = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -599,7 +599,8 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
     request: (choose, target) =>
       Effect.suspend(() => requestOverWire(ports[chooseInteger(choose, ports.length)] ?? 0, target, key)).pipe(
         Effect.timeout("30 seconds"),
-        Effect.map((response) => response.status === 503 ? undefined : response),
+        // The readers export the same lists at the same time, more than an account may.
+        Effect.map((response) => [429, 503].includes(response.status) ? undefined : response),
         Effect.orElseSucceed(() => undefined),
         Effect.tap((response) =>
           Effect.sync(() => {

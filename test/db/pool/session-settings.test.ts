@@ -68,12 +68,10 @@ layer(migratedDedicatedLayer, { excludeTestServices: true, timeout: "180 seconds
           const adminPort = yield* chooseFreePort
           const { port } = yield* startServiceProcess(url, { ADMIN_PORT: String(adminPort), DATABASE_READ_URLS: url })
           assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
-          const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped()
-          for (const command of [["doctor"], ["accounts", "list"], ["migrate"], ["backup", `${folder}/backup`]]) {
+          for (const command of [["doctor"], ["accounts", "list"], ["migrate"], ["datasets"]]) {
             const { code, err, out } = yield* runCommandProcess(command, { DATABASE_URL: url })
             assert.strictEqual(command[0] === "doctor" ? 0 : code, 0, `${command.join(" ")}: ${out}${err}`)
           }
-          // `pg_dump` and `pg_restore` state theirs themselves.
           const sessions = (yield* readSessions).slice(before).filter(({ program }) => program.startsWith("tickerline"))
           const programs = new Set(sessions.map(({ program }) => program))
           assert.includeMembers(Array.from(programs), ["tickerline", "tickerline-admin", "tickerline-doctor"])

@@ -27,6 +27,7 @@ from ._api_errors import (
     NotFound,
     NotReady,
     RateLimitExceeded,
+    TooManyExports,
     TooManyStreams,
     ValidationError,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "Rows",
     "Tickerline",
     "TickerlineError",
+    "TooManyExports",
     "TooManyStreams",
     "UnknownCode",
     "UnreadableAnswer",
