@@ -210,6 +210,8 @@ export const makeHttpServer = (
   /** Handles a request once all earlier responses on its connection are complete. */
   const handleInOrder = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
+    // A shutdown has closed the connection, so no response could be sent, and the request must not be charged.
+    if (!socket.writable) return
     const connection = connections.get(socket)
     if (connection === undefined) return handle(request, response)
     const { queue, timer } = connection

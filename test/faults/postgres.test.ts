@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readTraffic } from "../../src/admin/Traffic.ts"
-import { startServiceInstance } from "../support/ServiceInstances.ts"
+import { requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
@@ -56,9 +56,11 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const before = yield* countUnavailable
-      const { account_id, more, stop } = yield* startClients("with memory")
+      const { account_id, more, port, stop } = yield* startClients("with memory")
       yield* more()
       yield* server.stop("SIGKILL")
+      // A probe is no request of a customer, so the console does not count it.
+      yield* Effect.repeat(requestOverWire(port, "/health/ready", ""), { until: ({ status }) => status === 503 })
       yield* holdFault("1500 millis")
       yield* server.start
       yield* more()

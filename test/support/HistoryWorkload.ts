@@ -737,7 +737,8 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
         ),
         Effect.map(record.addAnswer),
       ),
-    { concurrency: 4, discard: true },
+    // One at a time, because an account may have only two exports in progress.
+    { discard: true },
   )
   const changes = yield* readFeed(services.client, choose)
   const tables = yield* Effect.forEach(HistoryTables.historyTables, (table) =>
