@@ -1,6 +1,6 @@
 /** Performance goals of Tickerline, compared with the results. */
 import type { Mode } from "./cases.ts"
-import { formatMarkdownTable, medianOf, type Outcome, type Result, spreadOf } from "./report.ts"
+import { formatMarkdownTable, medianOf, type Outcome, type Result, spreadOf } from "./outcome.ts"
 
 interface Goal {
   readonly name: string

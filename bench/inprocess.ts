@@ -14,7 +14,7 @@ import type { Measured } from "./inprocess/measure.ts"
 import { options } from "./options.ts"
 import { dataFolder } from "./postgres.ts"
 import { runToEnd } from "./processes.ts"
-import { formatMarkdownTable } from "./report.ts"
+import { formatMarkdownTable } from "./outcome.ts"
 
 const root = join(import.meta.dirname, "..")
 const file = join(dataFolder, "inprocess.json")

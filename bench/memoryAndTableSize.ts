@@ -4,7 +4,7 @@ import { runWrk } from "./wrk.ts"
 import { readMemory } from "./processStats.ts"
 import { options } from "./options.ts"
 import type { Postgres } from "./postgres.ts"
-import { median } from "./report.ts"
+import { median } from "./statistics.ts"
 import { formatRestRequest, writeRequestPlan } from "./requestFiles.ts"
 import { startServer } from "./servers/index.ts"
 

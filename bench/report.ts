@@ -3,65 +3,17 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus, release, totalmem } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
-import type { Mode } from "./cases.ts"
 import { goalsTable } from "./goals.ts"
-import type { Memory, TableSizeComparison } from "./memoryAndTableSize.ts"
+import { formatMarkdownTable, medianOf, type Outcome, spreadOf } from "./outcome.ts"
 import { options } from "./options.ts"
 import { runToEnd } from "./processes.ts"
 import { serverTitles } from "./servers/index.ts"
-import type { Measurement } from "./measurement.ts"
-
-export interface Result {
-  readonly server: keyof typeof serverTitles
-  readonly case: string
-  readonly mode: Mode
-  readonly connections: number
-  /** Figures of each round that succeeded. */
-  readonly rounds: ReadonlyArray<Measurement>
-  readonly failures: ReadonlyArray<string>
-}
-
-export interface Outcome {
-  readonly results: ReadonlyArray<Result>
-  readonly notes: ReadonlyArray<string>
-  readonly memory: Memory | undefined
-  readonly growth: ReadonlyArray<TableSizeComparison>
-}
-
-export const median = (values: ReadonlyArray<number>) => {
-  const sorted = values.toSorted((left, right) => left - right)
-  const middle = sorted.length / 2
-  return ((sorted[Math.ceil(middle) - 1] ?? Number.NaN) +
-    (sorted[Math.floor(middle)] ?? Number.NaN)) / 2
-}
-
-export const medianOf = (
-  { rounds }: Pick<Result, "rounds">,
-  name: keyof Measurement,
-) => median(rounds.flatMap((figures) => figures[name] ?? []))
-
-export const spreadOf = ({ rounds }: Pick<Result, "rounds">) => {
-  const rates = rounds.map(({ perSecond }) => perSecond)
-  return (Math.max(...rates) - Math.min(...rates)) / median(rates)
-}
 
 const shown = (value: number, digits = 0) =>
   Number.isNaN(value) ? "–" : value.toLocaleString("en", {
     maximumFractionDigits: digits,
     minimumFractionDigits: digits,
   })
-
-const row = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`
-
-export const formatMarkdownTable = (
-  head: ReadonlyArray<string>,
-  rows: ReadonlyArray<ReadonlyArray<string>>,
-) =>
-  [
-    row(head),
-    row(head.map((_, at) => at === 0 ? "---" : "--:")),
-    ...rows.map(row),
-  ].join("\n")
 
 const head = [
   "",

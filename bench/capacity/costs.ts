@@ -11,7 +11,7 @@ import { readCpu, readMemory, readTreeCpu } from "../processStats.ts"
 import { options } from "../options.ts"
 import { query } from "../postgres.ts"
 import { makeCleanup, sleep } from "../processes.ts"
-import { median } from "../report.ts"
+import { median } from "../statistics.ts"
 import { formatRestRequest, type RequestFormatter, writeRequestPlan } from "../requestFiles.ts"
 import { fillCaches, type Service, startService, startTestbed, type Testbed } from "./services.ts"
 

@@ -1,5 +1,5 @@
 /** Formats the results of `usage.ts` as Markdown tables, with medians and the lowest and highest value of all rounds. */
-import { median } from "../report.ts"
+import { median } from "../statistics.ts"
 import type { RequestTiming } from "./latency.ts"
 import { formatTable } from "./report.ts"
 import type { WritingCosts, WritingScenario } from "./usageWriting.ts"

@@ -2,7 +2,7 @@
 import process from "node:process"
 import { options } from "../options.ts"
 import { sleep } from "../processes.ts"
-import { median } from "../report.ts"
+import { median } from "../statistics.ts"
 import { type InProcessCase, makeInProcessCases, popularRequests } from "./cases.ts"
 import { connectClients, MemoryClient, sendAll } from "./memoryClient.ts"
 import { MemoryPostgres } from "./memoryPostgres.ts"

@@ -5,22 +5,12 @@
 import process from "node:process"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { type Row, runNamedStatement } from "./database.ts"
+import type { Endpoint, Query } from "./endpoint.ts"
 import { lineage } from "./lineage.ts"
 import { formatEasternWallClock, formatNewYorkWallClock } from "./times.ts"
 
 /** The level of Tickerline, so that no server does more work than another. */
 export const gzipLevel = 4
-
-export type Query = Readonly<Record<string, unknown>>
-
-export interface Endpoint {
-  readonly path: string
-  /** JSON Schemas of the query parameters. */
-  readonly query: Readonly<Record<string, object>>
-  /** JSON Schema of the response. */
-  readonly answer: object
-  readonly handle: (query: Query) => Promise<object>
-}
 
 const paging = {
   page: { type: "integer", minimum: 1, default: 1 },

@@ -1,6 +1,6 @@
 /** The lineage endpoint of the hand-written servers. It refuses ambiguous lineages without Tickerline's reasons. */
 import { runNamedStatement } from "./database.ts"
-import type { Endpoint } from "./handwrittenEndpoints.ts"
+import type { Endpoint } from "./endpoint.ts"
 
 const text = { type: "string" }
 

@@ -1,10 +1,10 @@
 /** Rows of dilution_data: warrants and convertibles issued in deals, adjusted for later splits. */
 import { formatDate, getSessionNumber, parseDate } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
+import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
 import { type CapitalRaise, splitRatioSince } from "./Deals.ts"
 import { divideRounded, formatCentsAsDollars, formatTicksAsDollars } from "./Decimals.ts"
-import { type CompanyDocument, findDocument } from "./Documents.ts"
-import type { CompanyHistory } from "./Market.ts"
+import { findDocument } from "./Documents.ts"
 import { bankNames, fundNames } from "./Names.ts"
 import type { RandomSource } from "./Random.ts"
 import { makeSecFileNumber } from "./RegistrationRows.ts"

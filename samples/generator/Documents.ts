@@ -10,33 +10,11 @@ import {
   toSecondsOfDay,
 } from "./Calendar.ts"
 import { type FictionalCompany, makeFilingUrl, renamesOf } from "./Companies.ts"
+import type { CompanyDocument, CompanyHistory, DocumentDraft, ListingNotice } from "./CompanyHistory.ts"
 import type { CapitalRaise, ShelfRegistration } from "./Deals.ts"
 import { formatDollarMillions, formatTicksAsDollars } from "./Decimals.ts"
-import type { ListingNotice } from "./ListingNotices.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { newsTopics } from "./NewsTopics.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
-
-/** A document before it is numbered. */
-interface DocumentDraft {
-  /** Key for references from other tables, such as `raise:2` or `split:effective`. */
-  readonly key: string
-  readonly day: EpochDay
-  /** Seconds since midnight; null if unknown. */
-  readonly time: number | null
-  /** SEC form type, or `news` for a press release. */
-  readonly form: string
-  readonly title: string | null
-  readonly summary?: string
-  readonly tags?: ReadonlyArray<string>
-}
-
-export interface CompanyDocument extends DocumentDraft {
-  readonly id: string
-  /** SEC accession number; null for press releases. */
-  readonly accession: string | null
-  readonly url: string
-}
 
 /** Returns the value of the column `source`: a link to the element in each document, or null without documents. */
 export const makeSource = (urls: ReadonlyArray<string | null>, element: string) => {

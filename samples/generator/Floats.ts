@@ -2,25 +2,12 @@
 import { type EpochDay, formatDate, getSessionNumber, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn, renamesOf } from "./Companies.ts"
 import { divideRounded, formatCentsAsDollars, formatRatio, formatTenThousandths, mapNullable } from "./Decimals.ts"
-import { type CompanyDocument, getIpoDay, makeSource } from "./Documents.ts"
-import type { CompanyHistory } from "./Market.ts"
+import type { CompanyDocument, CompanyHistory, FloatReport } from "./CompanyHistory.ts"
+import { getIpoDay, makeSource } from "./Documents.ts"
 import { listFilingsWithHolders, sumStakesByGroup } from "./Ownership.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 import { computeMarketCap, findLastCloseOn } from "./PriceStatistics.ts"
 import type { RandomSource } from "./Random.ts"
-
-/** Share counts that one filing discloses; null if it does not disclose a count. */
-export interface FloatReport {
-  readonly document: CompanyDocument
-  /** Day for which the shares are counted. */
-  readonly reportedDay: EpochDay | null
-  readonly outstanding: number | null
-  readonly insiders: number | null
-  readonly affiliates: number | null
-  readonly float: number | null
-  readonly restricted: number | null
-  readonly tradable: number | null
-}
 
 /** Whether a document discloses share counts: periodic reports, IPO prospectuses, shelf sales and splits do. */
 const disclosesShareCount = ({ form, key }: CompanyDocument) =>

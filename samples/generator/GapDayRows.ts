@@ -9,6 +9,7 @@ import {
   toSecondsOfDay,
 } from "./Calendar.ts"
 import { getSymbolOn } from "./Companies.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import {
   formatCentsAsDollars,
   formatPercentChange,
@@ -25,7 +26,6 @@ import {
   sumGapDayVolume,
   type TradingPeriod,
 } from "./GapDays.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { computeMarketCap } from "./PriceStatistics.ts"
 
 /** Returns the form types and tags of the documents that were published in a range of days. */

@@ -13,24 +13,11 @@ import {
   toSecondsOfDay,
 } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
+import type { CompanyHistory, ListingNotice } from "./CompanyHistory.ts"
 import { mapNullable } from "./Decimals.ts"
 import { findDocument } from "./Documents.ts"
-import type { CompanyHistory } from "./Market.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 import type { CompanyScenario, ListingDeficiency } from "./Scenarios.ts"
-
-/** A compliance case: the first notice and its outcome. */
-export interface ListingNotice {
-  readonly day: EpochDay
-  readonly kind: ListingDeficiency["kind"] | "bid_price"
-  readonly deadline: EpochDay | null
-  readonly regainedDay: EpochDay | null
-  /** Day of the hearing before the exchange's panel. */
-  readonly hearingDay: EpochDay | null
-  readonly status: "active" | "extended" | "appealed" | "resolved" | "delisted"
-  /** Day of the exchange's delisting decision; the company appeals. */
-  readonly delistingDay: EpochDay | null
-}
 
 /** One US dollar in ticks. */
 const dollarInTicks = 10_000

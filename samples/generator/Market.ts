@@ -3,27 +3,17 @@
  * days are real; the market always ends on 2026-11-13.
  */
 import { type FictionalCompany, makeCompany, namedCompanies } from "./Companies.ts"
-import { type CapitalRaise, makeShelfRegistration, type ShelfRegistration, simulateCapitalRaises } from "./Deals.ts"
-import { type CompanyDocument, makeAnnouncements, makeMandatoryFilings, numberDocuments } from "./Documents.ts"
-import { type FloatReport, makeFloatReports } from "./Floats.ts"
-import { type ListingNotice, makeListingNotices } from "./ListingNotices.ts"
-import { type PriceHistory, simulatePrices } from "./PriceSimulation.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
+import { makeShelfRegistration, simulateCapitalRaises } from "./Deals.ts"
+import { makeAnnouncements, makeMandatoryFilings, numberDocuments } from "./Documents.ts"
+import { makeFloatReports } from "./Floats.ts"
+import { makeListingNotices } from "./ListingNotices.ts"
+import { simulatePrices } from "./PriceSimulation.ts"
 
 export interface MarketOptions {
   /** Size as a multiple of the small market, which has 51 companies. */
   readonly scale: number
   readonly seed: number
-}
-
-/** Simulated history of one company, from which all its rows are built. */
-export interface CompanyHistory {
-  readonly company: FictionalCompany
-  readonly prices: PriceHistory
-  readonly deals: ReadonlyArray<CapitalRaise>
-  readonly shelf: ShelfRegistration | null
-  readonly notices: ReadonlyArray<ListingNotice>
-  readonly documents: ReadonlyArray<CompanyDocument>
-  readonly floats: ReadonlyArray<FloatReport>
 }
 
 const simulateCompany = (company: FictionalCompany): CompanyHistory => {

@@ -3,7 +3,8 @@ import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { OperationProgress } from "../../src/observability/Progress.ts"
 import { namedCompanies } from "./Companies.ts"
-import { type CompanyHistory, generateMarket, type MarketOptions } from "./Market.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
+import { generateMarket, type MarketOptions } from "./Market.ts"
 import { type SampleCell, type SampleRow, sampleRowBuilders, type TableName } from "./Tables.ts"
 
 export interface MarketFilesOptions extends MarketOptions {

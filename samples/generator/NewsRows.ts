@@ -1,8 +1,8 @@
 /** Rows of news: filings and press releases. */
 import { formatDate, formatLocalTime, toSecondsOfDay } from "./Calendar.ts"
 import { getSymbolOn, makeCompany, namedCompanies } from "./Companies.ts"
-import { type CompanyDocument, isNews, makeSource } from "./Documents.ts"
-import type { CompanyHistory } from "./Market.ts"
+import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
+import { isNews, makeSource } from "./Documents.ts"
 import { personNames, publisherNames } from "./Names.ts"
 
 /** Returns the symbols that a document lists: none for a registration, and also the partner's for a partnership. */

@@ -1,9 +1,9 @@
 /** Shareholders, and the rows of ownership: one row per holder and filing, or a placeholder if a filing lists none. */
 import { type EpochDay, formatDate, getSessionNumber } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
+import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
 import { divideRounded, formatTenThousandths } from "./Decimals.ts"
-import { type CompanyDocument, makeSource } from "./Documents.ts"
-import type { CompanyHistory } from "./Market.ts"
+import { makeSource } from "./Documents.ts"
 import { fundNames, personNames } from "./Names.ts"
 import type { RandomSource } from "./Random.ts"
 

@@ -1,8 +1,8 @@
 /** Statistics over closes: market cap, gains and extremes, adjusted for splits. */
 import { type EpochDay, getSessionDay, getSessionNumber, lastMarketDay } from "./Calendar.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import { splitRatioSince } from "./Deals.ts"
 import { computeValueInCents, divideRounded, formatPercentChange, formatTicksAsDollars } from "./Decimals.ts"
-import type { CompanyHistory } from "./Market.ts"
 
 /** Returns the last close on or before `day`, in ticks; null if there is none. */
 export const findLastCloseOn = ({ company: { scenario }, prices }: CompanyHistory, day: EpochDay = lastMarketDay) => {

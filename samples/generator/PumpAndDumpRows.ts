@@ -1,10 +1,10 @@
 /** Rows of pump_and_dump_tracker: small companies with their IPO, liquidations and risk ratings. */
 import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import { divideRounded, formatCentsAsDollars, mapNullable } from "./Decimals.ts"
 import { findDocument, getIpoDay } from "./Documents.ts"
 import { companyColumns, findNewestFloatReport } from "./Floats.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { underwriters } from "./Names.ts"
 import { computeMarketCap, computePercentGain, findLastCloseOn, findLiquidationDays } from "./PriceStatistics.ts"
 import { effectiveSplitDays } from "./SplitRows.ts"

@@ -1,6 +1,7 @@
 /** Rows of registrations: the shelf as of today, and each sale as of the day of the sale. */
 import { type EpochDay, formatDate, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
+import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
 import { type CapitalRaise, sumShelfSales } from "./Deals.ts"
 import {
   computeValueInCents,
@@ -9,9 +10,8 @@ import {
   formatTicksAsDollars,
   mapNullable,
 } from "./Decimals.ts"
-import { type CompanyDocument, findDocument, getIpoDay, makeSource } from "./Documents.ts"
+import { findDocument, getIpoDay, makeSource } from "./Documents.ts"
 import { findFloatReportOn } from "./Floats.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { findHighestClose60Days } from "./PriceStatistics.ts"
 
 const statements = ["shelf", "line", "resale", "ipo", "pending"] as const

@@ -1,10 +1,10 @@
 /** Rows of research_reports: one report per gap day with a gain of at least 35 %. */
 import { formatDate, formatNewYorkTimeAsUtc, getSessionDay, toSecondsOfDay } from "./Calendar.ts"
 import { getSymbolOn } from "./Companies.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import { formatCentsAsDollars, formatPercentChange, formatTicksAsDollars, mapNullable } from "./Decimals.ts"
 import { findFloatReportOn } from "./Floats.ts"
 import { type GapDayTrading, sumGapDayVolume } from "./GapDays.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { newsTopics } from "./NewsTopics.ts"
 import { computeMarketCap } from "./PriceStatistics.ts"
 

@@ -1,6 +1,7 @@
 /** Rows of screener: current figures of a company. */
 import { formatDate, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import {
   divideRounded,
   formatCentsAsDollars,
@@ -12,7 +13,6 @@ import {
 import { findDocument, getIpoDay, makeSource } from "./Documents.ts"
 import { companyColumns, findNewestFloatReport, findOwnershipFilingUrl, ownershipPercentColumns } from "./Floats.ts"
 import { buildGapStatsRows, buildIntradayRunnersRows } from "./GapDayRows.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { computeMarketCap, computePercentGain, findLastCloseOn, highLow365Columns } from "./PriceStatistics.ts"
 
 const mean = (numbers: ReadonlyArray<number>) =>

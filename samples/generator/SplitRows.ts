@@ -1,8 +1,8 @@
 /** Rows of split_status, one row per step of a split, and the days on which splits took effect. */
 import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import { findDocument } from "./Documents.ts"
-import type { CompanyHistory } from "./Market.ts"
 import type { StockSplit } from "./Scenarios.ts"
 
 const steps = [

@@ -1,4 +1,5 @@
 /** The functions that build the sample rows, by table. */
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import { buildDilutionDataRows } from "./DilutionRows.ts"
 import { buildFloatOutstandingRows, buildHistoricalFloatProRows } from "./Floats.ts"
 import {
@@ -8,7 +9,6 @@ import {
   buildPremarketStatsRows,
 } from "./GapDayRows.ts"
 import { buildNasdaqComplianceRows } from "./ListingNotices.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { buildNewsRows } from "./NewsRows.ts"
 import { buildOwnershipRows } from "./Ownership.ts"
 import { buildPumpAndDumpTrackerRows } from "./PumpAndDumpRows.ts"

@@ -1,8 +1,8 @@
 /** Rows of daily_prices, ticker_changes and historical_tickers. */
 import { formatDate, formatNewYorkTimeAsUtc, lastMarketDay, parseDate, toSecondsOfDay } from "./Calendar.ts"
 import { getSymbolOn, renamesOf } from "./Companies.ts"
+import type { CompanyHistory } from "./CompanyHistory.ts"
 import { formatTicksAsDollars } from "./Decimals.ts"
-import type { CompanyHistory } from "./Market.ts"
 import { listDailyCloses } from "./PriceStatistics.ts"
 
 export const buildDailyPricesRows = (history: CompanyHistory) =>

@@ -19,7 +19,9 @@ import { ResearchReport } from "../v1/research-reports/Api.ts"
 import { ScreenerRow } from "../v1/screener/Api.ts"
 import { SplitStatus } from "../v1/split-status/Api.ts"
 import { TickerChange } from "../v1/ticker-changes/Api.ts"
-import type { RowCells } from "./FileReader.ts"
+
+/** A row before validation. Each cell is text, a list of strings, or null. */
+export type RowCells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
 export interface LoadableDataset {
   /** The table's name. On the command line, it is also the dataset's name, with `_` or `-`. */

@@ -3,12 +3,10 @@ import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, type PlatformError, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createGunzip, createZstdDecompress } from "node:zlib"
+import type { RowCells } from "./Datasets.ts"
 import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../rows/CsvCells.ts"
 import { OperationProgress } from "../observability/Progress.ts"
-
-/** A row before validation. Each cell is text, a list of strings, or null. */
-export type RowCells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
 export interface CellProblem {
   /** Empty if the problem concerns the whole row. */

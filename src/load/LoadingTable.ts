@@ -6,8 +6,7 @@ import { Array, Console, Data, Effect, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { makeArrayParameter, OID } from "../db/CompiledStatement.ts"
 import { isCheckViolation } from "../db/SqlState.ts"
-import type { LoadableDataset } from "./Datasets.ts"
-import type { RowCells } from "./FileReader.ts"
+import type { LoadableDataset, RowCells } from "./Datasets.ts"
 import type { ValidRow } from "./RowValidation.ts"
 
 export interface LoadableColumn {

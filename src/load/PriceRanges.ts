@@ -1,5 +1,5 @@
 /** D34 (stored values): the prices of a session lie between its high and its low. */
-import type { RowCells } from "./FileReader.ts"
+import type { RowCells } from "./Datasets.ts"
 
 /**
  * The columns of a session's high and low, in any dataset, and of the other prices of the same session. A VWAP may be

@@ -2,14 +2,13 @@
 import { Array as Arr, Option, Result, Schema } from "effect"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
-import type { LoadableDataset } from "./Datasets.ts"
+import type { LoadableDataset, RowCells } from "./Datasets.ts"
 import {
   type CellProblem,
   type CsvHeaderCheck,
   formatRefusedValue,
   invalidListCellReason,
   type ParsedFileRow,
-  type RowCells,
 } from "./FileReader.ts"
 import { findPriceOutsideRange } from "./PriceRanges.ts"
 

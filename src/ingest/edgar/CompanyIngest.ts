@@ -1,6 +1,6 @@
 /** Visits one company: requests its new documents and those of the queue, and turns them into rows. */
 import { Effect, Result, Semaphore } from "effect"
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { readAcceptanceTimeFromIndexPage } from "./AcceptanceTime.ts"
 import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "./CompanyFacts.ts"

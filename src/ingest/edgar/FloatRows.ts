@@ -1,5 +1,5 @@
 /** Makes rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import type { CompanyFact, CompanyFacts } from "./CompanyFacts.ts"
 import { buildCompanyFactsUrl, buildFilingIndexUrl } from "./EdgarUrls.ts"

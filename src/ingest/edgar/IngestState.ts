@@ -2,7 +2,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import type { CacheValidators } from "./EdgarClient.ts"
 
 /** A run is `incomplete` if it visited all companies but set many documents aside. */

@@ -1,5 +1,5 @@
 /** Makes rows of `news` from filings. */
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "./EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"

@@ -1,5 +1,5 @@
 /** What one ownership document reports: its filing, issuer, and owners or reporting persons. */
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 
 export interface OwnershipHolders {
   /** The form as the document names it, such as `4/A`, `SCHEDULE 13D` or `SC 13G`. */

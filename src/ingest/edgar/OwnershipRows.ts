@@ -1,6 +1,6 @@
 /** Makes rows of `ownership` from filings in XML, and from headers (docs/decisions/0100-ownership-from-filings.md). */
 import { Result } from "effect"
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"

@@ -1,7 +1,7 @@
 /** Groups a company's filings into registrations by file number, and makes rows of `registrations`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { formatCountWithNoun } from "../../rules/CountText.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "./EdgarUrls.ts"

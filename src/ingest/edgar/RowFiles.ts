@@ -1,7 +1,7 @@
 /** Writes rows as NDJSON files, one per table, in the format that `load` reads. */
 import { Effect, FileSystem, Path, Result, Schema } from "effect"
 import { findDataset } from "../../load/Datasets.ts"
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { type InvalidRows, makeRowValidator } from "../../load/RowValidation.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { SetAside } from "./IngestWork.ts"

@@ -1,5 +1,5 @@
 /** Makes the row of `screener` that identifies a company. */
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
 import type { Issuer } from "./Issuer.ts"
 import { groupFilingsIntoRegistrations } from "./RegistrationRows.ts"

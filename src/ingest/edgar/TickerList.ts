@@ -3,7 +3,7 @@
  * the list suggest.
  */
 import { Array as Arr, Result, Schema } from "effect"
-import type { RowCells } from "../../load/FileReader.ts"
+import type { RowCells } from "../../load/Datasets.ts"
 import { countDays } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
 import { tickerListUrl } from "./EdgarUrls.ts"

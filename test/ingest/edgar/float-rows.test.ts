@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import type { RowCells } from "../../../src/load/FileReader.ts"
+import type { RowCells } from "../../../src/load/Datasets.ts"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"

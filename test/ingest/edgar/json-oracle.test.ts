@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { findDataset } from "../../../src/load/Datasets.ts"
-import type { RowCells } from "../../../src/load/FileReader.ts"
+import type { RowCells } from "../../../src/load/Datasets.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
 import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"

@@ -18,7 +18,7 @@ import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
 import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
 import { decodeTickerList, groupTickersByIssuer, inferTickerChanges } from "../../../src/ingest/edgar/TickerList.ts"
 import { findDataset } from "../../../src/load/Datasets.ts"
-import type { RowCells } from "../../../src/load/FileReader.ts"
+import type { RowCells } from "../../../src/load/Datasets.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import {
   ciks,

@@ -4,7 +4,7 @@ import { Result } from "effect"
 import { DocumentRejected } from "../../../src/ingest/edgar/DocumentRejected.ts"
 import { makeRowValidator } from "../../../src/load/RowValidation.ts"
 import { loadableDatasets } from "../../../src/load/Datasets.ts"
-import type { RowCells } from "../../../src/load/FileReader.ts"
+import type { RowCells } from "../../../src/load/Datasets.ts"
 import { documentUrl, malformedRecording, ownershipRecordings, readFiling } from "./OwnershipRecordings.ts"
 
 interface ExpectedFiling {
