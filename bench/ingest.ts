@@ -3,22 +3,29 @@
  * are copies of the tests' recordings, made in this process as the bytes that the SEC would send.
  */
 import { Result } from "effect"
+import { globSync, readFileSync } from "node:fs"
 import process from "node:process"
-import { makeOwnershipRows } from "../src/ingest/edgar/OwnershipRows.ts"
-import { findForm, findIssuerCik, ownershipRecordings } from "../test/ingest/edgar/OwnershipRecordings.ts"
+import { fileURLToPath } from "node:url"
+import { makeOwnershipRows } from "../src/ingest/edgar/read/OwnershipRows.ts"
 import { readMemory } from "./processStats.ts"
 
 const totalBytes = 2_000_000_000
 const bytesPerReport = 200_000_000
 
-const documents = ownershipRecordings.map(({ xml }) => {
+const recordings = fileURLToPath(new URL("../test/ingest/edgar/recordings/", import.meta.url))
+
+/** Returns the text of the first of these elements that the document has. */
+const findText = (xml: string, elements: string) => new RegExp(`<(?:${elements})>([^<]*)`).exec(xml)?.[1]?.trim() ?? ""
+
+const documents = globSync(`${recordings}{ownership,schedule13}/*.xml`).toSorted().map((file) => {
+  const xml = readFileSync(file, "utf8")
   const marker = "<issuerName>"
   const end = xml.indexOf(marker) + marker.length
   return {
     before: xml.slice(0, end),
     after: xml.slice(end),
-    form: findForm(xml),
-    issuerCik: findIssuerCik(xml),
+    form: findText(xml, "documentType|submissionType"),
+    issuerCik: findText(xml, "issuerCik|issuerCIK"),
   }
 })
 

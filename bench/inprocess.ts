@@ -24,7 +24,7 @@ const computeVersion = () => {
   const hash = createHash("sha256")
   const patterns = [
     "src/**/*.ts",
-    "src/db/migrations/scripts/*.sql",
+    "src/postgres/migrations/scripts/*.sql",
     "bench/data.sql",
     "bench/cases.ts",
     "bench/inprocess/*.ts",

@@ -1,14 +1,14 @@
 /**
  * The entry point: runs the command line, sets the exit code, and handles signals and a closed standard output.
- * `cli/preflight.js` runs first and checks Node and the dependencies.
+ * `operate/cli/preflight.js` runs first and checks Node and the dependencies.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit } from "effect"
 import process from "node:process"
-import { runCommandLine } from "./cli/CommandLine.ts"
-import { toExitCode } from "./cli/ErrorReport.ts"
-import { describeOutputError } from "./load/FileErrors.ts"
+import { runCommandLine } from "./operate/cli/CommandLine.ts"
+import { toExitCode } from "./operate/cli/ErrorReport.ts"
+import { describeOutputError } from "./ingest/load/FileErrors.ts"
 
 let isServing = false
 const onServe = Effect.sync(() => {

@@ -6,7 +6,7 @@ import { request } from "node:http"
 import { connect } from "node:net"
 import process from "node:process"
 import { gunzipSync } from "node:zlib"
-import { catalogueEndpoints } from "../src/catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../src/api/catalogue/Endpoints.ts"
 import { openServiceHome, type RuntimeService, startServiceOnRuntime } from "./support/RuntimeService.ts"
 
 interface TestRequest {

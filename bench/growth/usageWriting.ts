@@ -9,8 +9,8 @@ import { join } from "node:path"
 import process from "node:process"
 import type * as CurrentWriter from "../../src/accounts/billing/UsageWriter.ts"
 import type { UsageRecord } from "../../src/accounts/billing/UsageRecord.ts"
-import type * as PooledClient from "../../src/db/pool/PooledClient.ts"
-import type * as RequestIds from "../../src/rules/RequestIds.ts"
+import type * as PooledClient from "../../src/postgres/pool/PooledClient.ts"
+import type * as RequestIds from "../../src/contract/rules/RequestIds.ts"
 import { options } from "../options.ts"
 import { readTreeCpu } from "../processStats.ts"
 import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
@@ -68,8 +68,8 @@ interface PreviousWriter {
 
 const load = (file: string) => import(join(options.tickerline, "src", file))
 const writing: typeof CurrentWriter | PreviousWriter = await load("accounts/billing/UsageWriter.ts")
-const { databaseClientLayer }: typeof PooledClient = await load("db/pool/PooledClient.ts")
-const { makeRequestId }: typeof RequestIds = await load("rules/RequestIds.ts")
+const { databaseClientLayer }: typeof PooledClient = await load("postgres/pool/PooledClient.ts")
+const { makeRequestId }: typeof RequestIds = await load("contract/rules/RequestIds.ts")
 
 const hasSettlement = !("makeUsageBatch" in writing)
 

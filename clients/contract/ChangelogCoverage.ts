@@ -1,6 +1,6 @@
 /** Checks that the changelog has an entry for every change to the contract: §9.6 (notification). */
-import { changelogReleases } from "../../src/changelog/Changelog.ts"
-import { type ChangelogEntry, doesEntryAffectPath } from "../../src/changelog/ChangelogEntry.ts"
+import { changelogReleases } from "../../src/api/changelog/Changelog.ts"
+import { type ChangelogEntry, doesEntryAffectPath } from "../../src/contract/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"
 
 /** Returns the entries of the releases after `release`. Throws if the changelog does not contain that release. */
@@ -58,7 +58,7 @@ export const describeContractProblems = ({ breaking, undocumented }: ContractRev
     ]),
     ...(undocumented.length === 0 ? [] : [
       `These changes are missing from the changelog (§9.6):\n${toList(undocumented)}\n` +
-      `Add them to the release after the one in package.json, in src/changelog/entries.json, with:\n${
+      `Add them to the release after the one in package.json, in src/api/changelog/entries.json, with:\n${
         Array.from(new Set(undocumented.map(toEntryFields)), (line) => `  ${line}`).join("\n")
       }`,
     ]),

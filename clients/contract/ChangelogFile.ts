@@ -1,6 +1,6 @@
 /** Renders `CHANGELOG.md` from the changelog that the API publishes: §9.6 (notification). */
-import { changelogEntries, changelogReleases, isReleasedIn } from "../../src/changelog/Changelog.ts"
-import { type ChangelogEntry, changelogEntryTypes } from "../../src/changelog/ChangelogEntry.ts"
+import { changelogEntries, changelogReleases, isReleasedIn } from "../../src/api/changelog/Changelog.ts"
+import { type ChangelogEntry, changelogEntryTypes } from "../../src/contract/ChangelogEntry.ts"
 
 /** Escapes what Markdown would interpret. An underscore within a word is text, and backticks already mark code. */
 const escapeMarkdown = (text: string) => text.replaceAll(/[\\*<[\]]|(?<!\w)_|_(?!\w)/g, "\\$&")
@@ -29,7 +29,7 @@ export const renderChangelogFile = (version: string) => {
   return [
     "# Changelog",
     "Every change of the API that clients notice, in the form of\n" +
-    "[Keep a Changelog](https://keepachangelog.com/en/1.1.0/). This file is generated from `src/changelog/entries.json`\n" +
+    "[Keep a Changelog](https://keepachangelog.com/en/1.1.0/). This file is generated from `src/api/changelog/entries.json`\n" +
     "and from the deprecations that endpoints declare. The service publishes the same entries at `/v1/changelog`.\n" +
     "[Deprecations](docs/guides/deprecations.md#what-changes-within-a-version) explains what can change within a version.",
     ...renderSection("[Unreleased]", changelogEntries.filter((entry) => !isReleased(entry))),

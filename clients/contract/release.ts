@@ -4,8 +4,8 @@
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
-import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { changelogEntries, changelogReleases } from "../../src/changelog/Changelog.ts"
+import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
+import { changelogEntries, changelogReleases } from "../../src/api/changelog/Changelog.ts"
 import { renderChangelogFile } from "./ChangelogFile.ts"
 import { describeContractProblems, listEntriesSince, reviewContractDifferences } from "./ChangelogCoverage.ts"
 import { compareContracts, makeReleasedContract, readReleaseVersion } from "./CompareContracts.ts"

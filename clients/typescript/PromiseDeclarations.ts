@@ -4,7 +4,7 @@
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
-import { Api } from "../../src/Api.ts"
+import { Api } from "../../src/contract/Api.ts"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 
 /** Returns the description of a schema, of its encoded form, or of an alternative: that of null has none. */

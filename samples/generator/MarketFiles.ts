@@ -1,7 +1,7 @@
 /** Writes a generated market to a folder, one CSV file per table, in the format of `load` (D31, loading data). */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { OperationProgress } from "../../src/observability/Progress.ts"
+import { OperationProgress } from "../../src/postgres/metrics/Progress.ts"
 import { namedCompanies } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { generateMarket, type MarketOptions } from "./Market.ts"

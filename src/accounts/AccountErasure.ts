@@ -1,10 +1,10 @@
 /** Erases accounts: what would be erased, the erasure, and the job that finishes it (docs/operations/erasure.md). */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "../db/DecodeRows.ts"
-import { makeTimeSql, PrintedTime } from "../rules/Dates.ts"
-import type { Job } from "../jobs/Job.ts"
-import { OperationProgress } from "../observability/Progress.ts"
+import { decodeRows } from "../postgres/DecodeRows.ts"
+import { makeTimeSql, PrintedTime } from "../contract/rules/Dates.ts"
+import type { Job } from "../postgres/jobs/Job.ts"
+import { OperationProgress } from "../postgres/metrics/Progress.ts"
 import { noSuchAccount } from "./Accounts.ts"
 
 /** What an erasure would change, or has left to do. */

@@ -1,10 +1,10 @@
 /** Creates, changes, credits and lists accounts, for the command line and the admin API. */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "../db/DecodeRows.ts"
-import { isStateWrong } from "../db/SqlState.ts"
-import { formatTimeSql, makeTimeSql, PrintedTime } from "../rules/Dates.ts"
-import { Tier } from "../rules/EndpointAnnotations.ts"
+import { decodeRows } from "../postgres/DecodeRows.ts"
+import { isStateWrong } from "../postgres/SqlState.ts"
+import { formatTimeSql, makeTimeSql, PrintedTime } from "../contract/rules/Dates.ts"
+import { Tier } from "../contract/rules/EndpointAnnotations.ts"
 import { NewAccountName } from "./TrimmedName.ts"
 
 const isNewAccountName = Schema.is(NewAccountName)

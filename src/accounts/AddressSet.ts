@@ -2,7 +2,7 @@
 import { Result } from "effect"
 import { NetAddress } from "effect/net"
 import { BlockList, isIP } from "node:net"
-import { parseNetwork } from "../rules/IpNetworks.ts"
+import { parseNetwork } from "../contract/rules/IpNetworks.ts"
 
 /**
  * A set of addresses and networks. The families are separate: in one list, Node compares an IPv4 address with IPv6

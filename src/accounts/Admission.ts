@@ -3,11 +3,11 @@
  * (D13). Usually everything is known, so that nothing has to be fetched.
  */
 import { Effect, Exit } from "effect"
-import { registerCounter } from "../observability/CallbackMetrics.ts"
-import type { ApiRequest } from "../rules/ApiRequest.ts"
-import { type EndpointAccess, isTierSufficient } from "../rules/EndpointAnnotations.ts"
-import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { toCanonicalAddress } from "../rules/IpNetworks.ts"
+import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
+import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
+import { type EndpointAccess, isTierSufficient } from "../contract/rules/EndpointAnnotations.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/Errors.ts"
+import { toCanonicalAddress } from "../contract/rules/IpNetworks.ts"
 import {
   AddressNotAllowed,
   type ApiKeyDisabled,
@@ -19,11 +19,11 @@ import {
   type MissingApiKey,
   type RateLimitExceeded,
   type Refusal,
-} from "./AccountErrors.ts"
+} from "../contract/AccountErrors.ts"
 import { PrepaidBalances } from "./billing/PrepaidBalances.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
 import { canKeyUseAddress } from "./keys/AllowedNetworks.ts"
-import { canKeyAccessPath, type CurrentAccount } from "./keys/Authentication.ts"
+import { canKeyAccessPath, type CurrentAccount } from "../contract/Authentication.ts"
 import { Authenticator } from "./keys/Authenticator.ts"
 import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 

@@ -1,11 +1,11 @@
 /** How an endpoint of the contract is handled: its query is decoded, then it is answered. */
 import { type Effect, Exit, Predicate, type Schema, type Scope } from "effect"
-import type { PastSource } from "../db/Reader.ts"
-import type { Answer, FinishedResponse, StreamUsageRecorder } from "../rules/Answer.ts"
-import type { ApiRequest } from "../rules/ApiRequest.ts"
-import { isTickerList } from "../rules/Tickers.ts"
-import { makeQueryDecoder, type QueryCodec, type RawSearchParameters } from "../rules/Validation.ts"
-import type { CurrentAccount } from "./keys/Authentication.ts"
+import type { PastSource } from "../postgres/Reader.ts"
+import type { Answer, FinishedResponse, StreamUsageRecorder } from "../contract/rules/Answer.ts"
+import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
+import { isTickerList } from "../contract/rules/Tickers.ts"
+import { makeQueryDecoder, type QueryCodec, type RawSearchParameters } from "../contract/rules/Validation.ts"
+import type { CurrentAccount } from "../contract/Authentication.ts"
 
 /** A request whose query has been decoded. */
 export interface ReceivedRequest {

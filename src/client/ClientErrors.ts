@@ -1,6 +1,7 @@
 /**
- * Errors that the client itself detects. The errors that the API declares are the classes in `rules/Errors.ts` and
- * `accounts/AccountErrors.ts`; a program catches both kinds by tag: `Effect.catchTag("AmbiguousTickerLineage", …)`.
+ * Errors that the client itself detects. The errors that the API declares are the classes in
+ * `contract/rules/Errors.ts` and `contract/AccountErrors.ts`. A program catches both kinds by tag:
+ * `Effect.catchTag("AmbiguousTickerLineage", …)`.
  */
 import { Data } from "effect"
 

@@ -1,7 +1,7 @@
 /** The schemas of the responses of every endpoint, from the contract. Built once, when the module is loaded. */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
-import { Api } from "../Api.ts"
+import { Api } from "../contract/Api.ts"
 
 export interface EndpointSchemas {
   readonly path: string

@@ -4,7 +4,7 @@
  */
 import type { DateTime, Schema } from "effect"
 import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import type { Api } from "../Api.ts"
+import type { Api } from "../contract/Api.ts"
 
 type Groups = typeof Api extends HttpApi.HttpApi<infer _Id, infer Groups> ? Groups : never
 

@@ -1,7 +1,7 @@
 /** Metadata in the headers of a response: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
 import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
-import { findLink } from "../rules/Links.ts"
+import { findLink } from "../contract/rules/Links.ts"
 
 /** The deprecation of an endpoint (§9.4, deprecation). */
 export interface DeprecationNotice {

@@ -1,6 +1,6 @@
 /** The changelog page: every entry on one page, newest release first (§9.6, changelog). */
-import { changelogEntries } from "../changelog/Changelog.ts"
-import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
+import { changelogEntries } from "../api/changelog/Changelog.ts"
+import type { ChangelogEntry } from "../contract/ChangelogEntry.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
 import { getPagePath, type SitePage } from "./Page.ts"
 

@@ -1,5 +1,9 @@
 /** The page about corrections: per dataset, how many rows were corrected, how late, and in which fields. */
-import { type CorrectionDelayClass, correctionDelayClasses, type CorrectionsResponse } from "../v1/corrections/Api.ts"
+import {
+  type CorrectionDelayClass,
+  correctionDelayClasses,
+  type CorrectionsResponse,
+} from "../contract/endpoints/corrections.ts"
 import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"

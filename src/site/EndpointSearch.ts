@@ -1,6 +1,6 @@
 /** Describes endpoints for the search of the site and for the MCP tool `find_endpoint`. */
-import type { CatalogueEndpoint } from "../catalogue/Endpoints.ts"
-import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import type { CatalogueEndpoint } from "../api/catalogue/Endpoints.ts"
+import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import type { Entry } from "./browser/search-matching.js"
 import { getReferencePagePath } from "./Page.ts"

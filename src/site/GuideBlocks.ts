@@ -1,6 +1,6 @@
 /** Renders special fenced blocks in guides. They show values from the code, so that no guide repeats a value. */
 import { DateTime, Effect, Option } from "effect"
-import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { renderLineageFigure } from "./browser/lineage-figure.js"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import type { GuideBlockRenderers } from "./Markdown.ts"

@@ -1,7 +1,7 @@
 /** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent command. */
-import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
-import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
+import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
+import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
+import { endpointsByDataset } from "../api/catalogue/DatasetEndpoints.ts"
 import { getListAt, getTextAt } from "./browser/json-values.js"
 import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"

@@ -1,6 +1,6 @@
 /** A page of the documentation, and the addresses of pages and assets. */
 import { Function } from "effect"
-import { documentationPath } from "../rules/Deprecation.ts"
+import { documentationPath } from "../contract/rules/Deprecation.ts"
 import { getReferencePageName } from "./browser/request-links.js"
 import type { Entry } from "./browser/search-matching.js"
 

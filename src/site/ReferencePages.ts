@@ -1,12 +1,12 @@
 /** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
-import { type CatalogueEndpoint, declaredEndpoints } from "../catalogue/Endpoints.ts"
-import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../http/BaseUrl.ts"
+import { type CatalogueEndpoint, declaredEndpoints } from "../api/catalogue/Endpoints.ts"
+import { defaultServerUrl } from "../api/catalogue/OpenApiDocument.ts"
+import { BaseUrl } from "../postgres/BaseUrl.ts"
 import { toEndpointName } from "../client/EndpointTypes.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
-import { changeFeedDatasets } from "../v1/changes/Api.ts"
-import { endpointsByDataset } from "../catalogue/DatasetEndpoints.ts"
+import { changeFeedDatasets } from "../contract/endpoints/changes.ts"
+import { endpointsByDataset } from "../api/catalogue/DatasetEndpoints.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import {
   type ExampleRequest,

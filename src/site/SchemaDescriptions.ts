@@ -1,7 +1,7 @@
 /** Describes parameters and response fields from the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
-import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { decimalPattern } from "../rules/Filters.ts"
+import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
+import { decimalPattern } from "../contract/rules/Filters.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
 

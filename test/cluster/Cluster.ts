@@ -1,9 +1,9 @@
 /** Starts the whole cluster, fills it with data, and checks its health. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
-import { makeRoleSettingStatements } from "../../src/db/pool/ConnectionSettings.ts"
-import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
-import * as FirstStart from "../../src/cli/FirstStart.ts"
+import { makeRoleSettingStatements } from "../../src/postgres/pool/ConnectionSettings.ts"
+import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
+import * as FirstStart from "../../src/operate/cli/FirstStart.ts"
 import { createCustomer } from "./Customers.ts"
 import * as CommitCounter from "./CommitCounter.ts"
 import { databasePasswords } from "./Patroni.ts"

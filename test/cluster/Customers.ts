@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as ApiKeys from "../../src/accounts/keys/ApiKeyManagement.ts"
-import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
+import type { Tier } from "../../src/contract/rules/EndpointAnnotations.ts"
 
 /** Creates an account with a balance in microdollars; without one, it is postpaid. Returns a key of the account. */
 export const createCustomer = Effect.fnUntraced(function* (name: string, tier: Tier, balance?: bigint) {

@@ -4,7 +4,7 @@ import { Arbitrary, Schema } from "effect"
 import type { ContractDifference } from "../../clients/contract/Difference.ts"
 import { compareContracts, makeReleasedContract } from "../../clients/contract/CompareContracts.ts"
 import { canonicalJson } from "../../clients/contract/Json.ts"
-import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
 type Mutable = { [name: string]: unknown }

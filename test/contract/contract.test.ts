@@ -9,9 +9,9 @@ import {
 import type { ContractDifference } from "../../clients/contract/Difference.ts"
 import { compareContracts, readReleaseVersion } from "../../clients/contract/CompareContracts.ts"
 import packageJson from "../../package.json" with { type: "json" }
-import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { changelogEntries, changelogReleases } from "../../src/changelog/Changelog.ts"
-import type { ChangelogEntry } from "../../src/changelog/ChangelogEntry.ts"
+import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
+import { changelogEntries, changelogReleases } from "../../src/api/changelog/Changelog.ts"
+import type { ChangelogEntry } from "../../src/contract/ChangelogEntry.ts"
 
 const contract: unknown = JSON.parse(readFileSync(new URL("../../clients/contract/v1.json", import.meta.url), "utf8"))
 
@@ -107,7 +107,7 @@ describe("changelog coverage", () => {
   it("the report names the broken part, the file to edit and the text to add (§9.6)", () => {
     const text = describeContractProblems(reviewContractDifferences([broken, field, endpoint], []))
     assert.include(text, "§9.2")
-    assert.include(text, "src/changelog/entries.json")
+    assert.include(text, "src/api/changelog/entries.json")
     assert.include(text, `"paths": ["/v1/widgets"], "names": ["colour"]`)
     assert.include(text, "/v1/widgets, response 200.colour: a new field")
     assert.strictEqual(describeContractProblems(reviewContractDifferences([], [])), "")

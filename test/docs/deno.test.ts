@@ -9,7 +9,7 @@ import { join } from "node:path"
 import denoJson from "../../deno.json" with { type: "json" }
 import lock from "../../package-lock.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { projectRoot } from "../support/Processes.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
@@ -145,7 +145,11 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "120 seconds" })
 describe("A message", () => {
   it("names a command of npm only if Node runs the service (README)", () => {
     // Only Node can be too old.
-    const forNode = ["src/cli/preflight.js", "src/cli/doctor/MachineChecks.ts", "src/observability/ProjectCommands.js"]
+    const forNode = [
+      "src/operate/cli/preflight.js",
+      "src/operate/cli/doctor/MachineChecks.ts",
+      "src/postgres/ProjectCommands.js",
+    ]
     const files = globSync("src/**/*.{ts,js}", { cwd: projectRoot })
     const withoutComments = (text: string) => text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/\/\/.*$/gm, "")
     const found = files.filter((file) => /\bnpm (?:ci|start|run)\b/.test(withoutComments(textOf(file))))

@@ -4,11 +4,11 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { toFileVariable } from "../../src/cli/SecretFiles.ts"
-import { secretNames } from "../../src/cli/Settings.ts"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { toFileVariable } from "../../src/operate/cli/SecretFiles.ts"
+import { secretNames } from "../../src/operate/cli/Settings.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import lock from "../../package-lock.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
 import { combinedOutput, endProcess, projectRoot, startProgram, waitForOutput } from "../support/Processes.ts"
@@ -118,7 +118,10 @@ describe("In a deployment,", () => {
   it("the image and the systemd unit run the command of `npm start` (operations/deployment)", () => {
     // The image and the unit run a known Node version, so they do not need the version check that `npm start` preloads.
     // npm starts a shell, which `exec` replaces.
-    const start = packageJson.scripts.start.replace("--import ./src/cli/preflight.js ", "").replace(/^exec /, "")
+    const start = packageJson.scripts.start.replace("--import ./src/operate/cli/preflight.js ", "").replace(
+      /^exec /,
+      "",
+    )
     const [entry = ""] = found(dockerfile, /^ENTRYPOINT (.+)$/gm)
     const [command = ""] = found(dockerfile, /^CMD (.+)$/gm)
     assert.strictEqual([...JSON.parse(entry), ...JSON.parse(command)].join(" "), start)

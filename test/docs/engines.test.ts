@@ -16,7 +16,14 @@ describe("The Node version", () => {
     // The first releases of Node 23 lack zstd, and Vitest supports none of them.
     assert.strictEqual(node, `^${version}.0 || >=24.0.0`)
     assert.strictEqual(lock.packages[""].engines.node, node)
-    for (const file of ["README.md", "src/cli/tickerline", "src/cli/preflight.js", "src/cli/doctor/MachineChecks.ts"]) {
+    for (
+      const file of [
+        "README.md",
+        "src/operate/cli/tickerline",
+        "src/operate/cli/preflight.js",
+        "src/operate/cli/doctor/MachineChecks.ts",
+      ]
+    ) {
       assert.deepStrictEqual(textOf(file).match(/(?<=Node )[\d.]+(?= or newer)/g), [version], file)
     }
   })

@@ -4,9 +4,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { BaseUrl } from "../../src/http/BaseUrl.ts"
-import { LineageReason } from "../../src/rules/Errors.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
+import { BaseUrl } from "../../src/postgres/BaseUrl.ts"
+import { LineageReason } from "../../src/contract/rules/Errors.ts"
 import {
   documentsWithExamples as files,
   makeReaderProject,

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { parse } from "yaml"
 import schema from "../../ops/helm/tickerline/values.schema.json" with { type: "json" }
-import { settingDefinitions, settingNames } from "../../src/cli/Settings.ts"
+import { settingDefinitions, settingNames } from "../../src/operate/cli/Settings.ts"
 import { projectRoot } from "../support/Processes.ts"
 
 const chart = `${projectRoot}/ops/helm/tickerline`

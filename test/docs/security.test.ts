@@ -53,13 +53,13 @@ describe("SECURITY.md", () => {
     // SocketRegistry connects only to the host of DATABASE_URL, and DatabaseTls encrypts such a connection. ConsoleApi
     // sends its requests to the router of its own process.
     assert.sameMembers(found, [
-      "src/console/ConsoleApi.ts",
-      "src/db/pool/DatabaseTls.ts",
-      "src/db/health/SocketRegistry.ts",
-      "src/ingest/edgar/EdgarClient.ts",
-      "src/mail/SmtpDelivery.ts",
-      "src/observability/Tracing.ts",
-      "src/webhooks/WebhookDelivery.ts",
+      "src/operate/console/ConsoleApi.ts",
+      "src/postgres/pool/DatabaseTls.ts",
+      "src/postgres/health/SocketRegistry.ts",
+      "src/ingest/edgar/fetch/EdgarClient.ts",
+      "src/outbox/mail/SmtpDelivery.ts",
+      "src/postgres/metrics/Tracing.ts",
+      "src/outbox/webhooks/WebhookDelivery.ts",
     ])
   })
 })

@@ -2,7 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { requestOverWire, startServiceProcess } from "../support/ServiceInstances.ts"
 import { runCommandProcess, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"

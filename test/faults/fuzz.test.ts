@@ -1,7 +1,7 @@
 /** Random bytes and requests: the service sends a documented response to each, or closes the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer, Schema } from "effect"
-import { catalogueEndpoints as all } from "../../src/catalogue/Endpoints.ts"
+import { catalogueEndpoints as all } from "../../src/api/catalogue/Endpoints.ts"
 import { documentedEndpoints as documented } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as RawSockets from "../support/RawSockets.ts"

@@ -2,7 +2,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
-import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"

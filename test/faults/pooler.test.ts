@@ -3,9 +3,9 @@ import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
-import { Reader } from "../../src/db/Reader.ts"
-import { repairSessionSettings } from "../../src/db/pool/PoolerCheck.ts"
+import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
+import { Reader } from "../../src/postgres/Reader.ts"
+import { repairSessionSettings } from "../../src/postgres/pool/PoolerCheck.ts"
 import * as PgBouncer from "../support/PgBouncer.ts"
 import {
   getOwnerUrl,

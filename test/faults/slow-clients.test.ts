@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import { defaultConnectionTimeouts } from "../../src/api/ConnectionLimits.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import * as ListDownloads from "../support/ListDownloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"

@@ -1,7 +1,7 @@
 /** Checks clients that public generators make from the OpenAPI document: they must compile and get a typed response. */
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { atomContentType } from "../../src/changelog/Api.ts"
+import { atomContentType } from "../../src/contract/endpoints/changelog.ts"
 import { type Judge, type JudgedService, judgesFolder, runForFindings, runSteps } from "./Judge.ts"
 
 const projectRoot = join(judgesFolder, "../..")

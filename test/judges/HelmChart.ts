@@ -6,7 +6,7 @@ import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { parseAllDocuments } from "yaml"
 import packageJson from "../../package.json" with { type: "json" }
-import { findInvalidSettings, settingDefinitions } from "../../src/cli/Settings.ts"
+import { findInvalidSettings, settingDefinitions } from "../../src/operate/cli/Settings.ts"
 import { type Judge, judgesFolder, readJsonValue, runForFindings, runProgram } from "./Judge.ts"
 
 const projectFolder = join(judgesFolder, "../..")

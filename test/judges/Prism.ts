@@ -2,8 +2,8 @@
 import { Effect } from "effect"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { eventStreamContentType } from "../../src/rules/EventStreamFormat.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
+import { eventStreamContentType } from "../../src/contract/rules/EventStreamFormat.ts"
 import { type Judge, type JudgedService, readJsonValue, startProgram } from "./Judge.ts"
 
 interface PlannedRequest {

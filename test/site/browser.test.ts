@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
-import { pricedEndpointPaths } from "../../src/catalogue/Endpoints.ts"
+import { pricedEndpointPaths } from "../../src/api/catalogue/Endpoints.ts"
 import * as Service from "../support/Service.ts"
 import {
   Browser,

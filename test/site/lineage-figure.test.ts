@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { renderLineageFigure } from "../../src/site/browser/lineage-figure.js"
-import { makeAmbiguousLineageError } from "../../src/lineage/LineageErrors.ts"
-import { resolveLineage, type TickerChangeEvent } from "../../src/lineage/LineageRules.ts"
+import { makeAmbiguousLineageError } from "../../src/query/lineage/LineageErrors.ts"
+import { resolveLineage, type TickerChangeEvent } from "../../src/query/lineage/LineageRules.ts"
 import * as SvgAssertions from "../support/SvgAssertions.ts"
 
 const {

@@ -1,9 +1,9 @@
 /** The documentation over HTTP: §4.5 (documentation), §9.4 (deprecations) and SECURITY.md. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../../src/http/BaseUrl.ts"
-import { tiers } from "../../src/rules/EndpointAnnotations.ts"
+import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
+import { BaseUrl } from "../../src/postgres/BaseUrl.ts"
+import { tiers } from "../../src/contract/rules/EndpointAnnotations.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
 import { errorCodeReference } from "../../src/site/ReferenceTables.ts"
 import { listNonNullSchemaAlternatives } from "../../src/site/SchemaDescriptions.ts"

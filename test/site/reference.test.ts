@@ -1,8 +1,8 @@
 /** The API reference, generated from the OpenAPI document, against the sample data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
-import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
+import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
 import { getReferencePagePath } from "../../src/site/Page.ts"
 import { streamPaths } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"

@@ -1,9 +1,9 @@
 /** The search of the documentation: its index, its ranking and its excerpts. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { cutExcerpt, makeSearch, parseSearchIndex } from "../../src/site/browser/search-matching.js"
-import { documentationPath } from "../../src/rules/Deprecation.ts"
+import { documentationPath } from "../../src/contract/rules/Deprecation.ts"
 import { getReferencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 

@@ -7,7 +7,7 @@ import {
   parseNewYorkTime,
   parseTimestamp,
 } from "../../src/site/browser/timestamps.js"
-import { InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
+import { InstantColumn, NewYorkTimeColumn } from "../../src/contract/rows/Timestamps.ts"
 
 const day = 86_400_000
 

@@ -1,9 +1,9 @@
 /** Makes requests and responses for tests that call a step of the request pipeline directly. */
 import { Effect } from "effect"
 import type { AdmittedRequest } from "../../src/accounts/EndpointHandler.ts"
-import type { AnsweredRequest } from "../../src/http/Finish.ts"
-import type { FinishedResponse } from "../../src/rules/Answer.ts"
-import type { ApiRequest } from "../../src/rules/ApiRequest.ts"
+import type { AnsweredRequest } from "../../src/api/Finish.ts"
+import type { FinishedResponse } from "../../src/contract/rules/Answer.ts"
+import type { ApiRequest } from "../../src/contract/rules/ApiRequest.ts"
 
 /** Makes a GET request over HTTP. Omitted facts get default values. */
 export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({

@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
-import { createDemoKey, getDemoKeyFile } from "../../src/cli/DemoKey.ts"
+import { createDemoKey, getDemoKeyFile } from "../../src/operate/cli/DemoKey.ts"
 import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 

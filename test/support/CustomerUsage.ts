@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import type * as Keys from "../../src/accounts/keys/ApiKeyManagement.ts"
 import type { UsageRecord } from "../../src/accounts/billing/UsageRecord.ts"
-import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
+import type { Tier } from "../../src/contract/rules/EndpointAnnotations.ts"
 import * as ListClients from "./ListClients.ts"
 import * as Service from "./Service.ts"
 

@@ -2,12 +2,16 @@
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { inject } from "vitest"
-import { runProcessToCompletion } from "../../src/db/embedded/ChildProcess.ts"
-import { chooseFreePort, type EmbeddedCluster, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { withHomeLock } from "../../src/db/embedded/HomeDirectory.ts"
-import { ensurePostgresIsRunning, findRunningPostgres } from "../../src/db/embedded/PostgresServer.ts"
-import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
-import * as Migrations from "../../src/db/migrations/Migrations.ts"
+import { runProcessToCompletion } from "../../src/postgres/embedded/ChildProcess.ts"
+import {
+  chooseFreePort,
+  type EmbeddedCluster,
+  embeddedDatabaseUser,
+} from "../../src/postgres/embedded/EmbeddedCluster.ts"
+import { withHomeLock } from "../../src/postgres/embedded/HomeDirectory.ts"
+import { ensurePostgresIsRunning, findRunningPostgres } from "../../src/postgres/embedded/PostgresServer.ts"
+import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
+import * as Migrations from "../../src/postgres/migrations/Migrations.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
 import { loadSampleMarket } from "./Service.ts"
 

@@ -1,8 +1,8 @@
 /** The endpoints and parameters, read from the OpenAPI document. */
 import { Predicate } from "effect"
-import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
-import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { decimalPattern } from "../../src/rules/Filters.ts"
+import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
+import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
+import { decimalPattern } from "../../src/contract/rules/Filters.ts"
 
 /** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
@@ -87,10 +87,10 @@ export const getParameterNames = (path: string) =>
     String(valueAt(parameter, "name"))
   )
 
-/** Excludes `format` and `as_of`, because most tests expect current JSON. `test/rows` and `test/history` test these. */
+/** Excludes `format` and `as_of`, because most tests expect current JSON. `test/contract/rows` and `test/query/history` test these. */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 
-/** The endpoints whose responses have no end. `test/history/stream.test.ts` tests them. */
+/** The endpoints whose responses have no end. `test/query/history/stream.test.ts` tests them. */
 export const streamPaths: ReadonlySet<string> = new Set(
   catalogueEndpoints.filter(({ isEndless }) => isEndless).map(({ row }) => row.path),
 )

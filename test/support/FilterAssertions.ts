@@ -1,7 +1,7 @@
 /** Assertions about each kind of filter. Tests insert their own rows and identify them by a key. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { todayInNewYork } from "../../src/rules/Dates.ts"
+import { todayInNewYork } from "../../src/contract/rules/Dates.ts"
 import type { ReceivedValidationError } from "./ListClients.ts"
 
 type InvalidRequest<E, R> = (query: string) => Effect.Effect<ReceivedValidationError, E, R>

@@ -1,9 +1,9 @@
 /** Fills dataset tables with many rows that PostgreSQL generates from the column types. */
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { type LoadableDataset, loadableDatasets } from "../../src/load/Datasets.ts"
-import { readLoadableColumns } from "../../src/load/LoadingTable.ts"
-import { describeColumns } from "../../src/load/DatasetDescription.ts"
+import { type LoadableDataset, loadableDatasets } from "../../src/contract/Datasets.ts"
+import { readLoadableColumns } from "../../src/ingest/load/LoadingTable.ts"
+import { describeColumns } from "../../src/ingest/load/DatasetDescription.ts"
 
 /** Number of tickers in tables with several rows per ticker. */
 const tickerCount = 2_000

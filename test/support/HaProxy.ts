@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import type { IncomingMessage } from "node:http"
 import { request } from "node:https"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { getCandidateProgramPaths, isExecutable, startProgram } from "./Processes.ts"
 import { requestOverWire } from "./ServiceInstances.ts"
 

@@ -2,8 +2,8 @@
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect, Exit, Layer, Stdio } from "effect"
 import { format } from "node:util"
-import * as CommandLine from "../../src/cli/CommandLine.ts"
-import { toExitCode } from "../../src/cli/ErrorReport.ts"
+import * as CommandLine from "../../src/operate/cli/CommandLine.ts"
+import { toExitCode } from "../../src/operate/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
 /** Runs a command without the environment of the tests. The code is null if the command takes over ninety seconds. */

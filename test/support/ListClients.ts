@@ -1,8 +1,8 @@
 /** Clients for the list of a dataset, or for two lists that show the same dataset. */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem, Predicate, Ref } from "effect"
-import { loadDatasetFile } from "../../src/load/Load.ts"
-import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
+import { loadDatasetFile } from "../../src/ingest/load/Load.ts"
+import type { Tier } from "../../src/contract/rules/EndpointAnnotations.ts"
 import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service

@@ -3,9 +3,9 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import * as Migrations from "../../src/db/migrations/Migrations.ts"
-import { MigrationsFolder } from "../../src/db/migrations/MigrationScripts.ts"
-import { loadableDatasets } from "../../src/load/Datasets.ts"
+import * as Migrations from "../../src/postgres/migrations/Migrations.ts"
+import { MigrationsFolder } from "../../src/postgres/migrations/MigrationScripts.ts"
+import { loadableDatasets } from "../../src/contract/Datasets.ts"
 import { fillTable } from "./GeneratedRows.ts"
 import { createTestDatabase } from "./Service.ts"
 
@@ -18,7 +18,7 @@ export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effec
     Effect.flatMap(Layer.build(PgClient.layer({ url, maxConnections: 2 })), (context) => Effect.provide(work, context)),
   )
 
-const scriptsFolder = fileURLToPath(new URL("../../src/db/migrations/scripts/", import.meta.url))
+const scriptsFolder = fileURLToPath(new URL("../../src/postgres/migrations/scripts/", import.meta.url))
 
 /** Makes a folder with the migrations up to `last`, and the given additional files. */
 export const makeMigrationFolder = Effect.fnUntraced(

@@ -1,7 +1,7 @@
 /** Inspects what a migration does to a database in use, with the statistics and catalogs of PostgreSQL. */
 import { Data, Effect, Predicate } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import type { MigrationScript } from "../../src/db/migrations/MigrationScripts.ts"
+import type { MigrationScript } from "../../src/postgres/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
 /** Minimum number of rows in a table. With fewer rows, the checks might miss that a migration touches all of them. */

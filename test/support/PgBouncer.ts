@@ -2,7 +2,7 @@
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { connect } from "node:net"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { getCandidateProgramPaths, isExecutable, startProgram } from "./Processes.ts"
 
 export const pgBouncerProgram = [...getCandidateProgramPaths("pgbouncer"), "/usr/sbin/pgbouncer"].find(isExecutable)

@@ -3,7 +3,7 @@
  * connect to PostgreSQL directly.
  */
 import { Redacted } from "effect"
-import * as PooledClient from "../../src/db/pool/PooledClient.ts"
+import * as PooledClient from "../../src/postgres/pool/PooledClient.ts"
 
 /** Environment variable through which the global setup passes the ports of server and pooler to the test workers. */
 const portsVariable = "TEST_POOLER"

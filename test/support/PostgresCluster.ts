@@ -11,9 +11,9 @@ import {
   embeddedDatabaseUser,
   openEmbeddedCluster,
   readServerCredentials,
-} from "../../src/db/embedded/EmbeddedCluster.ts"
-import { locateEmbeddedServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
-import { EmbeddedPostgresError, runProcessToCompletion } from "../../src/db/embedded/ChildProcess.ts"
+} from "../../src/postgres/embedded/EmbeddedCluster.ts"
+import { locateEmbeddedServer, openHomeDirectory } from "../../src/postgres/embedded/HomeDirectory.ts"
+import { EmbeddedPostgresError, runProcessToCompletion } from "../../src/postgres/embedded/ChildProcess.ts"
 
 /** Folder of the installed PostgreSQL programs; undefined for the embedded ones. */
 export const installedPostgresPrograms = process.env["TEST_POSTGRES_BIN"] || undefined

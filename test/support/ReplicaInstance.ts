@@ -1,6 +1,6 @@
 /** Starts an instance that reads from the standbys, and reads its replica metrics. */
 import { Effect, Metric, Schedule } from "effect"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import * as ServiceInstances from "./ServiceInstances.ts"
 import { StandbyPair } from "./TwoStandbys.ts"
 

@@ -1,8 +1,8 @@
 /** Compares rows cell by cell. A failure names the dataset, the rows by their keys, and the columns. */
 import { assert } from "@effect/vitest"
 import { isDeepStrictEqual } from "node:util"
-import { endpointsByDataset } from "../../src/catalogue/DatasetEndpoints.ts"
-import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { endpointsByDataset } from "../../src/api/catalogue/DatasetEndpoints.ts"
+import { loadableDatasets } from "../../src/contract/Datasets.ts"
 
 type Row = Readonly<Record<string, unknown>>
 

@@ -2,7 +2,7 @@
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { closeSync, openSync, writeFileSync } from "node:fs"
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { DedicatedPostgres, makeServerControls, type PostgresServer } from "./DedicatedPostgres.ts"
 import { launchDetachedProcess } from "./DetachedProcess.ts"
 import { queryServer } from "./TwoStandbys.ts"

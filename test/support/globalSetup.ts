@@ -6,11 +6,15 @@ import { rmSync } from "node:fs"
 import process from "node:process"
 import type { TestProject } from "vitest/node"
 import { createUpcomingUsagePartitions } from "../../src/accounts/billing/UsagePartitions.ts"
-import { embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { ensurePostgresIsRunning, findRunningPostgres, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
-import * as Migrations from "../../src/db/migrations/Migrations.ts"
-import { sessionSettings } from "../../src/db/pool/ConnectionSettings.ts"
-import { databaseClientLayer } from "../../src/db/pool/PooledClient.ts"
+import { embeddedDatabaseUser } from "../../src/postgres/embedded/EmbeddedCluster.ts"
+import {
+  ensurePostgresIsRunning,
+  findRunningPostgres,
+  stopPostgres,
+} from "../../src/postgres/embedded/PostgresServer.ts"
+import * as Migrations from "../../src/postgres/migrations/Migrations.ts"
+import { sessionSettings } from "../../src/postgres/pool/ConnectionSettings.ts"
+import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import { installedPostgresPrograms, makePostgresCluster } from "./PostgresCluster.ts"
 import * as PoolerMode from "./PoolerMode.ts"

@@ -3,7 +3,7 @@ import { Data, Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
-import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { haproxyProgram } from "../support/HaProxy.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { type Environment, projectRoot, startProgram } from "../support/Processes.ts"

@@ -4,8 +4,8 @@
  */
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { addForkedFinalizer, repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { describeFailure } from "../../observability/FailureText.ts"
+import { addForkedFinalizer, repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
+import { describeFailure } from "../../postgres/FailureText.ts"
 
 const writeInterval = Duration.seconds(1)
 const writeTimeout = Duration.seconds(5)

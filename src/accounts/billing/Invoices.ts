@@ -1,10 +1,10 @@
 /** Invoices: closes months, and reads the closed ones (docs/operations/invoices.md). */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import { OperationProgress } from "../../observability/Progress.ts"
-import { formatCountWithNoun } from "../../rules/CountText.ts"
-import { CalendarMonth, makeTimeSql, PrintedTime } from "../../rules/Dates.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { CalendarMonth, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { settleUsage } from "./UsageSettlement.ts"
 

@@ -5,12 +5,12 @@
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
-import { Reader } from "../../db/Reader.ts"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { describeFailure } from "../../observability/FailureText.ts"
-import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { Reader } from "../../postgres/Reader.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
+import { describeFailure } from "../../postgres/FailureText.ts"
+import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 
 /** Times of reservations, which tests shorten. */
 export const ReservationTimes = Context.Reference("tickerline/accounts/ReservationTimes", {

@@ -4,8 +4,8 @@
  */
 import { Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import type { Job } from "../../jobs/Job.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import type { Job } from "../../postgres/jobs/Job.ts"
 import { countWindows, packUsage, type RequestKind } from "./UsagePacking.ts"
 import { makeInsertBatchesSql, makePackedRowsSql, makeRequestKinds } from "./UsageWriter.ts"
 

@@ -3,7 +3,7 @@
  * `usage_batch_requests` and `usage_batch_groups` of the database unpack them
  * (docs/decisions/0160-usage-in-batches.md).
  */
-import { readRequestNumber } from "../../rules/RequestIds.ts"
+import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 
 /** All requests of a row belong to the same window. `usage_window` of the database has the same length. */

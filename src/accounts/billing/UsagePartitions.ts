@@ -4,8 +4,8 @@
  */
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import type { Job } from "../../jobs/Job.ts"
-import { dropOldMonths, Retention } from "../../jobs/Retention.ts"
+import type { Job } from "../../postgres/jobs/Job.ts"
+import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
 
 export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").pipe(
   Config.withDefault(Duration.days(400)),

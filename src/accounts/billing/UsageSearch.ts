@@ -4,13 +4,13 @@
  */
 import { Clock, Data, DateTime, Duration, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import { isValidRequestId, readRequestTime } from "../../rules/RequestIds.ts"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { isValidRequestId, readRequestTime } from "../../contract/rules/RequestIds.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
 import { packOwnId } from "./UsagePacking.ts"
-import { makeTimeSql, PrintedTime } from "../../rules/Dates.ts"
+import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 
 /** An id that a request can have (D12). */
 export const RequestId = Schema.String.check(

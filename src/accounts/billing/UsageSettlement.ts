@@ -1,8 +1,8 @@
 /** D27, D29 (usage): adds recorded usage to the daily sums, and charges it to balances and budgets. */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import type { Job } from "../../jobs/Job.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import type { Job } from "../../postgres/jobs/Job.ts"
 
 const Settled = Schema.Struct({ batches: Schema.Int })
 

@@ -6,10 +6,10 @@
  */
 import { Data, DateTime, Effect, Schema, Semaphore } from "effect"
 import { SqlClient, SqlError, type Statement } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import { isCheckViolation } from "../../db/SqlState.ts"
-import { requestIdSuffix } from "../../rules/RequestIds.ts"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { isCheckViolation } from "../../postgres/SqlState.ts"
+import { requestIdSuffix } from "../../contract/rules/RequestIds.ts"
 import { countWindows, isSameKind, type PackedUsage, packUsage, type RequestKind } from "./UsagePacking.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 

@@ -1,8 +1,8 @@
 /** D2 (API keys): the networks from which a key may be used. */
 import { LRUCache } from "lru-cache"
 import { AddressSet } from "../AddressSet.ts"
-import { toCanonicalAddress } from "../../rules/IpNetworks.ts"
-import type { AllowedNetworks, CurrentAccount } from "./Authentication.ts"
+import { toCanonicalAddress } from "../../contract/rules/IpNetworks.ts"
+import type { AllowedNetworks, CurrentAccount } from "../../contract/Authentication.ts"
 
 /** Maximum number of networks of all compiled lists, which take about 500 bytes each. */
 const maxCompiledNetworks = 20_000

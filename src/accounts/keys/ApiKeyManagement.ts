@@ -1,10 +1,10 @@
 /** D2 (API keys): creates, lists, changes, rotates and revokes keys, and defines the SQL for their status. */
 import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTransformation } from "effect"
 import { SqlClient } from "effect/sql"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import { formatTimeSql, makeTimeSql, PrintedTime } from "../../rules/Dates.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { formatTimeSql, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { findAccount, noSuchAccount, unlessErased } from "../Accounts.ts"
-import { formatNetwork, parseNetwork } from "../../rules/IpNetworks.ts"
+import { formatNetwork, parseNetwork } from "../../contract/rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
 export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}

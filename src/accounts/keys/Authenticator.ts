@@ -1,13 +1,13 @@
 /** Finds the account of a request's key (D2, API keys). */
 import { Cache, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { hash as computeHash } from "node:crypto"
-import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
-import type { ApiRequest } from "../../rules/ApiRequest.ts"
-import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
+import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
+import { getMonotonicMillis } from "../../postgres/metrics/MonotonicTime.ts"
+import type { ApiRequest } from "../../contract/rules/ApiRequest.ts"
+import { InvalidApiKey, MissingApiKey } from "../../contract/AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 import { canKeyUseAddress } from "./AllowedNetworks.ts"
-import type { CurrentAccount } from "./Authentication.ts"
+import type { CurrentAccount } from "../../contract/Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { apiKeyCacheTtlMillis, type ApiKeyLookupResult, makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
 

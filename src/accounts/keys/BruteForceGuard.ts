@@ -4,10 +4,10 @@
  */
 import { Cache, Clock, Config, Duration, Effect, Metric, Result, Schema } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
-import { initializeCounters, makeCounter } from "../../observability/CallbackMetrics.ts"
-import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
-import type { ApiRequest } from "../../rules/ApiRequest.ts"
-import { RateLimitExceeded, Refusal } from "../AccountErrors.ts"
+import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
+import { getMonotonicMillis } from "../../postgres/metrics/MonotonicTime.ts"
+import type { ApiRequest } from "../../contract/rules/ApiRequest.ts"
+import { RateLimitExceeded, Refusal } from "../../contract/AccountErrors.ts"
 
 /** Maximum number of wrong keys per address and minute. */
 export const WrongKeysLimitConfig = Config.schema(

@@ -1,6 +1,6 @@
 /** Validates the expiry of API keys and admin tokens. */
 import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
-import { CalendarDate, todayInNewYork } from "../../rules/Dates.ts"
+import { CalendarDate, todayInNewYork } from "../../contract/rules/Dates.ts"
 
 /** The last day on which a key works: today in New York, or later. */
 export const ExpiryDate = CalendarDate.pipe(Schema.decode({

@@ -1,17 +1,17 @@
 /** D2 (API keys): reads keys and their accounts from the database. */
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
-import { Reader } from "../../db/Reader.ts"
-import { decodeRows } from "../../db/DecodeRows.ts"
-import { describeFailure } from "../../observability/FailureText.ts"
-import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
-import { Tier } from "../../rules/EndpointAnnotations.ts"
-import { toCanonicalAddress } from "../../rules/IpNetworks.ts"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { Reader } from "../../postgres/Reader.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { describeFailure } from "../../postgres/FailureText.ts"
+import { getMonotonicMillis } from "../../postgres/metrics/MonotonicTime.ts"
+import { Tier } from "../../contract/rules/EndpointAnnotations.ts"
+import { toCanonicalAddress } from "../../contract/rules/IpNetworks.ts"
 import { PrepaidBalances } from "../billing/PrepaidBalances.ts"
-import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
+import { ApiKeyDisabled, InvalidApiKey } from "../../contract/AccountErrors.ts"
 import { makeNetworkCompiler } from "./AllowedNetworks.ts"
-import { CurrentAccount } from "./Authentication.ts"
+import { CurrentAccount } from "../../contract/Authentication.ts"
 
 /** How long the result of a lookup may be reused, ms. A revoked key must be refused within a second (D2, API keys). */
 export const apiKeyCacheTtlMillis = 500

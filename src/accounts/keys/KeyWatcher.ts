@@ -1,8 +1,8 @@
 /** Checks the keys of open streams and exports, so that a revoked key ends them within a second (D2, API keys). */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
-import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { logDefectAsInternalError } from "../../rules/Validation.ts"
-import type { CurrentAccount } from "./Authentication.ts"
+import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
+import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import type { CurrentAccount } from "../../contract/Authentication.ts"
 import { makeAccountsByKeyReader } from "./KeyLookup.ts"
 
 type Account = typeof CurrentAccount.Service

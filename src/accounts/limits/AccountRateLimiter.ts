@@ -2,10 +2,10 @@
 import { Config, Context, Duration, Effect, Exit, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
-import { initializeCounters, makeCounter } from "../../observability/CallbackMetrics.ts"
-import type { Tier } from "../../rules/EndpointAnnotations.ts"
-import type { CurrentAccount } from "../keys/Authentication.ts"
-import { RateLimitExceeded } from "../AccountErrors.ts"
+import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
+import type { Tier } from "../../contract/rules/EndpointAnnotations.ts"
+import type { CurrentAccount } from "../../contract/Authentication.ts"
+import { RateLimitExceeded } from "../../contract/AccountErrors.ts"
 import { makeSharedTokenBuckets, type TokenBucketResult } from "./SharedTokenBuckets.ts"
 
 const RequestsPerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))

@@ -3,9 +3,9 @@
  * background fiber obtains more from PostgreSQL, for many accounts at once: docs/decisions/0010-rate-limit-buckets.md
  */
 import { Context, Data, Deferred, Duration, Effect, Queue } from "effect"
-import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { describeFailure } from "../../observability/FailureText.ts"
-import { makeMonotonicClock } from "../../observability/MonotonicTime.ts"
+import { forkUntraced, repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
+import { describeFailure } from "../../postgres/FailureText.ts"
+import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { makeTokenBucketRequester, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
 
 /** How long a share may be used before it is synchronized again, ms. */

@@ -1,8 +1,8 @@
 /** D18 (rate limits): the accounts' token buckets in PostgreSQL, shared by all processes. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
-import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
-import { decodeRows } from "../../db/DecodeRows.ts"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
 
 export interface TokenBucketRequest {
   readonly account_id: number

@@ -1,9 +1,9 @@
 /** Streams the bars of a CSV or Parquet file in batches, without holding the file in memory. */
 import { Effect, FileSystem, Result, Schema, Stream } from "effect"
-import { type CellProblem, readTextFile, refuseOtherSeparators, UnreadableLoadFile } from "../../load/FileReader.ts"
-import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../../load/RowValidation.ts"
-import { OperationProgress } from "../../observability/Progress.ts"
-import { todayInNewYork } from "../../rules/Dates.ts"
+import { type CellProblem, readTextFile, refuseOtherSeparators, UnreadableLoadFile } from "../load/FileReader.ts"
+import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../load/RowValidation.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { todayInNewYork } from "../../contract/rules/Dates.ts"
 import {
   type Bar,
   type BarRow,

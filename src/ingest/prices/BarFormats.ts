@@ -3,9 +3,9 @@
  * describes them. Each format maps the cells of a row to a bar.
  */
 import { DateTime, Result } from "effect"
-import { type CellProblem, formatRefusedValue } from "../../load/FileReader.ts"
-import { newYorkTimeFormat } from "../../rows/Timestamps.ts"
-import { tickerPattern } from "../../rules/Tickers.ts"
+import { type CellProblem, formatRefusedValue } from "../load/FileReader.ts"
+import { newYorkTimeFormat } from "../../contract/rows/Timestamps.ts"
+import { tickerPattern } from "../../contract/rules/Tickers.ts"
 
 /** A row before it is parsed. */
 export interface BarRow {

@@ -11,8 +11,8 @@ import {
   snappyUncompress,
 } from "hyparquet"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
-import { UnreadableLoadFile } from "../../load/FileReader.ts"
-import { OperationProgress } from "../../observability/Progress.ts"
+import { UnreadableLoadFile } from "../load/FileReader.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { type BarRows, isPriceColumn, listUsedColumns } from "./BarFormats.ts"
 
 /** Limits of what a file may claim. Writers make pages of about 1 MiB, and row groups of at most a few million rows. */

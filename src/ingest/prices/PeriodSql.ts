@@ -4,7 +4,7 @@
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { makeArrayParameter, OID } from "../../db/CompiledStatement.ts"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import type { NumberedBar } from "./BarFile.ts"
 
 /** Minutes after midnight in New York. */

@@ -1,10 +1,10 @@
 /** Ingests files with price bars, one transaction per file (decision 0127). */
 import { Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { retryLostConnection } from "../../db/DatabaseReconnection.ts"
-import { BeforeLoadCommit, loadComputedRows } from "../../load/Load.ts"
-import { acquireTableLoadLock, type ReplacedRowCounts } from "../../load/LoadingTable.ts"
-import { OperationProgress } from "../../observability/Progress.ts"
+import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
+import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
+import { acquireTableLoadLock, type ReplacedRowCounts } from "../load/LoadingTable.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { BarFileRefused, readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,

@@ -3,7 +3,7 @@
  * column. The table `touched` has the sessions to compute.
  */
 import { Record } from "effect"
-import type { ComputedRows } from "../../load/Load.ts"
+import type { ComputedRows } from "../load/Load.ts"
 import { dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
 
 /** Least gap of a session in `gap_stats`, in %, in either direction. */

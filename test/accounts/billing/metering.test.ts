@@ -32,7 +32,7 @@ import {
   makeUsageWriter,
   type ThrottledRequestCount,
 } from "../../../src/accounts/billing/UsageWriter.ts"
-import { Reader } from "../../../src/db/Reader.ts"
+import { Reader } from "../../../src/postgres/Reader.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import * as Service from "../../support/Service.ts"

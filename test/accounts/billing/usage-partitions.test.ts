@@ -8,8 +8,8 @@ import {
   dropUsagePartitionsBefore,
 } from "../../../src/accounts/billing/UsagePartitions.ts"
 import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
-import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
-import { isLockTimeout } from "../../../src/db/SqlState.ts"
+import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
+import { isLockTimeout } from "../../../src/postgres/SqlState.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"

@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
-import { CurrentAccount } from "../../../src/accounts/keys/Authentication.ts"
+import { CurrentAccount } from "../../../src/contract/Authentication.ts"
 import { makeRecentKeys } from "../../../src/accounts/keys/Authenticator.ts"
-import { getMonotonicMillis } from "../../../src/observability/MonotonicTime.ts"
+import { getMonotonicMillis } from "../../../src/postgres/metrics/MonotonicTime.ts"
 
 const account = CurrentAccount.of({
   account_id: 1,

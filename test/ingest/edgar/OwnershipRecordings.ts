@@ -1,6 +1,6 @@
 /** Recorded filings of owners, and functions that read them. */
-import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
-import { makeOwnershipRows } from "../../../src/ingest/edgar/OwnershipRows.ts"
+import type { Issuer } from "../../../src/ingest/edgar/read/Issuer.ts"
+import { makeOwnershipRows } from "../../../src/ingest/edgar/read/OwnershipRows.ts"
 import { listRecordings, readRecording } from "./Recordings.ts"
 
 /** Returns the XML inside a full submission. */

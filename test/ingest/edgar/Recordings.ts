@@ -2,16 +2,16 @@
 import { Result, Schema } from "effect"
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
+import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import {
   buildCompanyFactsUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
   tickerListUrl,
-} from "../../../src/ingest/edgar/EdgarUrls.ts"
-import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
-import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
-import { decodeTickerList } from "../../../src/ingest/edgar/TickerList.ts"
+} from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
+import type { Issuer } from "../../../src/ingest/edgar/read/Issuer.ts"
+import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/read/Submissions.ts"
+import { decodeTickerList } from "../../../src/ingest/edgar/read/TickerList.ts"
 
 export const recordingsFolder = fileURLToPath(new URL("recordings", import.meta.url))
 

@@ -8,9 +8,9 @@ import {
   readAcceptanceTime,
   readAcceptanceTimeFromIndexPage,
   type StampTimeZone,
-} from "../../../src/ingest/edgar/AcceptanceTime.ts"
-import { buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
-import { decodeSubmissions } from "../../../src/ingest/edgar/Submissions.ts"
+} from "../../../src/ingest/edgar/read/AcceptanceTime.ts"
+import { buildSubmissionsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
+import { decodeSubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, filingsOf, submissionsOf, submissionsText } from "./Recordings.ts"
 

@@ -5,16 +5,16 @@ import { Context, DateTime, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
-import { databaseClientLayer } from "../../../src/db/pool/PooledClient.ts"
-import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
-import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
+import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
+import { ingestedDatasets } from "../../../src/ingest/edgar/schedule/IngestedDatasets.ts"
+import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import {
   addWaitingForms,
   deleteWaitingForms,
   readWaitingForms,
   type WaitingForm,
-} from "../../../src/ingest/edgar/WaitingForms.ts"
-import { openZipArchive } from "../../../src/ingest/edgar/ZipArchive.ts"
+} from "../../../src/ingest/edgar/store/WaitingForms.ts"
+import { openZipArchive } from "../../../src/ingest/edgar/fetch/ZipArchive.ts"
 import { writeArchives, writeZip } from "../../support/EdgarArchives.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"

@@ -1,8 +1,8 @@
 /** The SEC's daily and quarterly indexes of filings, in the format of `master` files. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { decodeDailyIndex } from "../../../src/ingest/edgar/DailyIndex.ts"
-import { buildDailyIndexUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { decodeDailyIndex } from "../../../src/ingest/edgar/fetch/DailyIndex.ts"
+import { buildDailyIndexUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { readRecording } from "./Recordings.ts"
 
 const url = buildDailyIndexUrl("2020-01-03")

@@ -4,12 +4,12 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import type { RowCells } from "../../../src/load/Datasets.ts"
-import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
-import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
-import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
-import { findCurrentCount } from "../../../src/ingest/edgar/ShareCounts.ts"
-import type { CompanySubmissions } from "../../../src/ingest/edgar/Submissions.ts"
+import type { RowCells } from "../../../src/contract/Datasets.ts"
+import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
+import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
+import { findCurrentCount } from "../../../src/ingest/edgar/read/ShareCounts.ts"
+import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 

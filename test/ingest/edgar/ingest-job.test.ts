@@ -5,9 +5,9 @@ import { Clock, ConfigProvider, Cron, Deferred, Effect, Fiber, Layer, Logger, Me
 import { SqlClient } from "effect/sql"
 import { execFileSync } from "node:child_process"
 import process from "node:process"
-import { ingestJob } from "../../../src/ingest/edgar/IngestJob.ts"
-import { EdgarTickersConfig } from "../../../src/ingest/edgar/IngestOptions.ts"
-import { IngestScheduleConfig } from "../../../src/ingest/edgar/IngestSchedule.ts"
+import { ingestJob } from "../../../src/ingest/edgar/schedule/IngestJob.ts"
+import { EdgarTickersConfig } from "../../../src/ingest/edgar/schedule/IngestOptions.ts"
+import { IngestScheduleConfig } from "../../../src/ingest/edgar/schedule/IngestSchedule.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import * as Service from "../../support/Service.ts"
 

@@ -3,12 +3,12 @@
  * the code that makes the rows.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { findDataset } from "../../../src/load/Datasets.ts"
-import type { RowCells } from "../../../src/load/Datasets.ts"
-import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
-import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
-import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
-import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
+import { findDataset } from "../../../src/contract/Datasets.ts"
+import type { RowCells } from "../../../src/contract/Datasets.ts"
+import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
+import { makeNewsRows } from "../../../src/ingest/edgar/read/NewsRows.ts"
+import { makeRegistrationRows } from "../../../src/ingest/edgar/read/RegistrationRows.ts"
+import { makeScreenerRows } from "../../../src/ingest/edgar/read/ScreenerRows.ts"
 import { Schema } from "effect"
 import {
   ciks,

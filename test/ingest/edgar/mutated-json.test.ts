@@ -1,24 +1,28 @@
 /** Damaged documents: each is rejected, or decoded into rows that `load` accepts. No function throws. */
 import { assert, describe, it } from "@effect/vitest"
 import { Predicate, Result, Schema } from "effect"
-import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
-import { decodeDailyIndex } from "../../../src/ingest/edgar/DailyIndex.ts"
-import type { DocumentRejected } from "../../../src/ingest/edgar/DocumentRejected.ts"
+import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { decodeDailyIndex } from "../../../src/ingest/edgar/fetch/DailyIndex.ts"
+import type { DocumentRejected } from "../../../src/ingest/edgar/fetch/DocumentRejected.ts"
 import {
   buildCompanyFactsUrl,
   buildDailyIndexUrl,
   buildSubmissionsPageUrl,
   buildSubmissionsUrl,
   tickerListUrl,
-} from "../../../src/ingest/edgar/EdgarUrls.ts"
-import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
-import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
-import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
-import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
-import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
-import { decodeTickerList, groupTickersByIssuer, inferTickerChanges } from "../../../src/ingest/edgar/TickerList.ts"
-import { findDataset } from "../../../src/load/Datasets.ts"
-import type { RowCells } from "../../../src/load/Datasets.ts"
+} from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
+import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
+import { makeNewsRows } from "../../../src/ingest/edgar/read/NewsRows.ts"
+import { makeRegistrationRows } from "../../../src/ingest/edgar/read/RegistrationRows.ts"
+import { makeScreenerRows } from "../../../src/ingest/edgar/read/ScreenerRows.ts"
+import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/read/Submissions.ts"
+import {
+  decodeTickerList,
+  groupTickersByIssuer,
+  inferTickerChanges,
+} from "../../../src/ingest/edgar/read/TickerList.ts"
+import { findDataset } from "../../../src/contract/Datasets.ts"
+import type { RowCells } from "../../../src/contract/Datasets.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import {
   ciks,

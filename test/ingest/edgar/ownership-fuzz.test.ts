@@ -1,9 +1,9 @@
 /** Mutated filings: each is rejected or has rows that `load` accepts. No row and no reason contains an address. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
-import { parseXml, xmlLimits } from "../../../src/ingest/edgar/XmlDocument.ts"
-import { loadableDatasets } from "../../../src/load/Datasets.ts"
-import { makeRowValidator } from "../../../src/load/RowValidation.ts"
+import { parseXml, xmlLimits } from "../../../src/ingest/edgar/read/XmlDocument.ts"
+import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import { makeRowValidator } from "../../../src/ingest/load/RowValidation.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { findForm, findIssuerCik, ownershipRecordings, readFiling } from "./OwnershipRecordings.ts"
 

@@ -1,10 +1,10 @@
 /** Each recorded filing has the rows that a person reads in it. The expected values were written by hand. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { DocumentRejected } from "../../../src/ingest/edgar/DocumentRejected.ts"
-import { makeRowValidator } from "../../../src/load/RowValidation.ts"
-import { loadableDatasets } from "../../../src/load/Datasets.ts"
-import type { RowCells } from "../../../src/load/Datasets.ts"
+import { DocumentRejected } from "../../../src/ingest/edgar/fetch/DocumentRejected.ts"
+import { makeRowValidator } from "../../../src/ingest/load/RowValidation.ts"
+import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import type { RowCells } from "../../../src/contract/Datasets.ts"
 import { documentUrl, malformedRecording, ownershipRecordings, readFiling } from "./OwnershipRecordings.ts"
 
 interface ExpectedFiling {

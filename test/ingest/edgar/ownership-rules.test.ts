@@ -1,8 +1,8 @@
 /** Tests the rules for ownership rows that no recorded filing exercises (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/OwnershipRows.ts"
-import { classifyDerivativeByTitle } from "../../../src/ingest/edgar/SecurityTitles.ts"
+import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/read/OwnershipRows.ts"
+import { classifyDerivativeByTitle } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
 import { readFiling } from "./OwnershipRecordings.ts"
 
 const cik = "0000000042"

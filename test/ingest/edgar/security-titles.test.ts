@@ -1,6 +1,6 @@
 /** Titles of securities, as filers type them, and the kinds that they name (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
-import { classifySharesByTitle } from "../../../src/ingest/edgar/SecurityTitles.ts"
+import { classifySharesByTitle } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
 import { ownershipRecordings } from "./OwnershipRecordings.ts"
 
 const titles: { readonly [kind: string]: ReadonlyArray<string> } = {

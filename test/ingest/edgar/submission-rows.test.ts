@@ -4,12 +4,20 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { buildFilingXmlUrl, buildSubmissionsPageUrl, buildSubmissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
-import { makeCurrentCount } from "../../../src/ingest/edgar/FloatRows.ts"
-import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
-import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
-import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
-import { decodeSubmissions, decodeSubmissionsPage, type EdgarFiling } from "../../../src/ingest/edgar/Submissions.ts"
+import {
+  buildFilingXmlUrl,
+  buildSubmissionsPageUrl,
+  buildSubmissionsUrl,
+} from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
+import { makeCurrentCount } from "../../../src/ingest/edgar/read/FloatRows.ts"
+import { makeNewsRows } from "../../../src/ingest/edgar/read/NewsRows.ts"
+import { makeRegistrationRows } from "../../../src/ingest/edgar/read/RegistrationRows.ts"
+import { makeScreenerRows } from "../../../src/ingest/edgar/read/ScreenerRows.ts"
+import {
+  decodeSubmissions,
+  decodeSubmissionsPage,
+  type EdgarFiling,
+} from "../../../src/ingest/edgar/read/Submissions.ts"
 import {
   ciks,
   factsOf,

@@ -11,8 +11,8 @@ import {
   isTickerListShrunk,
   type ListedTicker,
   type TickerListCopy,
-} from "../../../src/ingest/edgar/TickerList.ts"
-import { tickerListUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+} from "../../../src/ingest/edgar/read/TickerList.ts"
+import { tickerListUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { readRecording, tickerListCopies } from "./Recordings.ts"
 

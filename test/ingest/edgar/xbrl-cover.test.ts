@@ -1,8 +1,8 @@
 /** Share counts on the covers of made XBRL instances, also hostile ones (pitfall 6). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { buildInstanceUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
-import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/XbrlCover.ts"
+import { buildInstanceUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
+import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/read/XbrlCover.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { alphabetClasses, alphabetListings, type MadeCount, type MadeInstance, makeInstance } from "./Instances.ts"
 

@@ -1,0 +1,139 @@
+/** Compresses responses of 1 KiB or more with zstd, Brotli or gzip, whichever the client prefers (RFC 9110, 12.5.3). */
+import { Effect, Stream } from "effect"
+import { type HttpBody, HttpPlatform, HttpServerResponse } from "effect/http"
+import { LRUCache } from "lru-cache"
+import Negotiator from "negotiator"
+import type { FinishedResponse } from "../contract/rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
+import { isCompressible } from "./Finish.ts"
+
+/** Whether a request body is compressed. Nothing here decompresses one. */
+export const isCompressed = (contentEncoding: string | undefined) =>
+  contentEncoding !== undefined && !/^\s*(identity)?\s*$/i.test(contentEncoding)
+
+/** The 415 to a compressed body (RFC 9110, 15.5.16): its message, and the header with what is accepted (12.5.3). */
+export const compressedBodyRefusal = {
+  message: "The body is compressed. Send it without Content-Encoding.",
+  headers: { "accept-encoding": "identity" },
+}
+
+/** Best first. The order decides between algorithms that the client prefers equally. */
+const algorithms = ["zstd", "br", "gzip"] as const
+type Algorithm = typeof algorithms[number]
+
+/** Low levels, because these save the most bytes of JSON rows per millisecond. */
+const levels: Readonly<Record<Algorithm, number>> = { zstd: 1, br: 3, gzip: 4 }
+
+const minBytes = 1024
+
+/** The published types lack the option `preferred`. */
+interface EncodingNegotiator {
+  readonly encodings: (
+    available: ReadonlyArray<string>,
+    options: { readonly preferred: ReadonlyArray<string> },
+  ) => ReadonlyArray<string>
+}
+
+/** Returns the available encodings that the client accepts, perhaps with `identity`, the most preferred one first. */
+const negotiateEncodings = (acceptEncoding: string, available: ReadonlyArray<string>) => {
+  const negotiator: EncodingNegotiator = new Negotiator({ headers: { "accept-encoding": acceptEncoding } })
+  return negotiator.encodings([...available, "identity"], { preferred: algorithms })
+}
+
+/** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
+export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
+
+/** High levels, for static bodies that are compressed only once. */
+const staticLevels: Readonly<Record<Algorithm, number>> = { zstd: 12, br: 7, gzip: 9 }
+
+/** The compressed bodies for each uncompressed static body, by algorithm. Each is created on the first request. */
+const compressedBodies = new WeakMap<Uint8Array, Map<string, Promise<HttpBody.HttpBody>>>()
+
+/** Marks a static body so that it is compressed only once with each algorithm. Returns the same bytes. */
+export const cacheCompressedBodies = (bytes: Uint8Array) => {
+  compressedBodies.set(bytes, new Map())
+  return bytes
+}
+
+/** Returns the body compressed with the algorithm. If the compression fails, the next request tries again. */
+export const getCompressedBody = <Body>(
+  bodies: Map<string, Promise<Body>>,
+  algorithm: string,
+  compress: () => Promise<Body>,
+): Promise<Body> => {
+  const existing = bodies.get(algorithm)
+  if (existing !== undefined) return existing
+  const compressed = compress()
+  bodies.set(algorithm, compressed)
+  compressed.catch(() => bodies.delete(algorithm))
+  return compressed
+}
+
+interface Negotiated {
+  /** Undefined if the body must not be compressed. */
+  readonly algorithm: Algorithm | undefined
+  readonly minBytes: number
+}
+
+const uncompressed: Negotiated = { algorithm: undefined, minBytes }
+
+/** Clients choose the header, so the number of remembered values is limited. */
+const maxRememberedHeaders = 200
+
+export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
+  // Older versions of Node lack zstd.
+  const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
+  const negotiated = new LRUCache<string, Negotiated>({ max: maxRememberedHeaders })
+
+  const negotiate = (acceptEncoding: string | undefined): Negotiated => {
+    if (acceptEncoding === undefined) return uncompressed
+    const known = negotiated.get(acceptEncoding)
+    if (known !== undefined) return known
+    const accepted = negotiateEncodings(acceptEncoding, available)
+    const found = {
+      algorithm: available.find((algorithm) => algorithm === accepted[0]),
+      // A client may refuse uncompressed bodies.
+      minBytes: accepted.includes("identity") || accepted.length === 0 ? minBytes : 0,
+    }
+    negotiated.set(acceptEncoding, found)
+    return found
+  }
+
+  const compressBody = (body: NonNullable<FinishedResponse["body"]>, contentType: string, algorithm: Algorithm) => {
+    const isComplete = body instanceof Uint8Array
+    const response = isComplete
+      ? HttpServerResponse.uint8Array(body, { contentType })
+      : HttpServerResponse.stream(body, { contentType })
+    const bodies = isComplete ? compressedBodies.get(body) : undefined
+    const level = (bodies === undefined ? levels : staticLevels)[algorithm]
+    const compressed = Effect.map(compression.compressResponse(response, algorithm, { level }), ({ body }) => body)
+    return bodies === undefined
+      ? compressed
+      : Effect.promise(() => getCompressedBody(bodies, algorithm, () => Effect.runPromise(compressed)))
+  }
+
+  /** Compresses the body if the client accepts it and it is worth it. A 304 gets the tag that the client sent. */
+  return (request: ApiRequest, response: FinishedResponse): Effect.Effect<FinishedResponse> | FinishedResponse => {
+    const { body, headers } = response
+    const contentType = headers["content-type"]
+    if (body === undefined || contentType === undefined || !isCompressible(contentType)) return response
+    const { algorithm, minBytes } = negotiate(getHeader(request, "accept-encoding"))
+    const isTooSmall = body instanceof Uint8Array && body.length < minBytes
+    if (algorithm === undefined || isTooSmall || headers["content-encoding"] !== undefined) return response
+    return Effect.map(compressBody(body, contentType, algorithm), (compressed): FinishedResponse => {
+      const { "content-length": _, ...rest } = headers
+      const tag = headers["etag"] === undefined ? {} : { etag: addEncodingToEtag(headers["etag"], algorithm) }
+      const isComplete = compressed._tag === "Uint8Array"
+      return {
+        ...response,
+        headers: {
+          ...rest,
+          ...tag,
+          "content-encoding": algorithm,
+          ...(isComplete ? { "content-length": String(compressed.contentLength) } : {}),
+        },
+        body: isComplete ? compressed.body : compressed._tag === "Stream" ? compressed.stream : Stream.empty,
+      }
+    })
+  }
+})

@@ -1,0 +1,53 @@
+/** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, none may. */
+import { Config, Effect, Schema } from "effect"
+import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
+import { corsAllowedHeaderNames } from "../contract/rules/RequestHeaders.ts"
+import { corsExposedHeaderNames } from "../contract/rules/ResponseHeaders.ts"
+import { decodePath, mcpPath } from "./RequestTarget.ts"
+
+/** The methods that every endpoint supports. The MCP server supports POST instead. */
+export const allowedEndpointMethods = "GET, HEAD"
+
+const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
+
+/** Whether the entry is an origin as browsers send it: scheme, host and non-default port, without a path. */
+const isOrigin = (entry: string) =>
+  URL.canParse(entry) &&
+  (/^https?:/.test(entry) ? new URL(entry).origin === entry : /^[a-z][a-z\d+.-]*:\/\/[^/?#@]+$/.test(entry))
+
+const OriginList = Schema.String.check(
+  Schema.makeFilter((text: string) => {
+    const invalid = parseOrigins(text).find((entry) => !isOrigin(entry))
+    return invalid === undefined || `${invalid} is not an origin such as https://app.example.com, without a path`
+  }),
+)
+
+export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
+  Config.withDefault(""),
+  Config.map(parseOrigins),
+)
+
+/** Adds names to the header `Vary`. */
+export const addToVary = (vary: string | undefined, names: string) => vary === undefined ? names : `${vary}, ${names}`
+
+const sharedHeaders = {
+  "access-control-allow-headers": corsAllowedHeaderNames.join(", "),
+  "access-control-expose-headers": corsExposedHeaderNames.join(", "),
+  "access-control-max-age": "86400",
+}
+
+/** Makes the function that adds the CORS headers for the request's origin to the headers of its response. */
+export const makeCorsHeaders = Effect.map(
+  CorsOriginsConfig,
+  (origins) => (request: ApiRequest, headers: Record<string, string>) => {
+    if (origins.length === 0) return
+    headers["vary"] = addToVary(headers["vary"], "Origin")
+    const origin = getHeader(request, "origin")
+    if (origin === undefined || !origins.includes(origin)) return
+    Object.assign(headers, {
+      "access-control-allow-origin": origin,
+      "access-control-allow-methods": decodePath(request.target) === mcpPath ? "POST" : allowedEndpointMethods,
+      ...sharedHeaders,
+    })
+  },
+)

@@ -1,0 +1,68 @@
+/** Encodes API errors (§7.2, errors). */
+import { Record, Schema, SchemaAST } from "effect"
+import * as AccountErrors from "../contract/AccountErrors.ts"
+import * as Errors from "../contract/rules/Errors.ts"
+import { NotReadyError } from "../contract/rules/NotReadyError.ts"
+
+const errorClasses = {
+  AddressNotAllowed: AccountErrors.AddressNotAllowed,
+  AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
+  ApiKeyDisabled: AccountErrors.ApiKeyDisabled,
+  AsOfTooEarly: Errors.AsOfTooEarly,
+  BadRequest: Errors.BadRequest,
+  CursorExpired: Errors.CursorExpired,
+  DatabasePoolTimeout: Errors.DatabasePoolTimeout,
+  DataRefreshing: Errors.DataRefreshing,
+  EndpointNotAllowed: AccountErrors.EndpointNotAllowed,
+  EndpointRemoved: Errors.EndpointRemoved,
+  InsufficientCredits: AccountErrors.InsufficientCredits,
+  InsufficientTier: AccountErrors.InsufficientTier,
+  InternalError: Errors.InternalError,
+  InvalidApiKey: AccountErrors.InvalidApiKey,
+  MethodNotAllowed: Errors.MethodNotAllowed,
+  MissingApiKey: AccountErrors.MissingApiKey,
+  NotFound: Errors.NotFound,
+  NotReady: NotReadyError,
+  RateLimitExceeded: AccountErrors.RateLimitExceeded,
+  TooManyExports: Errors.TooManyExports,
+  TooManyStreams: AccountErrors.TooManyStreams,
+  ValidationError: Errors.ValidationError,
+}
+
+/** Every error that a response can report. */
+export type ApiError = InstanceType<typeof errorClasses[keyof typeof errorClasses]>
+
+const encoder = new TextEncoder()
+
+const makeEncoder = (schema: Schema.Codec<unknown, object>) => {
+  const encode = Schema.encodeUnknownSync(schema)
+  const status = SchemaAST.resolve(schema.ast)?.["httpApiStatus"]
+  if (typeof status !== "number") throw new Error("An error class has no HTTP status")
+  return (error: ApiError, request_id: string) => ({
+    status,
+    body: encoder.encode(JSON.stringify({ ...encode(error), request_id })),
+  })
+}
+
+const encoders = Record.map(errorClasses, (schema) => makeEncoder(schema))
+
+/** Returns the status and the JSON of an error. */
+export const encodeError = (error: ApiError, request_id: string) => encoders[error._tag](error, request_id)
+
+/** An error, and the headers that only its response has, by lower-case name. */
+export interface ErrorAnswer {
+  readonly _tag: "Error"
+  readonly error: ApiError
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const noHeaders = {}
+
+/** The errors of the steps of a request. */
+export type ApiFailure = ApiError | AccountErrors.Refusal
+
+/** Makes the answer of a failed request. */
+export const toErrorAnswer = (failure: ApiFailure): ErrorAnswer =>
+  failure._tag === "Refusal"
+    ? { _tag: "Error", error: failure.error, headers: failure.headers }
+    : { _tag: "Error", error: failure, headers: noHeaders }

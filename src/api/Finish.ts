@@ -1,0 +1,186 @@
+/**
+ * Turns an answer into a response: status, headers (D14) and cost (D27). A stored response keeps its headers, and gets
+ * only those that differ (`ResponseCache.ts`).
+ */
+import { Effect } from "effect"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import type { CurrentAccount } from "../contract/Authentication.ts"
+import type { FinishedResponse, Page } from "../contract/rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
+import { formatLinks, type ResponseLink } from "../contract/rules/Links.ts"
+import { makeNextPageTarget, type NextPage } from "../contract/rules/Paging.ts"
+import { BaseUrl } from "../postgres/BaseUrl.ts"
+import { addToVary, makeCorsHeaders } from "./Cors.ts"
+
+type Headers = Readonly<Record<string, string>>
+
+/** A request and what the steps before its answer have found. */
+export interface AnsweredRequest {
+  readonly request: ApiRequest
+  /** The declared path; undefined for a path that is no endpoint's. */
+  readonly route: string | undefined
+  /** Whether the path answers only to accounts. */
+  readonly needsKey: boolean
+  readonly account: typeof CurrentAccount.Service | undefined
+  /** Whether usage lists the request (D29). */
+  readonly isRecorded: boolean
+  /** Microdollars per gigabyte. */
+  readonly price: number
+  /** Headers of every response to the request, such as rate limits, by lower-case name. */
+  readonly headers: Headers
+  /** Links of every response to the request: successor and documentation (§9.4, lifecycle). */
+  readonly links: ReadonlyArray<ResponseLink>
+}
+
+export const costHeader = "x-cost-microdollars"
+
+/** Headers that depend on the status (§7.2, errors). */
+const statusHeaders: Readonly<Record<number, Headers>> = {
+  401: { "www-authenticate": "Bearer" },
+  503: { "retry-after": "5" },
+}
+
+/** Whether bodies of the content type are compressed. */
+export const isCompressible = (type: string) =>
+  /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type)
+
+const entityTag = /(?:W\/)?"([^"]*)"/g
+const encodingSuffix = /-(br|gzip|zstd)$/
+
+/**
+ * Returns the tag in `If-None-Match` that matches the ETag, regardless of `W/` and the suffix of a content encoding.
+ * The returned tag lacks `W/`. Returns the ETag itself for `*`, and undefined if no tag matches.
+ */
+export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string): string | undefined => {
+  if (ifNoneMatch === undefined) return undefined
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === "*") return etag
+  for (const [tag, opaque = ""] of ifNoneMatch.matchAll(entityTag)) {
+    if (`"${opaque.replace(encodingSuffix, "")}"` === etag) return tag.replace(/^W\//, "")
+  }
+  return undefined
+}
+
+const addAcceptEncodingToVary = (vary: string | undefined) =>
+  vary !== undefined && /accept-encoding/i.test(vary) ? vary : addToVary(vary, "Accept-Encoding")
+
+const noHeaders: Headers = {}
+
+/** The parts of a response from which its headers are made. */
+interface Head {
+  readonly status: number
+  readonly contentType: string | undefined
+  /** Undefined for a stream, and for a response without a body. */
+  readonly contentLength: number | undefined
+  readonly cacheControl: string | undefined
+  readonly etag: string | undefined
+  readonly headers: Headers
+  readonly bodyHeaders: Headers
+  readonly nextPage: NextPage | undefined
+  /** Undefined if the cost is not known when the response begins. */
+  readonly cost: number | undefined
+}
+
+export const makeFinish = Effect.gen(function* () {
+  const base = yield* BaseUrl
+  const addCorsHeaders = yield* makeCorsHeaders
+
+  const makeHeaders = (answered: AnsweredRequest, head: Head): Headers => {
+    const { account, headers: common, isRecorded, links, request } = answered
+    const { bodyHeaders, cacheControl, contentLength, contentType, cost, etag, nextPage, status } = head
+    const headers: Record<string, string> = {}
+    if (contentType !== undefined) headers["content-type"] = contentType
+    if (contentLength !== undefined) headers["content-length"] = String(contentLength)
+    if (etag !== undefined) headers["etag"] = etag
+    Object.assign(headers, head.headers, bodyHeaders, statusHeaders[status], common)
+    headers["cache-control"] ??= cacheControl ?? (account === undefined ? "no-store" : "private, no-store")
+    const allLinks = nextPage === undefined
+      ? links
+      : [...links, { path: makeNextPageTarget(request.target, nextPage), attributes: `rel="next"` }]
+    if (allLinks.length > 0) headers["link"] = formatLinks(base, allLinks)
+    // A browser must not interpret a response as a page or a script (OWASP API8).
+    headers["x-content-type-options"] = "nosniff"
+    headers["x-api-version"] = "v1"
+    headers["x-request-id"] = request.id
+    addCorsHeaders(request, headers)
+    if (etag !== undefined || (contentType !== undefined && isCompressible(contentType))) {
+      headers["vary"] = addAcceptEncodingToVary(headers["vary"])
+    }
+    if (isRecorded && cost !== undefined) headers[costHeader] = String(cost)
+    return headers
+  }
+
+  /** A complete response: in full, or as 304 if the client has the same body. */
+  const finishPage = (answered: AnsweredRequest, page: Page): FinishedResponse => {
+    const { price, request } = answered
+    const match = page.etag === undefined || request.purpose === "estimate"
+      ? undefined
+      : matchIfNoneMatch(getHeader(request, "if-none-match"), page.etag)
+    const isFull = match === undefined
+    const bytes = isFull ? page.body.length : 0
+    const cost = isFull && request.method !== "HEAD" ? computeDataCost(bytes, price) : 0
+    const status = isFull ? 200 : 304
+    const headers = makeHeaders(answered, {
+      status,
+      contentType: isFull ? page.contentType : undefined,
+      contentLength: isFull ? bytes : undefined,
+      cacheControl: page.cacheControl,
+      etag: match ?? page.etag,
+      headers: page.headers,
+      bodyHeaders: isFull ? page.bodyHeaders : noHeaders,
+      nextPage: page.nextPage,
+      cost,
+    })
+    return {
+      status,
+      headers,
+      body: isFull ? page.body : undefined,
+      trailers: undefined,
+      isEndless: false,
+      records: page.records,
+      bytes,
+      cost,
+      price,
+      total: page.total,
+      isCached: page.isCached || !isFull,
+    }
+  }
+
+  /** A response without an `ETag`: an error, a redirect, or a body whose size is unknown. */
+  const finishPlain = (
+    answered: AnsweredRequest,
+    { body, contentType, headers, status }: Pick<FinishedResponse, "status" | "headers" | "body"> & {
+      readonly contentType: string | undefined
+    },
+    stream?: { readonly trailers: Headers | undefined; readonly isEndless: boolean },
+  ): FinishedResponse => {
+    const bytes = body instanceof Uint8Array ? body.length : 0
+    return {
+      status,
+      headers: makeHeaders(answered, {
+        status,
+        contentType,
+        // Without the length, Node would send an empty body in chunks to GET, and no such header to HEAD.
+        contentLength: body instanceof Uint8Array || (body === undefined && status !== 204) ? bytes : undefined,
+        cacheControl: headers["cache-control"],
+        etag: undefined,
+        headers,
+        bodyHeaders: stream?.trailers === undefined ? noHeaders : { trailer: trailerNames },
+        nextPage: undefined,
+        cost: stream === undefined ? 0 : undefined,
+      }),
+      body,
+      trailers: stream?.trailers,
+      isEndless: stream?.isEndless === true,
+      records: 0,
+      bytes,
+      cost: 0,
+      price: answered.price,
+      total: undefined,
+      isCached: false,
+    }
+  }
+  return { finishPage, finishPlain }
+})
+
+/** The trailers of an export (RFC 9110, 6.5). */
+const trailerNames = "Unencoded-Digest, X-Cost-Microdollars"

@@ -1,0 +1,158 @@
+/** Connects the pipeline to Node's HTTP server: reads the facts of a request, and writes its response. */
+import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
+import type { FinishedResponse } from "../contract/rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
+import { resolveRequestId } from "../contract/rules/RequestIds.ts"
+import { exemptFromResponseTimeout } from "./ConnectionLimits.ts"
+import { maxRequestBodyBytes } from "./ProtocolErrors.ts"
+import { RequestPipeline } from "./RequestPipeline.ts"
+import { makeClientAddressResolver } from "./TrustedProxies.ts"
+import { ProtocolErrorDescriber } from "./UnroutedResponses.ts"
+
+/** Reads the body of a request as text. */
+const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
+  Effect.callback<string, 400 | 413>((resume) => {
+    const chunks: Array<Buffer> = []
+    let size = 0
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length
+      if (size > maxRequestBodyBytes) resume(Effect.fail(413))
+      else chunks.push(chunk)
+    })
+    request.once("end", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
+    request.once("error", () => resume(Effect.fail(400)))
+  })
+
+const maxTextBytes = 2_048
+
+const toBuffer = ({ buffer, byteLength, byteOffset }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
+
+/** Waits until the client has read enough, or its connection has closed. */
+const waitForDrain = (response: ServerResponse) =>
+  Effect.callback<void>((resume) => {
+    const proceed = () => resume(Effect.void)
+    response.once("drain", proceed)
+    return Effect.sync(() => response.off("drain", proceed))
+  })
+
+/** Sends a body that is a stream, then its trailers. A body that fails ends without its last bytes. */
+const sendStream = (
+  response: ServerResponse,
+  stream: Stream.Stream<Uint8Array, unknown>,
+  trailers: FinishedResponse["trailers"],
+) =>
+  Stream.runForEach(stream, (chunk) => response.write(chunk) ? Effect.void : waitForDrain(response)).pipe(
+    Effect.andThen(Effect.sync(() => {
+      if (trailers !== undefined) response.addTrailers(trailers)
+      response.end()
+    })),
+    Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) && response.destroy())),
+    // The stream has logged and recorded its failure.
+    Effect.catchCause(() => Effect.void),
+  )
+
+/** Sends a response. Succeeds when the body has been handed to Node. */
+const send = (
+  request: ApiRequest,
+  response: ServerResponse,
+  { body, headers, isEndless, status, trailers }: FinishedResponse,
+): Effect.Effect<void> | undefined => {
+  // Nothing can reach a client that has disconnected.
+  if (response.destroyed) return undefined
+  if (body !== undefined && request.method === "HEAD") {
+    // Node adds this header only for a body that it sends.
+    const isChunked = !(body instanceof Uint8Array) && request.httpVersion !== "1.0"
+    response.writeHead(status, isChunked ? { ...headers, "transfer-encoding": "chunked" } : headers)
+    response.end()
+    return undefined
+  }
+  response.writeHead(status, headers)
+  if (body === undefined) {
+    response.end()
+    return undefined
+  }
+  if (body instanceof Uint8Array) {
+    // Node sends a short text together with the headers in one write. Latin-1 keeps every byte.
+    if (body.length < maxTextBytes) response.end(toBuffer(body).toString("latin1"), "latin1")
+    else response.end(body)
+    return undefined
+  }
+  if (isEndless) exemptFromResponseTimeout(response)
+  return sendStream(response, body, trailers)
+}
+
+export class NodeListener extends Context.Service<NodeListener, {
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+  readonly describeError: ProtocolErrorDescriber["Service"]["describe"]
+}>()("tickerline/http/NodeListener") {
+  static readonly layer = Layer.effect(
+    NodeListener,
+    Effect.gen(function* () {
+      const { respond } = yield* RequestPipeline
+      const { describe } = yield* ProtocolErrorDescriber
+      const resolveAddress = yield* makeClientAddressResolver
+      const clock = yield* Clock.Clock
+      const context = yield* Effect.context<never>()
+      const requestScope = yield* Scope.fork(yield* Effect.scope, "parallel")
+      const runFork = Effect.runForkWith(context)
+
+      const toApiRequest = (request: IncomingMessage, response: ServerResponse): ApiRequest => {
+        const { headers, httpVersion, method = "GET", rawHeaders, socket, url = "/" } = request
+        const peerAddress = socket.remoteAddress
+        const startedAt = clock.currentTimeMillisUnsafe()
+        return {
+          id: resolveRequestId(getHeader(request, "x-request-id"), startedAt),
+          method,
+          target: url,
+          headers,
+          rawHeaders,
+          httpVersion,
+          address: resolveAddress(peerAddress, getHeader(request, "x-forwarded-for")),
+          peerAddress,
+          startedAt,
+          arrivedAt: getMonotonicMillis(clock),
+          purpose: "answer",
+          via: null,
+          readBody: () => readBody(request),
+          disconnect: () => response.destroy(),
+          hasDisconnected: () => response.destroyed,
+        }
+      }
+
+      /** Runs the rest of a request, until the client disconnects. Closes the connection if it ends unexpectedly. */
+      const run = (response: ServerResponse, rest: Effect.Effect<void>) => {
+        const guarded = Effect.onError(rest, (cause) => {
+          response.destroy()
+          return Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("A response was not sent", cause)
+        })
+        const fiber = Fiber.runIn(runFork(guarded), requestScope)
+        if (fiber.pollUnsafe() !== undefined) return
+        response.once("close", () => {
+          if (!response.writableEnded) fiber.interruptUnsafe()
+        })
+      }
+
+      const handle = (nodeRequest: IncomingMessage, response: ServerResponse) => {
+        const request = toApiRequest(nodeRequest, response)
+        let scope: Scope.Closeable | undefined
+        const getScope = () => scope ??= Scope.makeUnsafe()
+        const responding = respond(request, getScope)
+        if (!Effect.isEffect(responding)) {
+          const sending = send(request, response, responding)
+          if (sending !== undefined) run(response, sending)
+          return
+        }
+        run(
+          response,
+          Effect.onExit(
+            Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void),
+            (exit) => scope === undefined ? Effect.void : Scope.close(scope, exit),
+          ),
+        )
+      }
+      return NodeListener.of({ handle, describeError: describe })
+    }),
+  )
+}

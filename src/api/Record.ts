@@ -1,0 +1,108 @@
+/** Records each request once, in usage (D29) and in the metrics, however it ended. The only place that does so. */
+import { Clock, Effect } from "effect"
+import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
+import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
+import { RequestMetrics } from "../postgres/metrics/RequestMetrics.ts"
+import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/Answer.ts"
+import type { AnsweredRequest } from "./Finish.ts"
+
+/** How a request ended. */
+type Outcome = Pick<FinishedResponse, "status" | "records" | "bytes" | "cost" | "isCached">
+
+export interface RecordOptions {
+  /** The status in usage, if it differs from the response's. */
+  readonly recordedStatus?: number | undefined
+  /** The reservation that pays for an export. */
+  readonly reservation_id?: string | null
+}
+
+export const makeRecorder = Effect.gen(function* () {
+  const metering = yield* UsageMetering
+  const { spend } = yield* PrepaidBalances
+  const metrics = yield* RequestMetrics
+  const clock = yield* Clock.Clock
+
+  const recordUsage = (
+    { account, headers, isRecorded, price, request, route = "" }: AnsweredRequest,
+    { bytes, cost, records, status }: Outcome,
+    { recordedStatus = status, reservation_id = null }: RecordOptions = {},
+    requested_at = request.startedAt,
+  ) => {
+    if (!isRecorded || account === undefined || request.claimUsage?.(cost) === false) return
+    metering.record({
+      requested_at,
+      account_id: account.account_id,
+      key_id: account.key_id,
+      request_id: request.id,
+      endpoint: route,
+      status_code: recordedStatus,
+      records_returned: status === 200 ? records : 0,
+      // A response to HEAD has no body.
+      bytes: request.method === "HEAD" ? 0 : bytes,
+      cost_microdollars: cost,
+      price_per_gb_microdollars: cost === 0 ? 0 : price,
+      // The clock may be set back.
+      duration_ms: Math.max(0, clock.currentTimeMillisUnsafe() - requested_at),
+      // Only a 304 counts, because a hit in the shared cache would tell what other accounts have requested.
+      cached: recordedStatus === 304,
+      deprecated: "deprecation" in headers,
+      via: request.via,
+      reservation_id,
+    })
+  }
+
+  const recordMetrics = ({ account, request, route }: AnsweredRequest, { bytes, isCached, status }: Outcome) => {
+    if (request.purpose === "estimate") return
+    metrics.record({
+      request_id: request.id,
+      method: request.method,
+      target: request.target,
+      endpoint: route,
+      account_id: account?.account_id,
+      status,
+      bytes,
+      cached: isCached,
+      milliseconds: getMonotonicMillis(clock) - request.arrivedAt,
+    })
+  }
+
+  const record = (answered: AnsweredRequest, outcome: Outcome, options?: RecordOptions) => {
+    const { account, needsKey, request, route } = answered
+    const isFailed = account === undefined && outcome.status >= 500
+    if (isFailed && needsKey && route !== undefined && request.purpose !== "estimate") {
+      metering.countFailure(route, outcome.status, request.startedAt)
+    }
+    recordUsage(answered, outcome, options)
+    recordMetrics(answered, outcome)
+  }
+
+  /** Makes the recorder of an endless stream, whose installments add up to the cost of all bytes sent. */
+  const makeStreamUsageRecorder = (answered: AnsweredRequest): StreamUsageRecorder => {
+    const { account, isRecorded, price } = answered
+    let heldCost = 0
+    const computeCost = (from: StreamedAmount, to: StreamedAmount) =>
+      computeDataCost(to.bytes, price) - computeDataCost(from.bytes, price)
+    const hold = (cost: number) => {
+      if (account === undefined || !isRecorded) return
+      heldCost += cost
+      spend(account.account_id, cost)
+    }
+    return {
+      countSent: (from, to) => hold(computeCost(from, to)),
+      recordUsage: ({ from, startedAt, to }) => {
+        // Undoes `spend`: recording the usage subtracts this cost.
+        hold(-heldCost)
+        const [bytes, records] = [to.bytes - from.bytes, to.records - from.records]
+        recordUsage(
+          answered,
+          { status: 200, bytes, records, cost: computeCost(from, to), isCached: false },
+          {},
+          startedAt,
+        )
+      },
+    }
+  }
+  return { record, recordMetrics, makeStreamUsageRecorder }
+})

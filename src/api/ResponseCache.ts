@@ -1,0 +1,169 @@
+/**
+ * Stores finished responses by target, and finds them before a request is routed or decoded (D17, caching):
+ * docs/decisions/0032-response-cache-before-effect.md.
+ */
+import { Clock, Effect, Tracer } from "effect"
+import { LRUCache } from "lru-cache"
+import type { AdmissionRules } from "../accounts/Admission.ts"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../contract/Authentication.ts"
+import { MaxCacheBytesConfig } from "../postgres/versions/DatasetVersions.ts"
+import { registerGauge } from "../postgres/metrics/CallbackMetrics.ts"
+import { negotiatePageFormat } from "../contract/rows/ListFormats.ts"
+import type { FinishedResponse, Page } from "../contract/rules/Answer.ts"
+import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
+import { getNextMidnight } from "../contract/rules/Dates.ts"
+import { accountIndependentHeaderNames, perRequestHeaderNames } from "../contract/rules/ResponseHeaders.ts"
+import { type AnsweredRequest, costHeader } from "./Finish.ts"
+
+type Headers = Readonly<Record<string, string>>
+
+export interface CachedResponse {
+  readonly _tag: "Cached"
+  readonly route: string
+  readonly rules: AdmissionRules
+  /** Whether the account may also use the further endpoints whose rows are in the response. */
+  readonly isAllowed: (account: typeof CurrentAccount.Service) => boolean
+  /** Whether the query result in the response is still current. */
+  readonly isCurrent: () => boolean
+  /** The next midnight in New York or Chicago, whichever is earlier, ms since 1970. */
+  readonly expiresAt: number
+  readonly etag: string
+  /**
+   * In the order of the first response; headers that differ per request are empty. The order stays the same, because it
+   * would tell whether another account has sent the request before.
+   */
+  readonly headers: Headers
+  readonly notModifiedHeaders: Headers
+  readonly records: number
+  readonly bytes: number
+  /** Undefined if the original response was a 304. */
+  readonly body: Uint8Array | undefined
+}
+
+/** Whether all headers of the response are known to be safe to cache. Unknown headers may be specific to an account. */
+const isStorable = (headers: Headers) =>
+  Object.keys(headers).every((name) => accountIndependentHeaderNames.has(name) || perRequestHeaderNames.has(name))
+
+/** Headers that a 304 omits. */
+const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
+
+const selectHeaders = (headers: Headers, isIncluded: (name: string) => boolean): Headers =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      isIncluded(name) ? [[name, accountIndependentHeaderNames.has(name) ? value : ""]] : []
+    ),
+  )
+
+/** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
+const makeKey = (request: ApiRequest) => {
+  const format = negotiatePageFormat(getHeader(request, "accept"))
+  return `${getHeader(request, "accept-encoding") ?? ""} ${format === "json" ? "" : format}${request.target}`
+}
+
+const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
+  1024 + key.length + JSON.stringify(headers).length * 2 + (body?.length ?? 0)
+
+/** Whether the cache may respond. A request with `Origin`, `Expect` or a body always goes to the router. */
+const isCacheable = ({ headers, method, purpose, via }: ApiRequest) =>
+  method === "GET" && purpose === "answer" && via === null && headers["host"] !== undefined &&
+  headers["origin"] === undefined && headers["expect"] === undefined && headers["content-length"] === undefined &&
+  headers["transfer-encoding"] === undefined
+
+/** Makes a store of responses. Each is valid while its query result is current, but at most until midnight. */
+export const makeResponseCache = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  // Responses from the cache have no spans, so nothing is stored while tracing is on.
+  const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
+  const responses = new LRUCache<string, CachedResponse>({
+    maxSize: yield* MaxCacheBytesConfig,
+    sizeCalculation: estimateSize,
+  })
+  yield* registerGauge({
+    name: "tickerline_cache_bytes",
+    description: "Memory used by the query cache (asked) and the response cache (sent).",
+    attributes: { part: "sent" },
+    read: () => responses.calculatedSize,
+  })
+  const clock = yield* Clock.Clock
+
+  let date = { begins: 0, ends: 0 }
+  const getEndOfDate = (time: number) => {
+    if (time < date.begins || time >= date.ends) date = { begins: time, ends: getNextMidnight(time) }
+    return date.ends
+  }
+
+  /** Stores the response if its result came from the query cache. Returns the response unchanged. */
+  const store = (
+    { headers: own, request, route }: AnsweredRequest,
+    rules: AdmissionRules,
+    { etag, isCurrent, sources }: Page,
+    response: FinishedResponse,
+  ) => {
+    const { body, bytes, headers, records, status } = response
+    if (isTraced || rules.price === undefined || route === undefined || isCurrent === undefined || etag === undefined) {
+      return response
+    }
+    if ((status !== 200 && status !== 304) || own["cache-control"] !== undefined) return response
+    if (!isCacheable(request) || !isStorable(headers)) return response
+    const key = makeKey(request)
+    if (status === 304 && responses.peek(key)?.isCurrent() === true) return response
+    responses.set(key, {
+      _tag: "Cached",
+      route,
+      rules,
+      isAllowed: (account) => sources.every((source) => canAccountUseEndpoint(account, source)),
+      isCurrent,
+      etag: headers["etag"] ?? etag,
+      // A response whose request started before midnight expires at that midnight, even if the request ended later.
+      expiresAt: getEndOfDate(request.startedAt),
+      headers: selectHeaders(headers, () => true),
+      notModifiedHeaders: selectHeaders(headers, (name) => !bodyHeader.test(name)),
+      records,
+      bytes,
+      body: body instanceof Uint8Array ? body : undefined,
+    })
+    return response
+  }
+
+  /** Returns the valid stored response, if it can be sent: as a 304 if `If-None-Match` is its ETag, or in full. */
+  const find = (request: ApiRequest): CachedResponse | undefined => {
+    if (responses.size === 0 || !isCacheable(request)) return undefined
+    const found = responses.get(makeKey(request))
+    if (found === undefined || !found.isCurrent() || clock.currentTimeMillisUnsafe() >= found.expiresAt) {
+      return undefined
+    }
+    const condition = request.headers["if-none-match"]
+    const canAnswer = condition === undefined ? found.body !== undefined : condition === found.etag
+    return canAnswer ? found : undefined
+  }
+  return { store, find }
+})
+
+/** Makes the response to a request from a stored one: in full, or as 304 if the client has the same body. */
+export const finishCached = (
+  { headers, price, request }: AnsweredRequest,
+  cached: CachedResponse,
+): FinishedResponse => {
+  const isFull = getHeader(request, "if-none-match") === undefined
+  const bytes = isFull ? cached.bytes : 0
+  const cost = isFull ? computeDataCost(bytes, price) : 0
+  return {
+    status: isFull ? 200 : 304,
+    headers: {
+      ...(isFull ? cached.headers : cached.notModifiedHeaders),
+      ...headers,
+      "x-request-id": request.id,
+      [costHeader]: String(cost),
+    },
+    body: isFull ? cached.body : undefined,
+    trailers: undefined,
+    isEndless: false,
+    records: cached.records,
+    bytes,
+    cost,
+    price,
+    total: undefined,
+    isCached: true,
+  }
+}

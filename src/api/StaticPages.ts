@@ -1,0 +1,14 @@
+/** Pages that are the same for every client. */
+import { computeEtag } from "../contract/rows/Etag.ts"
+import { makePage, type Page } from "../contract/rules/Answer.ts"
+
+/** Caching headers for public content that changes only with a release. */
+export const staticCacheHeaders = { "cache-control": "public, max-age=300" }
+
+/** Makes the page of a body that is the same for every client. */
+export const makeStaticPage = (
+  body: Uint8Array,
+  contentType: string,
+  { "cache-control": cacheControl, ...headers }: Readonly<Record<string, string>>,
+  records = 0,
+): Page => makePage({ body, contentType, records, headers, cacheControl, etag: computeEtag(body) })

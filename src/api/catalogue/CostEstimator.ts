@@ -1,0 +1,118 @@
+/**
+ * Estimates the cost of a request: D28 (estimates). Runs the request like any other, with router, validation, SQL and
+ * encoders, but marks it as an estimate, so that it is not counted, charged or recorded.
+ */
+import { Effect, Option, Schema } from "effect"
+import { findAccessError } from "../../accounts/Admission.ts"
+import { computeDataCost } from "../../accounts/billing/Pricing.ts"
+import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import { estimatePath } from "../../contract/Authentication.ts"
+import { makeObjectEncoder } from "../../contract/rules/Answer.ts"
+import type { FinishedResponse, PlainAnswer, Total } from "../../contract/rules/Answer.ts"
+import { makeFieldError } from "../../contract/rules/Errors.ts"
+import { TickerListParameter } from "../../contract/rules/Tickers.ts"
+import { CostEstimates } from "../../contract/endpoints/catalogue.ts"
+import { findEndpoint, formatEndpointSuggestion } from "./Endpoints.ts"
+
+const makeUnknownEndpointError = (path: string) =>
+  makeFieldError(
+    "endpoint",
+    `is not in the catalogue.${formatEndpointSuggestion(path)} GET /endpoints lists all paths.`,
+  )
+
+const endlessStreamReason =
+  "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
+
+const selfParametersReason = "is /estimate itself, which is free and whose estimate takes no other parameters"
+
+const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
+
+/** Returns the query string without the parameter `endpoint`, otherwise unchanged. */
+const removeEndpointParameter = (target: string) => {
+  const isForwarded = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
+  return getQueryString(target).split("&").filter(isForwarded).join("&")
+}
+
+const decodeTickers = Schema.decodeOption(TickerListParameter)
+
+const countSymbols = (target: string) => {
+  const ticker = new URLSearchParams(getQueryString(target)).get("ticker")
+  // Some free endpoints ignore parameters, so `ticker` may be invalid. It then counts as zero symbols.
+  return ticker === null ? 0 : Option.match(decodeTickers(ticker), { onNone: () => 0, onSome: ({ length }) => length })
+}
+
+/** The fixed response to an estimate of `/estimate` itself, which is not run. */
+const selfEstimate = {
+  count: 1,
+  results: [{
+    endpoint: estimatePath,
+    unit: "row",
+    ticker_count: 0,
+    records_returned: 1,
+    records_total: 1,
+    rows_sampled: 0,
+    estimated_bytes: 0,
+    estimated_cost_microdollars: 0,
+    price_per_gb_microdollars: 0,
+  }],
+  message: "An estimate is free.",
+} as const
+
+/** Answers with the error that the estimated request would get. */
+const makeErrorAnswer = ({ body, headers, status }: FinishedResponse): PlainAnswer => ({
+  _tag: "Plain",
+  status,
+  headers: headers["retry-after"] === undefined ? {} : { "retry-after": headers["retry-after"] },
+  contentType: "application/json",
+  body,
+})
+
+const getMessage = (isPriced: boolean, total: Total | undefined) =>
+  total?.isPartial === true
+    ? { message: `There are more than ${total.records} records. Counting all of them would take too long.` }
+    : isPriced
+    ? {}
+    : { message: "This endpoint is free." }
+
+const encode = makeObjectEncoder(CostEstimates)
+
+export const estimateCost = Effect.fnUntraced(function* (path: string, { account, request, run }: AdmittedRequest) {
+  const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
+  const parameters = removeEndpointParameter(request.target)
+  if (endpoint.row.path === estimatePath) {
+    return parameters === "" ? encode(selfEstimate) : yield* makeFieldError("endpoint", selfParametersReason)
+  }
+  if (endpoint.isEndless) {
+    const access = { path: endpoint.row.path, required_tier: endpoint.row.tier ?? "basic" }
+    return yield* findAccessError(account, access) ?? makeFieldError("endpoint", endlessStreamReason)
+  }
+  const target = `${endpoint.row.path}?${parameters}`
+  // Without these headers, the response has the complete, uncompressed body, which determines the cost.
+  const { "accept-encoding": _, "if-none-match": __, ...headers } = request.headers
+  const response = yield* run({
+    ...request,
+    method: "GET",
+    target,
+    headers,
+    purpose: "estimate",
+  })
+  if (response.status !== 200) return makeErrorAnswer(response)
+  const { bytes, headers: sent, price, records, total } = response
+  const answer = encode({
+    count: 1,
+    results: [{
+      endpoint: endpoint.row.path,
+      unit: endpoint.unit,
+      ticker_count: countSymbols(target),
+      records_returned: records,
+      records_total: total?.records ?? records,
+      rows_sampled: records,
+      estimated_bytes: bytes,
+      estimated_cost_microdollars: computeDataCost(bytes, price),
+      price_per_gb_microdollars: price,
+    }],
+    ...getMessage(endpoint.isPriced, total),
+  })
+  const dropped = sent["x-dropped-tickers"]
+  return dropped === undefined ? answer : { ...answer, headers: { "x-dropped-tickers": dropped } }
+})

@@ -1,0 +1,43 @@
+/** Handles `GET /endpoints`, `/estimate` and `/v1/openapi.json`, and the health checks. */
+import { Effect, Exit } from "effect"
+import { makeHandler, makePublicHandler } from "../../accounts/EndpointHandler.ts"
+import { BaseUrl } from "../../postgres/BaseUrl.ts"
+import { cacheCompressedBodies } from "../Compression.ts"
+import { makeStaticPage, staticCacheHeaders } from "../StaticPages.ts"
+import { makeObjectEncoder } from "../../contract/rules/Answer.ts"
+import { AnyParameters, NoParameters } from "../../contract/rules/Filters.ts"
+import { CostEstimateQuery, Health, Readiness } from "../../contract/endpoints/catalogue.ts"
+import { estimateCost } from "./CostEstimator.ts"
+import { catalogueEndpoints } from "./Endpoints.ts"
+import { makeOpenApiDocument } from "./OpenApiDocument.ts"
+import { makeReadinessCheck } from "./Readiness.ts"
+
+/** Makes the page of a document, which is encoded and compressed once, because only a release changes it. */
+const makeDocumentPage = (document: unknown, records = 0) =>
+  makeStaticPage(
+    cacheCompressedBodies(new TextEncoder().encode(JSON.stringify(document))),
+    "application/json",
+    staticCacheHeaders,
+    records,
+  )
+
+const encodeHealth = makeObjectEncoder(Health)
+const encodeReadiness = makeObjectEncoder(Readiness)
+
+export const catalogueHandlers = Effect.gen(function* () {
+  const ready = yield* makeReadinessCheck
+  const results = catalogueEndpoints.map(({ row }) => row)
+  const catalogue = makeDocumentPage({ count: results.length, results }, results.length)
+  // Without BASE_URL, the server in the document is `/`: the origin from which a client fetched the document.
+  const baseUrl = (yield* BaseUrl) || "/"
+  const openapi = yield* Effect.cached(Effect.sync(() => makeDocumentPage(makeOpenApiDocument(baseUrl))))
+  const live = Exit.succeed(encodeHealth({ status: "ok" }, 0))
+
+  return {
+    endpoints: makePublicHandler(NoParameters, () => Exit.succeed(catalogue)),
+    openapi: makePublicHandler(NoParameters, () => openapi),
+    estimate: makeHandler(CostEstimateQuery, ({ endpoint }, request) => estimateCost(endpoint, request)),
+    live: makePublicHandler(AnyParameters, () => live),
+    ready: makePublicHandler(AnyParameters, () => Effect.map(ready, (state) => encodeReadiness(state, 0))),
+  }
+})

@@ -1,0 +1,641 @@
+/**
+ * The API as an OpenAPI 3.1 document. Effect generates it from the endpoints; this file adds file formats, headers,
+ * undeclared statuses and examples, and simplifies the schemas for code generators.
+ */
+import { Array, Context, Option, Predicate, Schema } from "effect"
+import { OpenApi } from "effect/http-api"
+import examples from "../../../samples/examples.json" with { type: "json" }
+import { estimatePath } from "../../contract/Authentication.ts"
+import { Api } from "../../contract/Api.ts"
+import { listContentTypes } from "../../contract/rows/ListFormats.ts"
+import { AnswersEverySymbol, FreeEndpointHasEtag } from "../../contract/rules/EndpointAnnotations.ts"
+import { BadRequest, MethodNotAllowed } from "../../contract/rules/Errors.ts"
+import { documentationPath } from "../../contract/rules/Deprecation.ts"
+import { openApiResponseHeaders, type ResponseHeaderName } from "../../contract/rules/ResponseHeaders.ts"
+import { type CatalogueEndpoint, catalogueEndpoints, declaredEndpoints } from "./Endpoints.ts"
+import { enumerations } from "./Enumerations.ts"
+
+type JsonObject = Record<string, unknown>
+
+/** Reads the value at a path of keys; undefined if there is none. */
+const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+  path.reduce<unknown>((inner, key) => Predicate.isObject(inner) ? Reflect.get(inner, key) : undefined, value)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Facts about endpoints
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Returns the JSON Schema of each decoded query parameter, by name. */
+const describeQuery = ({ query }: CatalogueEndpoint) =>
+  query === undefined ? undefined : getIn(Schema.toJsonSchemaDocument(Schema.toType(query)).schema, "properties")
+
+/** Returns the properties of an endpoint that determine its responses and their headers. */
+const findFacts = (
+  { annotations, deprecation, isEndless, isPriced, row }: CatalogueEndpoint,
+  parameters: unknown,
+) => ({
+  needsKey: row.tier !== null,
+  hasEtag: !isEndless && (isPriced || Context.get(annotations, FreeEndpointHasEtag)),
+  /** Whether the endpoint responds with an endless stream. */
+  isEndless,
+  /** Whether the endpoint returns a list, with pages and file formats. */
+  isList: getIn(parameters, "format") !== undefined,
+  /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
+  dropsTickers: getIn(parameters, "ticker", "type") === "array",
+  /** Whether the endpoint can follow the lineage of a symbol. */
+  followsLineages: getIn(parameters, "follow_lineage") !== undefined,
+  /** Whether a symbol may be answered with rows of another symbol of the company. */
+  answersEverySymbol: Context.get(annotations, AnswersEverySymbol),
+  /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
+  answersPast: getIn(parameters, "as_of") !== undefined,
+  /** Whether a client continues after a cursor, with the parameter `after` instead of `page`. */
+  hasCursor: getIn(parameters, "after") !== undefined && getIn(parameters, "page") === undefined,
+  /** Whether responses omit events of a type whose endpoint the account may not use. */
+  omitsTypes: getIn(parameters, "types") !== undefined,
+  /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
+  takesAnyParameter: row.path === estimatePath,
+  deprecation,
+})
+
+type EndpointFacts = ReturnType<typeof findFacts>
+
+const readDeclarations = () =>
+  new Map(declaredEndpoints.map((endpoint) => {
+    const parameters = describeQuery(endpoint)
+    return [endpoint.row.path, { parameters, facts: findFacts(endpoint, parameters) }]
+  }))
+
+type Declarations = ReturnType<typeof readDeclarations>
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Parameters
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Returns a parameter's length limits and pattern. They come from the schema of its text. What that schema lacks comes
+ * from the schema of the decoded value or list item. A list has only `minLength`.
+ */
+const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
+  const isList = getIn(decoded, "type") === "array"
+  const names = isList ? ["minLength"] : ["minLength", "maxLength", "pattern"]
+  const limits = isList ? getIn(decoded, "items") : decoded
+  return Object.fromEntries(names.map((name) => [name, getIn(schema, name) ?? getIn(limits, name)]))
+}
+
+/** Documents a parameter with the type and limits of its decoded value, because every value in a URL is a string. */
+const describeParameter = (parameter: JsonObject, decoded: unknown) => {
+  const schema = getIn(parameter, "schema")
+  const description = getIn(schema, "description")
+  if (description === undefined) return { ...parameter, description: getIn(decoded, "description"), schema: decoded }
+  const values = getIn(decoded, "type") === "array" ? getIn(decoded, "items", "enum") : undefined
+  if (values !== undefined) {
+    const items = { type: "string", enum: values }
+    return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items, minItems: 1 } }
+  }
+  // A comma-separated list without fixed values is documented as a string. So is a decimal: a generated client with the
+  // type `number` may round it, and some generators cannot set a parameter with several types.
+  const limits = getIn(schema, "format") === undefined ? describeLimits(schema, decoded) : {}
+  return { ...parameter, description, schema: { ...Object(schema), description: undefined, ...limits } }
+}
+
+const describeParameters = (spec: JsonObject, declarations: Declarations) => {
+  for (const [path, { parameters: decoded }] of declarations) {
+    const operation = getIn(spec, "paths", path, "get")
+    const parameters = getIn(operation, "parameters")
+    if (!Predicate.isObject(operation) || !Array.isArray(parameters)) continue
+    Object.assign(operation, {
+      parameters: parameters.map((parameter) =>
+        describeParameter(Object(parameter), getIn(decoded, String(getIn(parameter, "name"))))
+      ),
+    })
+  }
+}
+
+/** `/estimate` takes the parameters of every endpoint: D28 (estimates). */
+const describeEstimateParameters = (spec: JsonObject) => {
+  const operation = getIn(spec, "paths", "/estimate", "get")
+  const parameters = getIn(operation, "parameters")
+  if (!Predicate.isObject(operation) || !Array.isArray(parameters)) return
+  const paths = catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
+  Object.assign(operation, {
+    parameters: [
+      ...parameters.map((parameter) => ({
+        ...Object(parameter),
+        schema: { type: "string", enum: paths, examples: ["/v1/news"] },
+      })),
+      {
+        name: "parameters",
+        in: "query",
+        style: "form",
+        explode: true,
+        description: "The request's own parameters, each under its own name.",
+        schema: { type: "object", additionalProperties: { type: "string" }, examples: [{ ticker: "BYON" }] },
+      },
+    ],
+  })
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// File formats and examples
+// ---------------------------------------------------------------------------------------------------------------------
+
+const fileContent = (description: string, schema: JsonObject = {}) => ({
+  schema: { type: "string", ...schema, description },
+})
+
+/** The response content in list formats other than JSON: D8 (pages). */
+const fileContents = {
+  [listContentTypes.csv]: fileContent(
+    "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
+      "is JSON.",
+  ),
+  [listContentTypes.ndjson]: fileContent("One element of `results` per line."),
+  [listContentTypes.parquet]: fileContent(
+    "Apache Parquet, only with `limit=all`. It has the rows and columns of the CSV. Decimals are DECIMAL, dates " +
+      "DATE, datetimes TIMESTAMP in UTC, and lists LIST.",
+    { format: "binary" },
+  ),
+}
+
+const addFileFormats = (spec: JsonObject, declarations: Declarations) => {
+  for (const [path, { facts }] of declarations) {
+    const content = getIn(spec, "paths", path, "get", "responses", "200", "content")
+    if (facts.isList && Predicate.isObject(content)) Object.assign(content, fileContents)
+  }
+}
+
+interface Example {
+  readonly name: string
+  readonly request: string
+  readonly status: number
+  /** Filled in from the sample data by `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples`. */
+  readonly response?: unknown
+}
+
+/**
+ * Adds each example to the documented response with the same path and status. Throws if the document has no such
+ * response. Skips examples without a response.
+ */
+export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
+  for (const { name, request, response, status } of all) {
+    if (response === undefined) continue
+    const path = request.split("?", 1)[0] ?? request
+    const content = getIn(spec, "paths", path, "get", "responses", String(status), "content", "application/json")
+    if (!Predicate.isObject(content)) {
+      throw new Error(`samples/examples.json: the document has no response ${status} of ${path}`)
+    }
+    Object.assign(content, {
+      examples: { ...Object(getIn(content, "examples")), [name]: { summary: request, value: response } },
+    })
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Response headers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Whether all responses of a kind have a header, or only some. Undefined if none has it. */
+type Presence = "always" | "sometimes" | undefined
+
+interface ResponseKind extends EndpointFacts {
+  readonly status: number
+}
+
+/** Statuses of requests that do not reach the endpoint. */
+const malformedStatuses = new Set([408, 413, 431])
+
+/** Statuses of responses that are sent before a key is accepted. */
+const unauthenticatedStatuses = new Set([400, 401, 405, 410, ...malformedStatuses])
+
+/** Statuses that occur both before a key is accepted and afterwards. */
+const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
+
+const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined
+const sometimesIf = (condition: boolean): Presence => condition ? "sometimes" : undefined
+
+/** Whether a 410 means an expired cursor, which is found after the key check, or that the endpoint is removed. */
+const hasTwoMeanings = ({ hasCursor, status }: ResponseKind) => hasCursor && status === 410
+
+/** Whether a 410 is about the estimated endpoint, so that it comes after the key check, and without its headers. */
+const isAboutOtherEndpoint = ({ status, takesAnyParameter }: ResponseKind) => takesAnyParameter && status === 410
+
+const rateLimitPresence = (response: ResponseKind): Presence => {
+  const { needsKey, status } = response
+  if (!needsKey) return undefined
+  if (isAboutOtherEndpoint(response)) return "always"
+  if (sometimesAuthenticatedStatuses.has(status) || hasTwoMeanings(response)) return "sometimes"
+  return alwaysIf(!unauthenticatedStatuses.has(status))
+}
+
+const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
+
+/** Presence of a header of deprecated endpoints. */
+const deprecationPresence = ({ deprecation }: ResponseKind): Presence => alwaysIf(Option.isSome(deprecation))
+
+const sunsetPresence = (response: ResponseKind) =>
+  Option.exists(response.deprecation, ({ sunset }) => sunset !== undefined) ? deprecationPresence(response) : undefined
+
+/** Presence of the headers with which a removed endpoint responds: `Deprecation`, `Sunset` and `Link`. */
+const removalPresence = (response: ResponseKind): Presence =>
+  hasTwoMeanings(response) ? "sometimes" : alwaysIf(response.status === 410 && !isAboutOtherEndpoint(response))
+
+/** Which responses have each header: D14, D17, D18, D27 and §9.4 (headers). */
+const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKind) => Presence>> = {
+  "X-API-Version": () => "always",
+  "X-Request-Id": () => "always",
+  "X-Content-Type-Options": () => "always",
+  "Vary": () => "sometimes",
+  "Deprecation": (response) => deprecationPresence(response) ?? removalPresence(response),
+  "Sunset": (response) => sunsetPresence(response) ?? removalPresence(response),
+  "Link": (response) =>
+    deprecationPresence(response) ??
+      sometimesIf(response.isList && (response.status === 200 || response.status === 304)) ??
+      removalPresence(response),
+  "WWW-Authenticate": ({ status }) => alwaysIf(status === 401),
+  "Allow": ({ status }) => alwaysIf(status === 405),
+  "Retry-After": ({ status }) => alwaysIf(status === 429 || status === 503),
+  "X-RateLimit-Limit": rateLimitPresence,
+  "X-RateLimit-Remaining": rateLimitPresence,
+  "X-RateLimit-Reset": rateLimitPresence,
+  // With `limit=all`, the cost is a trailer, so list responses do not always have this header.
+  "X-Cost-Microdollars": (response) =>
+    response.isEndless && response.status === 200
+      ? undefined
+      : response.isList && response.status === 200
+      ? sometimesIf(response.needsKey)
+      : rateLimitPresence(response),
+  // With `limit=all`, there is no ETag, so list responses do not always have this header.
+  "ETag": ({ hasEtag, isList, status }) =>
+    status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
+  "Cache-Control": () => "always",
+  "X-Dropped-Tickers": ({ dropsTickers, status, takesAnyParameter }) =>
+    sometimesIf(
+      dropsTickers
+        ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
+        : takesAnyParameter && status === 200,
+    ),
+  // Errors can have this header, too, because a request may fail after its lineage is resolved.
+  "X-Lineage": ({ followsLineages, status }) =>
+    sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
+  "X-Primary-Tickers": ({ answersEverySymbol, status }) =>
+    sometimesIf(answersEverySymbol && [200, 304, 402, 409, 422, 500, 503].includes(status)),
+  "X-As-Of": ({ answersPast, status }) =>
+    sometimesIf(answersPast && [200, 304, 402, 404, 409, 422, 500, 503].includes(status)),
+  "X-Omitted-Types": ({ omitsTypes, status }) =>
+    sometimesIf(omitsTypes && [200, 304, 402, 422, 500, 503].includes(status)),
+  "X-Empty-Reason": ({ isList, status }) => sometimesIf(isList && [200, 304].includes(status)),
+  "X-Row-Count": filePresence,
+  "Content-Disposition": filePresence,
+  "Unencoded-Digest": filePresence,
+  "Trailer": filePresence,
+}
+
+const isHeaderName = (name: string): name is ResponseHeaderName => name in openApiResponseHeaders
+
+/** Describes each header with a reference to its shared definition, or repeats the definition if `required` differs. */
+const describeHeaders = (response: ResponseKind): JsonObject =>
+  Object.fromEntries(
+    Object.keys(openApiResponseHeaders).filter(isHeaderName).flatMap((name) => {
+      const presence = headerPresence[name](response)
+      if (presence === undefined) return []
+      const header = openApiResponseHeaders[name]
+      const required = presence === "always"
+      const isShared = header.required === required
+      return [[name, isShared ? { $ref: `#/components/headers/${name}` } : { ...header, required }]]
+    }),
+  )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Responses
+// ---------------------------------------------------------------------------------------------------------------------
+
+const describeError = (schema: string, description: string) => ({
+  description,
+  content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } },
+})
+
+/**
+ * Responses that no endpoint declares, because they are sent before the request reaches an endpoint: D10 (methods), D13
+ * (malformed requests).
+ */
+const undeclaredResponses: Readonly<Record<number, JsonObject>> = {
+  400: describeError("BadRequest", "The URL cannot be decoded, or the `Host` header is missing."),
+  405: describeError("MethodNotAllowed", "Endpoints answer GET and HEAD."),
+  408: describeError("BadRequest", "The request did not arrive in time."),
+  413: describeError("BadRequest", "The request body is too long."),
+  431: describeError("BadRequest", "The URL and headers are too long, or there are too many headers."),
+}
+
+const notModified = {
+  description: "The response has not changed: the client sent its `ETag` as `If-None-Match`.",
+}
+
+const describeResponse = (response: JsonObject, kind: ResponseKind): JsonObject => {
+  const { content, description } = response
+  // Effect joins the descriptions of several errors with " | ".
+  const sentences = String(description).replaceAll(" | ", " ")
+  return { description: sentences, headers: describeHeaders(kind), ...(content === undefined ? {} : { content }) }
+}
+
+interface EndpointResponse {
+  readonly path: string
+  readonly status: number
+  readonly facts: EndpointFacts
+  readonly response: JsonObject
+}
+
+const listResponses = (path: string, facts: EndpointFacts, declared: unknown): ReadonlyArray<EndpointResponse> =>
+  Object.entries<JsonObject>({
+    ...Object(declared),
+    ...undeclaredResponses,
+    ...(facts.hasEtag ? { 304: notModified } : {}),
+    // Health checks ignore parameters (D4), so no request to them is invalid.
+  }).filter(([code]) => code !== "422" || !path.startsWith("/health/")).map(([code, response]) => {
+    const status = Number(code)
+    return { path, status, facts, response: describeResponse(response, { ...facts, status }) }
+  })
+
+const sharedResponseNames: Readonly<Record<number, string>> = {
+  304: "NotModified",
+  400: "BadRequest",
+  401: "Unauthorized",
+  402: "PaymentRequired",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  408: "RequestTimeout",
+  409: "Conflict",
+  410: "Gone",
+  413: "ContentTooLarge",
+  422: "ValidationError",
+  429: "TooManyRequests",
+  431: "HeadersTooLarge",
+  500: "InternalError",
+  503: "Unavailable",
+}
+
+const nameSuffix = ({ answersEverySymbol, dropsTickers, needsKey }: EndpointFacts) =>
+  answersEverySymbol ? "OfCompanies" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+
+/** Names the responses that several operations share, so that the document describes each of them once. */
+const nameSharedResponses = (
+  responses: ReadonlyArray<EndpointResponse>,
+): ReadonlyMap<EndpointResponse, string> => {
+  const groups = Object.values(
+    Array.groupBy(responses, ({ response, status }) => `${status} ${JSON.stringify(response)}`),
+  ).filter(([{ status }, ...others]) => status !== 200 && others.length > 0)
+  const statuses = groups.filter(([{ facts }]) => !facts.hasCursor).map(([{ status }]) => status)
+  const named = groups.map((group) => {
+    const [{ facts, status }] = group
+    const isUnique = statuses.indexOf(status) === statuses.lastIndexOf(status)
+    const suffix = facts.hasCursor ? "OfChanges" : isUnique ? "" : nameSuffix(facts)
+    return { group, name: `${sharedResponseNames[status]}${suffix}` }
+  })
+  if (new Set(named.map(({ name }) => name)).size < named.length) {
+    throw new Error("Two responses of the OpenAPI document have the same name")
+  }
+  return new Map(named.flatMap(({ group, name }) => group.map((response) => [response, name] as const)))
+}
+
+/** Adds the undeclared responses and all headers, and moves shared responses to `components`. */
+const completeResponses = (spec: JsonObject, declarations: Declarations) => {
+  const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>
+    listResponses(path, facts, getIn(spec, "paths", path, "get", "responses"))
+  )
+  const names = nameSharedResponses(responses)
+  for (const [path, own] of Object.entries(Array.groupBy(responses, ({ path }) => path))) {
+    const entries = own.map((one) => {
+      const name = names.get(one)
+      return [one.status, name === undefined ? one.response : { $ref: `#/components/responses/${name}` }] as const
+    })
+    Object.assign(Object(getIn(spec, "paths", path, "get")), { responses: Object.fromEntries(entries) })
+  }
+  const errors = [BadRequest, MethodNotAllowed].map((error) =>
+    Schema.toJsonSchemaDocument(Schema.toCodecJson(error)).definitions
+  )
+  Object.assign(Object(spec["components"]), {
+    schemas: Object.assign({}, getIn(spec, "components", "schemas"), ...errors),
+    headers: openApiResponseHeaders,
+    responses: Object.fromEntries(Array.fromIterable(names).map(([{ response }, name]) => [name, response])),
+  })
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Schemas
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Removes `additionalProperties: false`, because responses may get new fields: §9.3 (compatible changes). */
+const allowUnknownFields = (schema: unknown): void => {
+  if (Array.isArray(schema)) return schema.forEach(allowUnknownFields)
+  if (!Predicate.isObject(schema)) return
+  if (getIn(schema, "additionalProperties") === false) Reflect.deleteProperty(schema, "additionalProperties")
+  Object.values(schema).forEach(allowUnknownFields)
+}
+
+/** Applies `change` to every object inside a value, innermost first. */
+const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject): unknown =>
+  Array.isArray(value)
+    ? value.map((inner) => mapObjects(inner, change))
+    : Predicate.isObject(value)
+    ? change(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mapObjects(inner, change)])))
+    : value
+
+/** Removes the suffix `Encoded`, which Effect adds to the name of a class for its JSON form. */
+const publicName = (name: string) => name.replace(/Encoded$/, "")
+
+const withPublicReference = (object: JsonObject): JsonObject => {
+  const reference = object["$ref"]
+  return typeof reference === "string" && reference.startsWith("#/components/schemas/")
+    ? { ...object, $ref: publicName(reference) }
+    : object
+}
+
+/** Describes a one-element array with `items`, which code generators understand better than `prefixItems`. */
+const withItems = (object: JsonObject): JsonObject => {
+  const { prefixItems, ...rest } = object
+  return Array.isArray(prefixItems) && prefixItems.length === 1 && rest["maxItems"] === 1
+    ? { ...rest, items: prefixItems[0] }
+    : object
+}
+
+/** Replaces `allOf` if it only adds a description to a reference. Some generators accept `allOf` only for objects. */
+const withAnnotatedReference = (object: JsonObject): JsonObject => {
+  const { allOf, ...rest } = object
+  const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
+  const isAnnotated = getIn(reference, "$ref") !== undefined &&
+    Object.keys(Object(annotations)).join() === "description"
+  return isAnnotated && others.length === 0 ? { ...rest, ...Object(reference), ...Object(annotations) } : object
+}
+
+const isReference = (schema: unknown) => getIn(schema, "$ref") !== undefined
+
+/** Describes alternatives of which a value always matches exactly one with `oneOf`, which more generators support. */
+const withOneOf = (object: JsonObject): JsonObject => {
+  const { anyOf, ...rest } = object
+  return Array.isArray(anyOf) && anyOf.every(isReference) ? { ...rest, oneOf: anyOf } : object
+}
+
+const enumerationNames = new Map(Object.entries(enumerations).map(([name, values]) => [values.join(), name]))
+
+/** Replaces an enumeration that has a name with a reference to it. */
+const withNamedEnumeration = (object: JsonObject): JsonObject => {
+  const { enum: values, type: _, ...rest } = object
+  const name = Array.isArray(values) ? enumerationNames.get(values.join()) : undefined
+  return name === undefined ? object : { ...rest, $ref: `#/components/schemas/${name}` }
+}
+
+/**
+ * States the size of numbers, because generators otherwise choose 32 bits. Removes the bounds of exact integers in
+ * JSON, which say nothing about the values of a field.
+ */
+const withNumberFormat = (object: JsonObject): JsonObject => {
+  const { maximum, minimum, ...rest } = object
+  if (rest["type"] === "number") return { ...object, format: "double" }
+  if (rest["type"] !== "integer") return object
+  return {
+    ...rest,
+    format: "int64",
+    ...(minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? {} : { minimum }),
+    ...(maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? {} : { maximum }),
+  }
+}
+
+/** Returns the name of a value in generated code, such as `ChangeKindAdded`, or `ScreenerSortPriceDescending`. */
+const nameEnumerationValue = (enumeration: string, value: string) =>
+  enumeration +
+  value.split(/[^A-Za-z0-9]+/).map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") +
+  (value.startsWith("-") ? "Descending" : "")
+
+/**
+ * Names a schema that has the name of a security scheme differently for the Go generator ogen, which declares both as a
+ * type.
+ */
+const withDistinctGoName = (securitySchemes: unknown, name: string): JsonObject =>
+  Object.keys(Object(securitySchemes)).some((scheme) => scheme.toLowerCase() === name.toLowerCase())
+    ? { "x-ogen-name": `${name}Row` }
+    : {}
+
+/** Adds the enumerations. Their values have names, because Go declares the values of all enumerations in one scope. */
+const addEnumerations = (spec: JsonObject) => {
+  const components = Object(spec["components"])
+  const named = Object.entries(enumerations).map(([name, values]) => [name, { type: "string", enum: values }] as const)
+  const schemas = Object.entries({ ...components["schemas"], ...Object.fromEntries(named) }).map(([name, schema]) => {
+    const values = getIn(schema, "enum")
+    return [
+      name,
+      Array.isArray(values)
+        ? { ...Object(schema), "x-enum-varnames": values.map((value) => nameEnumerationValue(name, String(value))) }
+        : { ...Object(schema), ...withDistinctGoName(components["securitySchemes"], name) },
+    ]
+  })
+  return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
+}
+
+const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
+  const components = Object(spec["components"])
+  const schemas = Object.entries(Object(components["schemas"])).map(([name, schema]) =>
+    [publicName(name), schema] as const
+  )
+  const names = schemas.map(([name]) => name)
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index)
+  if (duplicate !== undefined) throw new Error(`Two schemas of the OpenAPI document have the name ${duplicate}`)
+  return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
+}
+
+/** Returns the name of the component that a reference points to. */
+const nameOfReference = (schema: unknown) => String(getIn(schema, "$ref")).replace("#/components/schemas/", "")
+
+/** Replaces the property `error` in the schema of an error body. */
+const withError = (body: unknown, error: JsonObject): JsonObject => ({
+  ...Object(body),
+  properties: { ...Object(getIn(body, "properties")), error },
+})
+
+/**
+ * Moves the alternatives of an error body into its property `error`, in which `code` tells them apart. The generator
+ * ogen refuses alternatives without such a property.
+ */
+const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
+  const components = Object(spec["components"])
+  const schemas: JsonObject = { ...components["schemas"] }
+  const parts = new Map<string, unknown>()
+  const mapped = mapObjects({ ...spec, components: { ...components, schemas: {} } }, (object) => {
+    const names = Array.isArray(object["oneOf"]) ? object["oneOf"].map(nameOfReference) : []
+    const errors = names.map((name) => [`${name}Error`, getIn(schemas, name, "properties", "error")] as const)
+    if (errors.length === 0 || errors.some(([, error]) => error === undefined)) return object
+    for (const [name, error] of errors) parts.set(name, error)
+    const name = names.join("Or")
+    const mapping = Object.fromEntries(
+      errors.map((
+        [name, error],
+      ) => [String(getIn(error, "properties", "code", "enum")), `#/components/schemas/${name}`]),
+    )
+    const error = {
+      oneOf: Object.values(mapping).map(($ref) => ({ $ref })),
+      discriminator: { propertyName: "code", mapping },
+    }
+    parts.set(name, withError(getIn(schemas, names[0] ?? ""), error))
+    return { $ref: `#/components/schemas/${name}` }
+  })
+  const text = JSON.stringify(mapped)
+  const kept = Object.entries(schemas).flatMap(([name, schema]) => {
+    if (!parts.has(`${name}Error`)) return [[name, schema]]
+    const isUsed = text.includes(`"#/components/schemas/${name}"`)
+    return isUsed ? [[name, withError(schema, { $ref: `#/components/schemas/${name}Error` })]] : []
+  })
+  Object.assign(Object(getIn(mapped, "components")), { schemas: Object.fromEntries([...kept, ...parts]) })
+  return Object(mapped)
+}
+
+const simplifySchemas = (spec: JsonObject): JsonObject =>
+  addEnumerations(withDistinguishedErrors(withPublicSchemaNames(
+    Object(
+      mapObjects(
+        JSON.parse(JSON.stringify(spec)),
+        (object) =>
+          withOneOf(
+            withAnnotatedReference(withNamedEnumeration(withNumberFormat(withItems(withPublicReference(object))))),
+          ),
+      ),
+    ),
+  )))
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Document
+// ---------------------------------------------------------------------------------------------------------------------
+
+const completeDocument = (spec: JsonObject) => {
+  const declarations = readDeclarations()
+  addFileFormats(spec, declarations)
+  describeParameters(spec, declarations)
+  describeEstimateParameters(spec)
+  addResponseExamples(spec, examples)
+  completeResponses(spec, declarations)
+  allowUnknownFields(getIn(spec, "components"))
+  allowUnknownFields(getIn(spec, "paths"))
+  return simplifySchemas(spec)
+}
+
+const generateSpec = () => OpenApi.fromApi(Api.annotate(OpenApi.Transform, completeDocument))
+
+let generatedSpec: ReturnType<typeof generateSpec> | undefined
+
+/** Generates the document only on first use, because generating it takes a fifth of the startup time of a command. */
+const getSpec = () => generatedSpec ??= generateSpec()
+
+/** The default address of the service: D1 (address). */
+export const defaultServerUrl = "http://127.0.0.1:8080"
+
+/**
+ * Returns the document of a service at `baseUrl`. If that is `/`, clients send requests to the origin from which they
+ * fetched the document.
+ */
+export const makeOpenApiDocument = (baseUrl: string) => {
+  const spec = getSpec()
+  const contact = { name: "Tickerline", ...(baseUrl === "/" ? {} : { url: baseUrl + documentationPath }) }
+  const servers = [{ url: baseUrl, description: "The address at which clients reach the service." }]
+  return { ...spec, info: { ...spec.info, contact }, servers }
+}
+
+/** Returns the document of a service at its default address. */
+export const getDefaultOpenApiDocument = () => makeOpenApiDocument(defaultServerUrl)

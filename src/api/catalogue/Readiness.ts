@@ -1,0 +1,43 @@
+/** The readiness check for load balancers: whether the service can serve data, and if not, which part prevents it. */
+import { Context, Effect } from "effect"
+import { UsageMetering } from "../../accounts/billing/UsageMetering.ts"
+import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
+import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
+import { HealthProbe } from "../../postgres/health/HealthProbe.ts"
+import { NotReadyError } from "../../contract/rules/NotReadyError.ts"
+
+/** Set when a shutdown begins, so that load balancers stop sending requests before connections are refused. */
+export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/catalogue/ShutdownState", {
+  defaultValue: () => ({ begun: false }),
+})
+
+/**
+ * Makes the readiness check. It uses the last known state of each part instead of a query, so that a busy service stays
+ * ready.
+ */
+export const makeReadinessCheck = Effect.gen(function* () {
+  const healthProbe = yield* HealthProbe
+  const metering = yield* UsageMetering
+  const rateLimit = yield* AccountRateLimiter
+  const versions = yield* DatasetVersions
+  const shutdown = yield* ShutdownState
+
+  return Effect.gen(function* () {
+    const parts = {
+      service: shutdown.begun ? "ending" : "ok",
+      database: healthProbe.isUp() ? "ok" : "away",
+      usage: !metering.hasCapacity() ? "full" : metering.isLate() ? "late" : "ok",
+      limits: rateLimit.isCountingLocally() ? "alone" : "ok",
+      cache: versions.isPolling() ? "ok" : "idle",
+      clock: healthProbe.isClockRight() ? "ok" : "wrong",
+    } as const
+    const reasons = [
+      ...(parts.service === "ending" ? ["the service is shutting down"] : []),
+      ...(parts.database === "ok" ? [] : ["the database does not answer"]),
+      ...(parts.usage === "full" ? ["too many requests are waiting to be recorded"] : []),
+      ...(parts.clock === "ok" ? [] : ["the clocks of the service and the database differ"]),
+    ]
+    if (reasons.length === 0) return { status: "ok", parts } as const
+    return yield* new NotReadyError({ error: { message: `Not ready: ${reasons.join(", and ")}.`, details: { parts } } })
+  })
+})

@@ -1,0 +1,112 @@
+/**
+ * The changelog: §9.6 (notification), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
+ * deprecations that endpoints declare. Add a new entry to the version that will release it.
+ */
+import { Option, Schema } from "effect"
+import packageJson from "../../../package.json" with { type: "json" }
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import type { Deprecation } from "../../contract/rules/Deprecation.ts"
+import source from "./entries.json" with { type: "json" }
+import { type ChangelogEntry, ChangelogRelease, type ChangelogSourceEntry } from "../../contract/ChangelogEntry.ts"
+
+const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), {
+  onExcessProperty: "error",
+  errors: "all",
+})
+
+/**
+ * The releases in `entries.json`. An invalid entry throws on import, so neither the tests nor the service can start.
+ */
+export const changelogReleases = decodeReleases(source)
+
+/** Whether the entry belongs to the version or an earlier one. Later releases in the changelog are not released yet. */
+export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEntry, "release">) =>
+  release.localeCompare(version, "en", { numeric: true }) <= 0
+
+const isReleased = isReleasedIn(packageJson.version)
+
+/** The date of the newest release that has been made. */
+export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-01"
+
+/** Returns the release and its date, or that of the newest release for one that has not been made. */
+const describeRelease = (release: string, date = newestReleaseDate) => {
+  const released = isReleased({ release })
+  return { date: released ? date : newestReleaseDate, release, released }
+}
+
+const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
+  id: entry.id,
+  type: entry.type,
+  breaking: entry.breaking ?? false,
+  ...describeRelease(release, date),
+  title: entry.title,
+  text: entry.text,
+  migration: entry.migration ?? null,
+  takes_effect: entry.takes_effect ?? null,
+  sunset: null,
+  successor: null,
+  paths: entry.paths,
+  names: entry.names ?? [],
+})
+
+/** Returns the version of the first release on or after the day, or the newest version if there is none. */
+const findRelease = (day: string) =>
+  changelogReleases.findLast(({ date }) => date === undefined || date >= day)?.release ??
+    changelogReleases[0]?.release ?? ""
+
+const fromDeprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
+  id: `${path.slice(1).replaceAll(/[^a-z0-9]+/g, "-")}-deprecated`,
+  type: "deprecated",
+  breaking: false,
+  ...describeRelease(findRelease(announced), announced),
+  title: `${path} is deprecated; use ${successor} instead`,
+  text: `${note} ${path} still works as before` +
+    (sunset === undefined
+      ? ". No end date is set; it will be at least twelve months after this announcement."
+      : ` until ${sunset}. After that day it answers with 410.`),
+  migration: `Use ${successor} instead.`,
+  takes_effect: null,
+  sunset: sunset ?? null,
+  successor,
+  paths: [path],
+  names: [],
+})
+
+const deprecations = catalogueEndpoints.flatMap(({ deprecation, row }) =>
+  Option.match(deprecation, { onNone: () => [], onSome: (one) => [fromDeprecation(row.path, one)] })
+)
+
+const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
+  const ids = entries.map(({ id }) => id)
+  const duplicate = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (duplicate !== undefined) throw new Error(`Changelog: two entries have the id ${duplicate}`)
+  return entries
+}
+
+/** Order of entries with the same date: changes that clients must act on come first. */
+const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
+
+/** Every entry: first those that are not released, then newest first. */
+export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
+  ...changelogReleases.flatMap((release) => release.entries.map(fromSource(release))),
+  ...deprecations,
+]).toSorted((left, right) =>
+  Number(left.released) - Number(right.released) || right.date.localeCompare(left.date) ||
+  Number(right.breaking) - Number(left.breaking) ||
+  typeOrder[left.type] - typeOrder[right.type]
+)
+
+const significantIds = new Set(
+  changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
+)
+
+/** Whether the entry affects existing clients. If so, even customers who unsubscribed from news emails get an email. */
+export const isEmailMandatory = ({ breaking, type }: ChangelogEntry) =>
+  breaking || type === "deprecated" || type === "removed"
+
+/**
+ * Whether an email announces the entry (§9.6): a deprecation, a removal, a breaking change or an entry that is marked
+ * as significant.
+ */
+export const isEntryAnnouncedByEmail = (entry: ChangelogEntry) =>
+  isEmailMandatory(entry) || significantIds.has(entry.id)

@@ -1,0 +1,13 @@
+/** Handles `GET /v1/afterhours-stats`. */
+import { Effect } from "effect"
+import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
+import { ExtendedHoursStatsQuery } from "../../contract/endpoints/premarket-stats.ts"
+import { AfterhoursStat, AfterhoursStatsApiGroup } from "../../contract/endpoints/afterhours-stats.ts"
+
+export const afterhoursStatsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
+  list: makeEndpoint(AfterhoursStatsApiGroup.endpoints.list, {
+    Query: ExtendedHoursStatsQuery,
+    Row: AfterhoursStat,
+    select: (_, { selectPage }) => selectPage({ table: "afterhours_stats", order: "date desc, ticker" }),
+  }),
+}))

@@ -1,0 +1,161 @@
+/** Handles `GET /v1/changes` and `GET /v1/changes/stream`. */
+import { Effect, Equivalence, Scope, Stream } from "effect"
+import { Refusal } from "../../contract/AccountErrors.ts"
+import { findAccessError } from "../../accounts/Admission.ts"
+import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { canKeyUseAddress } from "../../accounts/keys/AllowedNetworks.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authentication.ts"
+import { type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "../../query/history/ChangeFeed.ts"
+import { ChangeStream } from "../../query/history/ChangeStream.ts"
+import { makeStorablePage } from "../../query/lists/QueryCache.ts"
+import type { EventStreamAnswer, PlainAnswer } from "../../contract/rules/Answer.ts"
+import { getHeader } from "../../contract/rules/ApiRequest.ts"
+import { type AnnotatedEndpoint, getEndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"
+import { makeFieldError } from "../../contract/rules/Errors.ts"
+import { eventStreamContentType } from "../../contract/rules/EventStreamFormat.ts"
+import {
+  type ChangeFeedDataset,
+  changeFeedDatasets,
+  ChangesApiGroup,
+  ChangesQuery,
+  ChangeStreamQuery,
+  datasetAccessEndpoints,
+  isValidAfterParameter,
+  parseChangeFeedStart,
+} from "../../contract/endpoints/changes.ts"
+
+type Account = typeof CurrentAccount.Service
+
+const streamAccess = getEndpointAccess(ChangesApiGroup.endpoints.stream)
+
+const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangeFeedDataset>())
+
+const textEncoder = new TextEncoder()
+
+const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
+  const [comma, start] = [textEncoder.encode(","), textEncoder.encode(`{"count":${changes.length},"results":[`)]
+  const end = textEncoder.encode(`],"cursor":"${cursor}","has_more":${hasMore}}`)
+  const parts = changes.flatMap(({ json }, index) => index === 0 ? [json] : [comma, json])
+  return { body: Buffer.concat([start, ...parts, end]), records: changes.length, nextPage: undefined }
+}
+
+type AccessEndpoints = Readonly<Record<ChangeFeedDataset, ReadonlyArray<AnnotatedEndpoint>>>
+
+const accessOf = (dataset: ChangeFeedDataset, endpoints: AccessEndpoints) =>
+  endpoints[dataset].map((endpoint) => getEndpointAccess(endpoint))
+
+/** Returns the datasets among `requested` (by default, all datasets) that the account may read. */
+const listUsableDatasets = (
+  account: Account,
+  requested: ReadonlyArray<ChangeFeedDataset> = changeFeedDatasets,
+  endpoints: AccessEndpoints = datasetAccessEndpoints,
+) =>
+  requested.filter((dataset) => accessOf(dataset, endpoints).every((access) => canAccountUseEndpoint(account, access)))
+
+/**
+ * Returns the requested datasets; if none are requested, all that the account may read. Fails with 403 if the account
+ * may not read a requested dataset.
+ */
+export const selectReadableDatasets = Effect.fnUntraced(function* (
+  account: Account,
+  requested: ReadonlyArray<ChangeFeedDataset> | undefined,
+  endpoints: AccessEndpoints = datasetAccessEndpoints,
+) {
+  if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
+  for (const access of requested.flatMap((dataset) => accessOf(dataset, endpoints))) {
+    const error = findAccessError(account, access)
+    if (error !== undefined) return yield* error
+  }
+  return requested
+})
+
+const streamHead = {
+  contentType: eventStreamContentType,
+  headers: {
+    "cache-control": "no-store",
+    // Tells proxies such as nginx to pass on each event immediately.
+    "x-accel-buffering": "no",
+  },
+}
+
+const answerHead: PlainAnswer = { _tag: "Plain", status: 200, body: Stream.empty, ...streamHead }
+
+const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamAnswer => ({
+  _tag: "EventStream",
+  body,
+  ...streamHead,
+})
+
+/**
+ * Returns the place in the feed at which to start. `Last-Event-ID` takes precedence over `after`, because a client that
+ * reconnects repeats the URL of its first request.
+ */
+const resolveFeedStart = (lastEventId: string | undefined, after: string | undefined) => {
+  if (lastEventId !== undefined && lastEventId !== "") {
+    return isValidAfterParameter(lastEventId)
+      ? Effect.succeed(parseChangeFeedStart(lastEventId))
+      : Effect.fail(makeFieldError("Last-Event-ID", "must be the id of an event"))
+  }
+  return Effect.succeed(after === undefined ? undefined : parseChangeFeedStart(after))
+}
+
+/** An estimate counts the changes in pages of this size, and at most this number of pages. */
+const countedPageSize = 5_000
+const maxCountedPages = 20
+
+export const changesHandlers = Effect.gen(function* () {
+  const { readPage, summarizePage } = yield* ChangeFeedReader
+  const { open: openStream } = yield* ChangeStream
+
+  /** Counts the changes on all pages for an estimate (D28): those of the first page, and those after its cursor. */
+  const countAll = Effect.fnUntraced(function* (first: ChangeFeedPage, filter: ChangeFeedFilter) {
+    let page: ChangeFeedPage<unknown> = first
+    let total = first.changes.length
+    for (let counted = 0; page.hasMore && counted < maxCountedPages; counted++) {
+      page = yield* summarizePage(parseChangeFeedStart(page.cursor), filter, countedPageSize)
+      total += page.changes.length
+    }
+    return { records: total, isPartial: page.hasMore }
+  })
+
+  const answer = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, request: AdmittedRequest) {
+    const { after, dataset, kind, limit, ticker } = query
+    const datasets = yield* selectReadableDatasets(request.account, dataset)
+    const place = after === undefined ? undefined : parseChangeFeedStart(after)
+    const filter = { datasets, tickers: ticker, kinds: kind }
+    const page = yield* readPage(place, filter, limit)
+    const total = request.request.purpose === "estimate" ? yield* countAll(page, filter) : undefined
+    return { ...makeStorablePage(makeContent(page), request), total }
+  })
+
+  const answerWithStream = Effect.fnUntraced(function* (
+    query: typeof ChangeStreamQuery.Type,
+    admitted: AdmittedRequest,
+  ) {
+    const { after, dataset, kind, ticker } = query
+    const { account, makeStreamUsageRecorder, request, scope } = admitted
+    const datasets = yield* selectReadableDatasets(account, dataset)
+    const place = yield* resolveFeedStart(getHeader(request, "last-event-id"), after)
+    if (request.method === "HEAD") return answerHead
+    const body = yield* Effect.provideService(
+      openStream({
+        account,
+        request,
+        usage: makeStreamUsageRecorder(),
+        filter: { datasets, tickers: ticker, kinds: kind },
+        place,
+        hasSameAccess: (current) =>
+          canKeyUseAddress(current, request.address) && canAccountUseEndpoint(current, streamAccess) &&
+          isEqual(listUsableDatasets(current, dataset), datasets),
+        disconnect: request.disconnect,
+      }),
+      Scope.Scope,
+      scope(),
+    ).pipe(
+      Effect.catchTag("TooManyStreams", (error) => new Refusal({ error, headers: { "retry-after": "30" } })),
+    )
+    return makeEventStream(body)
+  })
+
+  return { list: makeHandler(ChangesQuery, answer), stream: makeHandler(ChangeStreamQuery, answerWithStream) }
+})

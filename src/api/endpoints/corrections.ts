@@ -1,0 +1,17 @@
+/** Handles `GET /v1/corrections`. */
+import { Effect } from "effect"
+import { makePublicHandler } from "../../accounts/EndpointHandler.ts"
+import { CorrectionCountReader } from "../../query/history/CorrectionCounts.ts"
+import { makeStaticPage } from "../StaticPages.ts"
+import { NoParameters } from "../../contract/rules/Filters.ts"
+
+export const correctionsHandlers = Effect.map(CorrectionCountReader, ({ read }) => ({
+  list: makePublicHandler(NoParameters, () =>
+    Effect.map(read, (counts) =>
+      makeStaticPage(
+        new TextEncoder().encode(JSON.stringify(counts)),
+        "application/json",
+        { "cache-control": "public, max-age=60" },
+        counts.count,
+      ))),
+}))

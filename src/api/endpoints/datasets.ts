@@ -1,0 +1,30 @@
+/** Handles `GET /v1/datasets`. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
+import { DatasetRow, DatasetsQuery } from "../../contract/endpoints/datasets.ts"
+
+/** `endpointsByDataset` lists the paths that read each dataset, for all endpoints of the contract. */
+export const makeDatasetsHandlers = Effect.fnUntraced(function* (
+  endpointsByDataset: ReadonlyArray<{ readonly dataset: string; readonly endpoints: ReadonlyArray<string> }>,
+) {
+  const sql = yield* SqlClient.SqlClient
+  const { makeAccountEndpoint } = yield* ListEndpointFactory
+  const known = JSON.stringify(endpointsByDataset)
+
+  const list = makeAccountEndpoint(DatasetsQuery, {
+    Row: DatasetRow,
+    // Takes the latest time, because concurrent changes to a dataset add several rows to dataset_versions.
+    select: (_, { columns, orderAndLimit }) =>
+      sql`
+          select ${columns}
+          from jsonb_to_recordset(${known}::text::jsonb) as known (dataset text, endpoints text[])
+          cross join lateral (
+            select max(changed_at) as changed_at from dataset_versions where dataset_versions.dataset = known.dataset
+          ) as latest
+          ${orderAndLimit(sql`dataset collate "C"`)}
+        `,
+  })
+
+  return { list }
+})

@@ -1,0 +1,28 @@
+/** Handles `GET /v1/float-outstanding`. */
+import { Effect } from "effect"
+import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
+import { getColumnNames } from "../../contract/rows/RowEncoder.ts"
+import type { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+import {
+  FloatOutstanding,
+  FloatOutstandingApiGroup,
+  FloatOutstandingQuery,
+} from "../../contract/endpoints/float-outstanding.ts"
+
+const columns = getColumnNames(FloatOutstanding)
+const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
+
+/** Whether an ownership figure of the row is missing. A reported 0 is not missing (§2.5, fields). */
+const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(index))
+
+const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
+  "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
+
+export const floatOutstandingHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
+  list: makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
+    Query: FloatOutstandingQuery,
+    Row: FloatOutstanding,
+    message: (rows) => rows.some(isIncomplete) ? message : undefined,
+    select: (_, { selectPage }) => selectPage({ table: "float_outstanding", order: "ticker" }),
+  }),
+}))

@@ -1,0 +1,76 @@
+/** Handles `GET /v1/historical-tickers`. */
+import { Array, Effect, Order } from "effect"
+import { SqlClient } from "effect/sql"
+import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { QueryCache } from "../../query/lists/QueryCache.ts"
+import { compileStatement } from "../../postgres/CompiledStatement.ts"
+import type { StatementReader } from "../../postgres/Reader.ts"
+import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
+import { getDateInChicago } from "../../contract/rules/Dates.ts"
+import { isGivenUpTicker } from "../../contract/rules/EffectiveDates.ts"
+import { NotFound } from "../../contract/rules/Errors.ts"
+import { encodeUnpagedResponse } from "../../contract/rules/Paging.ts"
+import { makeLineageEventFinder } from "../../query/lineage/LineageEvents.ts"
+import {
+  FormerTicker,
+  HistoricalTickersApiGroup,
+  HistoricalTickersQuery,
+  type HistoricalTickersResponse,
+} from "../../contract/endpoints/historical-tickers.ts"
+
+/** Sorts by date, with undated symbols last, then by ticker: §2.3 (historical tickers). */
+const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
+  Order.mapInput(Order.String, ({ date }: typeof FormerTicker.Type) => date ?? "9999-99-99"),
+  Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
+)
+
+export const historicalTickersHandlers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const findEvents = yield* makeLineageEventFinder
+  const { makeCachedSource } = yield* QueryCache
+
+  const compileFind = compileStatement<{ readonly ticker: string; readonly today: string }>({
+    isPrepared: true,
+    build: (parameter) =>
+      sql`
+          select former_ticker as ticker, date from historical_tickers
+          where ticker = ${parameter(({ ticker }) => ticker)}
+            and ${isGivenUpTicker(sql, sql`${parameter(({ today }) => today)}::text::date`)}
+          order by date, former_ticker
+        `,
+  })
+  const decodeFormerTickers = decodePositionalRows(FormerTicker)
+
+  const answer = Effect.fnUntraced(
+    function* (
+      query: { readonly ticker: string; readonly today: string },
+      read: StatementReader,
+      request: AdmittedRequest,
+    ) {
+      const { ticker } = query
+      const events = yield* findEvents(query, request.past, read)
+      const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
+      const former = [
+        ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
+        ...withoutEvent,
+      ]
+      if (former.length === 0) {
+        return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
+      }
+      const historical_tickers = Array.dedupeAdjacentWith(
+        Array.sort(former, order),
+        (left, right) => left.ticker === right.ticker && left.date === right.date,
+      )
+      const count = historical_tickers.length
+      const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
+      return encodeUnpagedResponse(response, count)
+    },
+  )
+  const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(HistoricalTickersApiGroup.endpoints.list)
+
+  const list = makeHandler(HistoricalTickersQuery, ({ ticker }, request) => {
+    const query = { ticker, today: getDateInChicago(request.now) }
+    return pages.answer(query, request, (read) => answer(query, read, request))
+  })
+  return { list }
+})

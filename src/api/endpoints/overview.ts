@@ -1,0 +1,70 @@
+/** Handles `GET /v1/overview`. */
+import { Array, Effect, Schema } from "effect"
+import { SqlClient, SqlSchema, Statement } from "effect/sql"
+import { UsageMetering } from "../../accounts/billing/UsageMetering.ts"
+import { makeHandler } from "../../accounts/EndpointHandler.ts"
+import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
+import { Reader } from "../../postgres/Reader.ts"
+import { getDateInNewYork } from "../../contract/rules/Dates.ts"
+import { makeObjectEncoder } from "../../contract/rules/Answer.ts"
+import { NoParameters } from "../../contract/rules/Filters.ts"
+import { AccountOverview, OverviewResponse } from "../../contract/endpoints/overview.ts"
+
+/** Usage is written a few times a second, so a second attempt almost always suffices. */
+const maxAttempts = 3
+
+export const overviewHandlers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const reader = yield* Reader
+  const { getRequestsPerMinute: perMinute } = yield* AccountRateLimiter
+
+  const { makeUnwrittenSql } = yield* UsageMetering
+  const encode = makeObjectEncoder(OverviewResponse)
+
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({
+      account_id: Schema.Int,
+      today: Schema.String,
+      unwritten: Schema.declare(Statement.isFragment),
+    }),
+    Result: AccountOverview,
+    execute: ({ account_id, today, unwritten }) =>
+      sql`
+      select account_id, name, tier, current_balance(accounts) - unwritten.cost as balance_microdollars,
+        budget_microdollars, budget_stops,
+        budget_spent_this_month(accounts) + unwritten.cost_this_month as budget_spent_microdollars,
+        (budget_spent_this_month(accounts) + unwritten.cost_this_month) * 100 / budget_microdollars
+          as budget_spent_percent,
+        greatest(newest_charge(accounts), unwritten.charged_at) as last_charged_at, created_at,
+        today.requests + unwritten.requests_today as requests_today,
+        today.cost + unwritten.cost_today as cost_today_microdollars
+      from accounts cross join lateral (
+        select coalesce(sum(requests), 0)::bigint as requests, coalesce(sum(cost_microdollars), 0)::bigint as cost
+        from usage_totals where account_id = accounts.account_id and usage_date = ${today}::date
+      ) as today cross join (${unwritten}) as unwritten
+      where account_id = ${account_id}
+    `,
+  })
+
+  /** Reads the overview again if usage was written meanwhile, because some of it might be missing. */
+  const read = Effect.fnUntraced(function* (account_id: number, now: number, route: string) {
+    const today = getDateInNewYork(now)
+    for (let attempt = 1;; attempt++) {
+      const { isCurrent, query } = makeUnwrittenSql(account_id, today)
+      const found = yield* reader.query(find({ account_id, today, unwritten: query }), route)
+      if (isCurrent() || attempt === maxAttempts) return yield* Effect.orDie(Effect.fromOption(Array.head(found)))
+    }
+  })
+
+  const show = makeHandler(
+    NoParameters,
+    Effect.fnUntraced(function* (_, { account: { account_id }, now, route }) {
+      const overview = yield* read(account_id, now, route)
+      return encode({
+        count: 1,
+        results: [{ ...overview, rate_limit_per_minute: perMinute(overview.tier) }],
+      })
+    }),
+  )
+  return { show }
+})

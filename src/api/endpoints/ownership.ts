@@ -1,0 +1,157 @@
+/** Handles `GET /v1/ownership`. */
+import { Effect } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
+import { rowOutputBuffer } from "../../contract/rows/OutputBuffer.ts"
+import type { OptInColumn } from "../../contract/rows/Columns.ts"
+import { addOptInColumns, getColumnNames, makeJsonRowWriter } from "../../contract/rows/RowEncoder.ts"
+import type { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+import { makeGroupResultEncoder, type ResultRows } from "../../contract/rows/ResultWriter.ts"
+import {
+  Owner,
+  OwnershipApiGroup,
+  OwnershipFilingHeader,
+  ownershipHolderSqlCondition,
+  ownershipHoldingColumns,
+  OwnershipQuery,
+  OwnershipRow,
+} from "../../contract/endpoints/ownership.ts"
+
+/** Makes an encoder that groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
+const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
+  const row = addOptInColumns(OwnershipRow, added)
+  const filing = addOptInColumns(OwnershipFilingHeader, added.filter((name) => name === "lineage_ticker"))
+  const owner = addOptInColumns(Owner, added.filter((name) => name === "source"))
+  const columns = getColumnNames(row)
+  const [ticker, accessionNumber] = [columns.indexOf("ticker"), columns.indexOf("accession_number")]
+  const writeFiling = makeJsonRowWriter(filing, columns)
+  const writeOwner = makeJsonRowWriter(owner, columns)
+
+  /** Writes the filing as a JSON object, with its owners as the last field. */
+  const writeGroup = (owners: ResultRows, position: number) => {
+    const filingEnd = writeFiling(owners[0], position) - 1
+    let end = rowOutputBuffer.writeText(`,"owner_count":${owners.length},"owners":`, filingEnd)
+    for (const [index, owner] of owners.entries()) {
+      end = writeOwner(owner, rowOutputBuffer.writeText(index === 0 ? "[" : ",", end))
+    }
+    return rowOutputBuffer.writeText("]}", end)
+  }
+  const isSameFiling = (row: BinaryRecord, previous: BinaryRecord) =>
+    row.hasSameField(previous, ticker) && row.hasSameField(previous, accessionNumber)
+  return makeGroupResultEncoder(row, isSameFiling, writeGroup)
+}
+
+/** The parts of the statement that do not depend on `per_holder`. */
+interface OwnershipClauses {
+  /** The condition that a row is a holder whom the filters select. */
+  readonly isShown: Statement.Fragment
+  /** The condition that a row is a holder in the requested filing, or in any. */
+  readonly isRequested: Statement.Fragment
+  /** The requested tickers or periods, with the column that names the ticker or lineage. */
+  readonly requested: {
+    readonly lineage: Statement.Fragment
+    readonly owner: Statement.Fragment
+    readonly from: Statement.Fragment
+    readonly where: Statement.Fragment
+  }
+  /** Order and limit of the filings. */
+  readonly filingClauses: (order: Statement.Fragment) => Statement.Fragment
+}
+
+export const ownershipHandlers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpointFactory
+
+  const isHolder = sql.literal(ownershipHolderSqlCondition)
+
+  const newestFirst = sql`filed_at desc, reported_date desc nulls last, accession_number desc, form_type, document_url`
+  const holdingColumns = sql.csv(ownershipHoldingColumns)
+  const filingColumns = sql`ticker, reported_date, filed_at, form_type, accession_number, document_url`
+
+  /** Selects the newest filing of each ticker or period, and the holders in it. */
+  const selectNewestFilings = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
+    sql`
+        with filing as (
+          select ${requested.lineage} newest.* from ${requested.from}
+          cross join lateral (
+            select ${filingColumns} from ownership where ${requested.where} and ${isRequested}
+            order by ${newestFirst}
+            limit 1
+          ) as newest
+          where exists (
+            select from ownership
+            where ticker = newest.ticker and accession_number = newest.accession_number and ${isShown}
+          )
+          ${filingClauses(sql`ticker, filed_at desc`)}
+        ), holding as (
+          select ticker, accession_number, ${holdingColumns}, last_updated, source from ownership
+        )`
+
+  /**
+   * Selects, for each holder of a ticker or lineage, the holder's newest filing. A holder without a CIK is identified
+   * by the name without punctuation, which filers vary.
+   */
+  const selectNewestOfHolders = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
+    sql`
+        with listed as (
+          select ${requested.lineage} held.*, first_value(accession_number) over (
+            partition by ${requested.owner}, coalesce(
+              nullif(owner_cik, ''), lower(regexp_replace(owner_name, '[[:punct:][:space:]]+', '', 'g'))
+            ) order by ${newestFirst}
+          ) as newest
+          from ${requested.from}
+          cross join lateral (select * from ownership where ${requested.where} and ${isRequested}) as held
+        ), holding as (
+          select * from listed where accession_number = newest and ${isShown}
+        ), filing as (
+          select * from (
+            select distinct on (ticker, accession_number) ${requested.lineage} ${filingColumns} from holding
+            order by ticker, accession_number, ${newestFirst}
+          ) as newest
+          ${filingClauses(sql`ticker, filed_at desc, accession_number desc`)}
+        )`
+
+  const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
+    Query: OwnershipQuery,
+    Row: { makeEncoder: makeFilingEncoder },
+    shapedBy: ["per_holder"],
+    countedExpression: sql`distinct (ticker, accession_number)`,
+    select: (query, { columns, conditions, orderAndLimit, orderBy, period }) => {
+      const { accession_number } = query
+      const isShown = sql.and([isHolder, ...conditions])
+      const selection = {
+        isShown,
+        isRequested: sql.and([
+          isHolder,
+          ...(accession_number === undefined ? [] : [sql`accession_number = ${accession_number}`]),
+        ]),
+        requested: period === undefined
+          ? {
+            lineage: sql.literal(""),
+            owner: sql.literal("ticker"),
+            from: sql`unnest(${query.ticker}::text[]) as requested (symbol)`,
+            where: sql.literal("ticker = symbol"),
+          }
+          : { ...period, lineage: sql.literal("lineage_ticker,"), owner: sql.literal("lineage_ticker") },
+        filingClauses: orderAndLimit,
+      }
+      const isPerHolder = query.per_holder === true
+      return sql`
+        ${isPerHolder ? selectNewestOfHolders(selection) : selectNewestFilings(selection)}
+        select ${columns}, ticker, accession_number
+        from filing join (
+          select ticker, accession_number, ${holdingColumns}, last_updated, source from holding
+        ) as holding using (ticker, accession_number)
+        where ${isShown}
+        ${
+        orderBy(
+          sql`ticker, filed_at desc${sql.literal(isPerHolder ? ", accession_number desc" : "")},
+          common_shares_amount desc nulls last, ${holdingColumns}`,
+        )
+      }
+      `
+    },
+  })
+
+  return { list }
+})

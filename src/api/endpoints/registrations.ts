@@ -1,0 +1,12 @@
+/** Handles `GET /v1/registrations`. */
+import { Effect } from "effect"
+import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
+import { Registration, RegistrationsApiGroup, RegistrationsQuery } from "../../contract/endpoints/registrations.ts"
+
+export const registrationsHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
+  list: makeEndpoint(RegistrationsApiGroup.endpoints.list, {
+    Query: RegistrationsQuery,
+    Row: Registration,
+    select: (_, { selectPage }) => selectPage({ table: "registrations", order: "filed_at desc, id" }),
+  }),
+}))

@@ -1,0 +1,29 @@
+/** Handles `GET /v1/screener`. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
+import {
+  ScreenerApiGroup,
+  ScreenerQuery,
+  ScreenerRow,
+  type ScreenerSortOrder,
+} from "../../contract/endpoints/screener.ts"
+
+export const screenerHandlers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpointFactory
+
+  /** `sort` is already validated. The field name is quoted as a second line of defense against SQL injection. */
+  const order = (sort: ScreenerSortOrder) =>
+    sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
+
+  return {
+    list: makeEndpoint(ScreenerApiGroup.endpoints.list, {
+      Query: ScreenerQuery,
+      Row: ScreenerRow,
+      shapedBy: ["sort"],
+      select: (query, { columns, fromPage, where }) =>
+        sql`select ${columns} from ${fromPage({ table: "screener", where, order: order(query.sort) })}`,
+    }),
+  }
+})

@@ -1,0 +1,62 @@
+/** Handles `GET /v1/timeline`. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authentication.ts"
+import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
+import { getDateInChicago } from "../../contract/rules/Dates.ts"
+import { type AnnotatedEndpoint, getEndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"
+import {
+  fullRowEndpointsByEventType,
+  TimelineApiGroup,
+  TimelineEvent,
+  type TimelineEventType,
+  timelineEventTypes,
+  TimelineQuery,
+} from "../../contract/endpoints/timeline.ts"
+import { makeTimelineStatementBuilder } from "./EventSources.ts"
+
+type Account = typeof CurrentAccount.Service
+
+/** Splits the requested types into those whose endpoint the account may use, and those that are omitted. */
+export const splitEventTypesByAccess = (
+  account: Account,
+  requested: typeof TimelineQuery.Type["types"] = timelineEventTypes,
+  endpoints: Readonly<Record<TimelineEventType, AnnotatedEndpoint>> = fullRowEndpointsByEventType,
+) => {
+  const types = timelineEventTypes.filter((type) => requested.includes(type))
+  const isAllowed = (type: TimelineEventType) => canAccountUseEndpoint(account, getEndpointAccess(endpoints[type]))
+  return { types: types.filter(isAllowed), omitted: types.filter((type) => !isAllowed(type)) }
+}
+
+type Query = typeof TimelineQuery.Type
+
+export const timelineHandlers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeResolvedEndpoint } = yield* ListEndpointFactory
+
+  const resolve = (query: Query, { account, now }: AdmittedRequest) => {
+    const { omitted, types } = splitEventTypesByAccess(account, query.types)
+    const headers: Record<string, string> = omitted.length === 0 ? {} : { "x-omitted-types": omitted.join(",") }
+    return {
+      query: {
+        ...query,
+        types: query.types === undefined ? undefined : types,
+        allowed_types: splitEventTypesByAccess(account).types,
+        today: getDateInChicago(now),
+      },
+      headers,
+      sources: types.map((type) => getEndpointAccess(fullRowEndpointsByEventType[type])),
+    }
+  }
+
+  const selectEvents = makeTimelineStatementBuilder(sql)
+  const list = makeResolvedEndpoint(TimelineApiGroup.endpoints.list, TimelineQuery, resolve, {
+    Query: TimelineQuery,
+    Row: TimelineEvent,
+    comparesPeriods: true,
+    shapedBy: ["types", "allowed_types"],
+    select: (query, clauses) => selectEvents({ ...query, types: query.types ?? query.allowed_types }, clauses),
+  })
+  return { list }
+})

@@ -1,0 +1,176 @@
+/** Handles `GET /v1/usage` and `GET /v1/usage/daily`. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { ListClauses, ListQueryShape } from "../../query/lists/ListQuery.ts"
+import { ListEndpointFactory, type WithAccountId } from "../../query/lists/ListEndpoints.ts"
+import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/Conditions.ts"
+import {
+  DailyUsageQuery,
+  DailyUsageRow,
+  parseDailyUsagePlace,
+  parseUsagePlace,
+  UsageQuery,
+  UsageRow,
+} from "../../contract/endpoints/usage.ts"
+
+type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
+
+export const usageHandlers = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeAccountEndpoint } = yield* ListEndpointFactory
+
+  const newestFirst = sql.literal(
+    "requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, status_code = 429, usage_id desc",
+  )
+  const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
+
+  /** The place of a row, which `parseUsagePlace` parses. */
+  const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
+    case when usage_id is not null then (status_code <> 429)::integer end, usage_id)`
+
+  /** SQL that compares rows with a place. */
+  const makePlaceSql = (after: UsageShape["after"]) => {
+    if (after === undefined) return undefined
+    const parsed = after.map(parseUsagePlace)
+    const moment = sql`${parsed.map(({ requested_at }) => requested_at)}::text::timestamptz`
+    const parts = [
+      moment,
+      ...(["writer", "sequence", "part", "place"] as const).map((name) =>
+        sql`${parsed.map((place) => place[name])}::text::bigint`
+      ),
+    ]
+    const usageId = sql`${parsed.map(({ usage_id }) => usage_id)}::text::uuid`
+    return {
+      moment,
+      /** The end of the window with the place: later batches have no request after it. */
+      windowEnd: sql`usage_window(${moment}) + interval '5 seconds'`,
+      isPackedUpTo: sql`(requested_at, writer, sequence, part, place) >= (${sql.csv(parts)})`,
+      isUnpackedAfter:
+        sql`requested_at <= ${moment} and (requested_at, -1, 0, 0, (status_code <> 429)::integer, usage_id)
+        < (${sql.csv([...parts, usageId])})`,
+    }
+  }
+
+  /**
+   * Selects a page. The batches of a window overlap, so the page's first and last request are somewhere in the batches
+   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md). With `after`, the batches begin
+   * with the window of that place, whose requests up to the place are skipped.
+   */
+  const select = (
+    { account_id, after, endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
+    { columns, end: pageEnd, limit, offset }: ListClauses,
+  ) => {
+    const begin = makePlaceSql(after)
+    const since = requested_at_from === undefined
+      ? sql`timestamptz '-infinity'`
+      : makeMidnightSql(sql, requested_at_from)
+    const beforeDay = requested_at_to === undefined
+      ? sql`timestamptz 'infinity'`
+      : sql`${makeMidnightSql(sql, requested_at_to)} + interval '24 hours'`
+    const before = begin === undefined ? beforeDay : sql`least(${beforeDay}, ${begin.windowEnd})`
+    const conditions = [
+      ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
+      ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
+    ]
+    const kinds = conditions.length === 0
+      ? sql`null::integer[]`
+      : sql`array(select kind_id from usage_request_kinds where ${sql.and(conditions)})`
+    const skipped = begin === undefined ? sql.literal("") : sql`
+        skipped as materialized (
+          -- Only the requests of a batch that has the time of the place are unpacked.
+          select coalesce(sum(
+            case when moment - span_ms * interval '1 millisecond' > ${begin.moment} then requests else (
+              select count(*) from usage_batch_requests as request
+              where account_id = ${account_id} and request.moment = batch.moment
+                and (request.writer, request.sequence, request.part) = (batch.writer, batch.sequence, batch.part)
+                and ${sql.and([begin.isPackedUpTo, ...conditions])}
+            ) end
+          ), 0)::bigint as requests
+          from find_usage_batches(
+            ${account_id}, ${kinds}, greatest(${since}, ${begin.moment}), ${before}, 9223372036854775807
+          ) as batch
+        ),`
+    const start = begin === undefined ? bigint(offset) : sql`(select requests from skipped)`
+    const end = begin === undefined ? bigint(pageEnd) : sql`(${start} + ${bigint(pageEnd)})`
+    return sql`
+        with ${skipped} batches as materialized (
+          select * from find_usage_batches(${account_id}, ${kinds}, ${since}, ${before}, ${end})
+        ), counts as materialized (
+          -- Counts of 429, and requests that are not packed yet. The latter come first, as they do in a batch.
+          select requested_at, usage_id from usage
+          where ${
+      sql.and([
+        sql`account_id = ${account_id} and requested_at >= ${since} and requested_at < ${before}`,
+        ...(begin === undefined ? [] : [begin.isUnpackedAfter]),
+        ...conditions,
+      ])
+    }
+          order by requested_at desc, status_code = 429, usage_id desc limit ${end}
+        ), sources as (
+          select moment, span_ms, requests, writer, sequence, part, null::uuid as usage_id from batches
+          union all
+          select requested_at, 0, 1, null, null, null, usage_id from counts
+        ), longest as (
+          select (coalesce(max(span_ms), 0) + 1) * interval '1 millisecond' as span from sources
+        ), placed as (
+          select sources.*, coalesce(sum(requests) over (
+              order by moment desc range between unbounded preceding and (select span from longest) preceding
+            ), 0) as least_place,
+            sum(requests) over (
+              order by moment desc range between unbounded preceding and (select span from longest) following
+            ) as greatest_place
+          from sources
+        ), shown as materialized (
+          select * from placed where least_place < ${end} and greatest_place > ${start}
+        ), listed as (
+          select request.*, 1::bigint as request_count, null::uuid as usage_id
+          from shown cross join lateral (
+            select * from usage_batch_requests as request
+            where account_id = ${account_id} and request.moment = shown.moment
+              and (request.writer, request.sequence, request.part) = (shown.writer, shown.sequence, shown.part)
+            offset 0
+          ) as request
+          where ${sql.and([sql`true`, ...conditions])}
+          union all
+          select account_id, moment, null, null, null, null, requested_at, key_id, request_id, endpoint, status_code,
+            records_returned, bytes, cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via,
+            null, null, request_count, usage.usage_id
+          from shown join usage on account_id = ${account_id} and requested_at = moment
+            and usage.usage_id = shown.usage_id
+        )
+        select ${columns}
+        from (
+          select * from listed
+          order by ${newestFirst}
+          limit ${limit} offset ${start} - (
+            select coalesce(sum(requests), 0)::bigint from placed where greatest_place <= ${start}
+          )
+        ) as usage cross join lateral (
+          select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
+        ) as key
+        order by ${newestFirst}
+      `
+  }
+
+  const list = makeAccountEndpoint(UsageQuery, { Row: UsageRow, place, select })
+
+  const listDaily = makeAccountEndpoint(DailyUsageQuery, {
+    Query: DailyUsageQuery,
+    Row: DailyUsageRow,
+    place: sql`to_char(usage_date, 'YYYY-MM-DD') || endpoint`,
+    select: ({ account_id, after }, { columns, conditions, orderAndLimit }) => {
+      const begin = after?.map(parseDailyUsagePlace)
+      const day = begin?.map(({ usage_date }) => usage_date)
+      const isAfter = begin === undefined ? [] : [sql`usage_date <= ${day}::text::date
+        and (usage_date < ${day}::text::date or endpoint > ${begin.map(({ endpoint }) => endpoint)}::text)`]
+      return sql`
+          select ${columns}
+          from usage_totals
+          where ${sql.and([sql`account_id = ${account_id}`, ...conditions, ...isAfter])}
+          ${orderAndLimit(sql`usage_date desc, endpoint`)}
+        `
+    },
+  })
+
+  return { list, listDaily }
+})

@@ -1,0 +1,88 @@
+/** The schema of a changelog entry: §9.6 (notification). */
+import { Schema } from "effect"
+import { CalendarDate } from "./rules/Dates.ts"
+import { documentationPath } from "./rules/Deprecation.ts"
+
+/** Path of the page with all entries. The id of an entry is its anchor on the page. */
+export const changelogPagePath = `${documentationPath}/changelog`
+
+export const changelogEntryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
+
+const text = (description: string) => Schema.String.annotate({ description })
+const day = (description: string) => Schema.String.annotate({ description, format: "date" })
+
+export const ChangelogEntry = Schema.Struct({
+  id: text("Stable id, never reused."),
+  type: Schema.Literals(changelogEntryTypes).annotate({ description: "Type of change." }),
+  breaking: Schema.Boolean.annotate({ description: "Whether clients may have to change." }),
+  date: day(
+    "Date of the announcement, YYYY-MM-DD. An entry that is not released yet has the date of the newest release.",
+  ),
+  release: text("Release that contains the change."),
+  released: Schema.Boolean.annotate({
+    description: "Whether the release has been made. If not, the change is planned and may still change.",
+  }),
+  title: text("One-line title."),
+  text: text("Description of the change, in plain text."),
+  migration: Schema.NullOr(text("What clients have to do. Null: nothing.")),
+  takes_effect: Schema.NullOr(
+    day("Date on which a planned change takes effect. Null: it takes effect with the release."),
+  ),
+  sunset: Schema.NullOr(day("Last day on which a deprecated endpoint is guaranteed to answer. Null: no date is set.")),
+  successor: Schema.NullOr(text("The path of its replacement.")),
+  paths: Schema.Array(Schema.String).annotate({
+    description: "The affected endpoints. A trailing `*` matches every path with that prefix.",
+  }),
+  names: Schema.Array(Schema.String).annotate({
+    description: "The affected parameters, fields, headers, media types and codes.",
+  }),
+}).annotate({ identifier: "ChangelogEntry" })
+export type ChangelogEntry = typeof ChangelogEntry.Type
+
+/** A title must be a single line, because emails use it as their subject. */
+const SingleLine = Schema.String.check(
+  Schema.isPattern(/^\S[^\r\n\0]{0,98}\S$/, { message: "must be one line of at most 100 characters" }),
+)
+
+const PathPattern = Schema.String.check(
+  Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, optionally with a trailing *" }),
+)
+
+/** An entry in `entries.json`. It has the date of its release. Omitted fields become null, false or empty. */
+export const ChangelogSourceEntry = Schema.Struct({
+  id: Schema.String.check(
+    Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),
+  ),
+  // "deprecated" is omitted, because endpoints declare their own deprecation: D24 (lifecycle).
+  type: Schema.Literals(["added", "changed", "removed", "fixed"]),
+  breaking: Schema.optionalKey(Schema.Literal(true)),
+  title: SingleLine,
+  text: Schema.NonEmptyString,
+  migration: Schema.optionalKey(Schema.NonEmptyString),
+  takes_effect: Schema.optionalKey(CalendarDate),
+  paths: Schema.NonEmptyArray(PathPattern),
+  names: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
+  /** Whether customers get an email although clients need not change. */
+  significant: Schema.optionalKey(Schema.Literal(true)),
+}).check(
+  Schema.makeFilter(({ breaking, migration }) =>
+    breaking === true && migration === undefined
+      ? { path: ["migration"], issue: "is required: a breaking change must say what clients have to do" }
+      : undefined
+  ),
+)
+export type ChangelogSourceEntry = typeof ChangelogSourceEntry.Type
+
+/** A release in `entries.json`. */
+export const ChangelogRelease = Schema.Struct({
+  /** The version in the `package.json` of the release. */
+  release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/, { message: "must be a version, such as 1.2.3" })),
+  /** Missing until the release is made. */
+  date: Schema.optionalKey(CalendarDate),
+  entries: Schema.NonEmptyArray(ChangelogSourceEntry),
+})
+export type ChangelogRelease = typeof ChangelogRelease.Type
+
+/** Whether an entry affects the path. A path of the entry that ends in `*` matches all paths with that prefix. */
+export const doesEntryAffectPath = ({ paths }: Pick<ChangelogEntry, "paths">, path: string) =>
+  paths.some((pattern) => pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : pattern === path)

@@ -1,0 +1,121 @@
+/** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
+import { Effect, Schema } from "effect"
+import type { RowModel } from "./rows/RowEncoder.ts"
+import { formatNameSuggestion } from "./rules/Suggestions.ts"
+import { AfterhoursStat } from "./endpoints/afterhours-stats.ts"
+import { DilutiveSecurity, findSecurityTypeMismatch, securityTypeColumns } from "./endpoints/dilution-data.ts"
+import { FloatOutstanding } from "./endpoints/float-outstanding.ts"
+import { GapStatAdvanced } from "./endpoints/gap-stats.ts"
+import { DailyPrice, HistoricalFloat } from "./endpoints/historical-float-pro.ts"
+import { HistoricalTickerRow } from "./endpoints/historical-tickers.ts"
+import { IntradayRunner } from "./endpoints/intraday-runners.ts"
+import { ComplianceNotice } from "./endpoints/nasdaq-compliance.ts"
+import { NewsItem } from "./endpoints/news.ts"
+import { ownershipHoldingColumns, OwnershipRow } from "./endpoints/ownership.ts"
+import { PremarketStat } from "./endpoints/premarket-stats.ts"
+import { PumpAndDumpSuspect } from "./endpoints/pump-and-dump-tracker.ts"
+import { Registration } from "./endpoints/registrations.ts"
+import { ResearchReport } from "./endpoints/research-reports.ts"
+import { ScreenerRow } from "./endpoints/screener.ts"
+import { SplitStatus } from "./endpoints/split-status.ts"
+import { TickerChange } from "./endpoints/ticker-changes.ts"
+
+/** A row before validation. Each cell is text, a list of strings, or null. */
+export type RowCells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
+
+export interface LoadableDataset {
+  /** The table's name. On the command line, it is also the dataset's name, with `_` or `-`. */
+  readonly table: string
+  readonly model: RowModel
+  readonly row: Schema.Codec<RowCells, RowCells> & {
+    readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
+  }
+  /** The columns that identify a row. The last row of a key wins, with the exception of `provisional` (D22). */
+  readonly key: readonly [string, ...ReadonlyArray<string>]
+  /** Validates the combination of cells, for rules that no single column can express. */
+  readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
+  /** Columns that `validateRow` reads in addition to the key. Even with `keepOmitted`, an omitted one becomes null. */
+  readonly combinedColumns?: ReadonlyArray<string>
+  /** Columns that responses contain and the table does not, in addition to those of `model`. */
+  readonly computedColumns?: ReadonlyArray<string>
+  /** A row with one of these values never replaces a row of the same key that has another value (D22, corrections). */
+  readonly provisional?: { readonly column: string; readonly values: ReadonlyArray<string> }
+  /** Returns a symbol in the row that is too long for `/v1/ticker-changes`; undefined if there is none. */
+  readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
+}
+
+/** Whether a symbol is longer than the 6 characters that `/v1/ticker-changes` accepts (D6, symbols). */
+const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
+
+export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
+  {
+    table: "ticker_changes",
+    model: TickerChange,
+    row: TickerChange.insert,
+    key: ["old_ticker", "new_ticker", "effective_date", "cik"],
+    validateRow: ({ new_ticker, old_ticker }) =>
+      old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
+    // Otherwise, a repeated ingest would reset reviewed changes to `estimated`.
+    provisional: { column: "status", values: ["estimated", "backfill"] },
+    findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
+  },
+  {
+    table: "historical_tickers",
+    model: HistoricalTickerRow,
+    row: HistoricalTickerRow.insert,
+    key: ["ticker", "former_ticker", "date"],
+  },
+  { table: "intraday_runners", model: IntradayRunner, row: IntradayRunner.insert, key: ["ticker", "date"] },
+  {
+    table: "dilution_data",
+    model: DilutiveSecurity,
+    row: DilutiveSecurity.insert,
+    key: ["id"],
+    validateRow: findSecurityTypeMismatch,
+    combinedColumns: securityTypeColumns,
+  },
+  { table: "registrations", model: Registration, row: Registration.insert, key: ["id"] },
+  { table: "pump_and_dump_tracker", model: PumpAndDumpSuspect, row: PumpAndDumpSuspect.insert, key: ["ticker"] },
+  { table: "split_status", model: SplitStatus, row: SplitStatus.insert, key: ["id"] },
+  { table: "nasdaq_compliance", model: ComplianceNotice, row: ComplianceNotice.insert, key: ["id"] },
+  { table: "news", model: NewsItem, row: NewsItem.insert, key: ["id"] },
+  { table: "gap_stats", model: GapStatAdvanced, row: GapStatAdvanced.insert, key: ["ticker", "date"] },
+  { table: "premarket_stats", model: PremarketStat, row: PremarketStat.insert, key: ["ticker", "date"] },
+  { table: "afterhours_stats", model: AfterhoursStat, row: AfterhoursStat.insert, key: ["ticker", "date"] },
+  { table: "research_reports", model: ResearchReport, row: ResearchReport.insert, key: ["report_id"] },
+  { table: "float_outstanding", model: FloatOutstanding, row: FloatOutstanding.insert, key: ["ticker"] },
+  {
+    table: "historical_float_pro",
+    model: HistoricalFloat,
+    row: HistoricalFloat.insert,
+    key: ["ticker", "filed_at", "form_type", "document_url", "reported_date"],
+  },
+  { table: "daily_prices", model: DailyPrice, row: DailyPrice.insert, key: ["ticker", "date"] },
+  {
+    table: "ownership",
+    model: OwnershipRow,
+    row: OwnershipRow.insert,
+    key: ["ticker", "accession_number", ...ownershipHoldingColumns],
+    computedColumns: ["owner_count"],
+  },
+  { table: "screener", model: ScreenerRow, row: ScreenerRow.insert, key: ["ticker"] },
+]
+
+/** Finds a dataset by the name of its table or endpoint. */
+export const findDataset = (name: string) => loadableDatasets.find(({ table }) => table === name.replaceAll("-", "_"))
+
+export class UnknownDataset
+  extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
+
+/** Finds a dataset by name, or fails with a suggestion. */
+export const requireDataset = (name: string) => {
+  const known = loadableDatasets.map(({ table }) => table)
+  const suggestion = formatNameSuggestion(name.replaceAll("-", "_"), known)
+  return Effect.fromNullishOr(findDataset(name)).pipe(
+    Effect.mapError(() =>
+      new UnknownDataset({
+        message: `There is no dataset ${name}.${suggestion} The datasets are: ${known.join(", ")}.`,
+      })
+    ),
+  )
+}

@@ -1,0 +1,121 @@
+/**
+ * GET /v1/account, /v1/account/api-keys, /v1/account/invoices and /v1/account/invoice-lines: §2.1 (timestamps),
+ * §2.5 (fields), D27 (invoices).
+ */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Model } from "effect/schema"
+import { describeEndpoint, describeEndpointGroup, tiers } from "../rules/EndpointAnnotations.ts"
+import * as Column from "../rows/Columns.ts"
+import { DatabasePoolTimeout, DataRefreshing, freeListErrors } from "../rules/Errors.ts"
+import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
+import * as Filter from "../rules/Filters.ts"
+import { makeListEnvelope, PagingParameters, ResultCount } from "../rules/Paging.ts"
+import { InstantColumn } from "../rows/Timestamps.ts"
+
+export class AccountRow extends Model.Class<AccountRow>("Account")({
+  account_id: Column.integer("Account id."),
+  name: Column.text("Account name."),
+  contact_email: Column.nullable(Column.text("Email address for notices.")),
+  tier: Column.literal(tiers, "Determines the endpoints and the rate limit of the account."),
+  created_at: InstantColumn,
+}) {}
+
+export const apiKeyStatuses = ["active", "disabled", "expired"] as const
+
+export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
+  key_id: Column.integer("Key id."),
+  name: Column.text("The name given to the key when it was created."),
+  key_hint: Column.text("The first characters of the key. The rest is not stored."),
+  status: Column.literal(apiKeyStatuses, "Only active keys are accepted."),
+  endpoints: Schema.NullOr(Schema.Array(Schema.String)).annotate({
+    description: "The only paths the key may call. Null: all paths.",
+  }),
+  created_at: InstantColumn,
+  expires_at: Column.nullable(InstantColumn),
+  /** Updated at most once a minute, so the time may lag by up to a minute (§2.5). */
+  last_used_at: Column.nullable(InstantColumn),
+}) {}
+
+const month = Column.text("Month in New York, `YYYY-MM`.")
+
+export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
+  month,
+  closed_at: InstantColumn,
+  lines: Column.integer("Number of lines."),
+  requests: Column.integer("Number of requests in all lines."),
+  bytes: Column.integer("Bytes of all lines."),
+  cost_microdollars: Column.integer("Sum of all lines, in millionths of a US dollar."),
+  digest: Column.text("SHA-256 of the lines as exported CSV, in hexadecimal digits."),
+}) {}
+
+export const invoiceLineKinds = ["charged", "free", "refused", "unitemized"] as const
+
+/** Never gets another field: the digests of closed invoices are those of these columns as CSV. */
+export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
+  month,
+  line: Column.integer("Number of the line in the invoice, from 1 on."),
+  usage_date: Column.date("Date of the requests in New York. Before the month: they were recorded late."),
+  endpoint: Column.text("Path of the requested endpoint, as in `/v1/usage`."),
+  kind: Column.literal(
+    invoiceLineKinds,
+    "`charged`: requests with a cost. `refused`: those without a cost and with a status of 400 or higher. `free`: " +
+      "all others. `unitemized`: requests that release 0.3.0 recorded without their price, and corrections.",
+  ),
+  requests: Column.integer("Number of requests. A correction may be negative, as may `bytes` and `cost_microdollars`."),
+  bytes: Column.integer("Size of the response bodies before compression."),
+  price_per_gb_microdollars: Column.nullable(
+    Column.integer("Price of 1,000,000,000 bytes in millionths of a US dollar. Null: not recorded."),
+  ),
+  cost_microdollars: Column.integer(
+    "Sum of the costs of the requests, each of which is rounded up to a millionth of a US dollar.",
+  ),
+}) {}
+
+export const ApiKeysQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
+
+export const InvoicesQuery = Schema.Struct({ month: Filter.monthFilter, ...PagingParameters }).check(
+  checkParameterCombinations,
+)
+
+export const InvoiceLinesQuery = Schema.Struct({
+  month: Filter.monthFilter,
+  endpoint: Filter.endpointFilter,
+  kind: Filter.makeEnum(invoiceLineKinds),
+  ...Filter.makePastDateRanges("usage_date"),
+  ...PagingParameters,
+}).check(checkParameterCombinations)
+
+export const AccountResponse = Schema.Struct({
+  count: ResultCount,
+  results: Schema.Tuple([Column.getRowJsonSchema(AccountRow)]).annotate({ description: "Exactly one object." }),
+})
+
+export class AccountApiGroup extends HttpApiGroup.make("account").add(
+  HttpApiEndpoint.get("show", "/account", {
+    query: Filter.NoParameters,
+    success: AccountResponse,
+    error: [DataRefreshing, DatabasePoolTimeout],
+  }).annotateMerge(describeEndpoint("Account", "Your account.")),
+  HttpApiEndpoint.get("listKeys", "/account/api-keys", {
+    query: ApiKeysQuery,
+    success: makeListEnvelope(Column.getRowJsonSchema(ApiKeyRow)),
+    error: freeListErrors,
+  }).annotateMerge(describeEndpoint(
+    "API keys",
+    "Your account's keys, oldest first. `last_used_at` is updated at most once a minute per key.",
+  )),
+  HttpApiEndpoint.get("listInvoices", "/account/invoices", {
+    query: InvoicesQuery,
+    success: makeListEnvelope(Column.getRowJsonSchema(InvoiceRow)),
+    error: freeListErrors,
+  }).annotateMerge(describeEndpoint("Invoices", "Closed months of your account, newest first. They never change.")),
+  HttpApiEndpoint.get("listInvoiceLines", "/account/invoice-lines", {
+    query: InvoiceLinesQuery,
+    success: makeListEnvelope(Column.getRowJsonSchema(InvoiceLineRow)),
+    error: freeListErrors,
+  }).annotateMerge(describeEndpoint(
+    "Invoice lines",
+    "Lines of your invoices: per New York day, endpoint, kind of request and price. Newest month first, then by line.",
+  )),
+).annotateMerge(describeEndpointGroup("Account", "The account, its API keys and its invoices.")) {}

@@ -1,0 +1,22 @@
+/** GET /v1/afterhours-stats, with the fields and filters of /v1/premarket-stats. */
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Model } from "effect/schema"
+import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
+import * as Column from "../rows/Columns.ts"
+import { listErrors } from "../rules/Errors.ts"
+import { makeListEnvelope } from "../rules/Paging.ts"
+import { extendedHoursFields, ExtendedHoursStatsQuery } from "./premarket-stats.ts"
+
+export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat")(extendedHoursFields) {}
+
+export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats").add(
+  HttpApiEndpoint.get("list", "/afterhours-stats", {
+    query: ExtendedHoursStatsQuery,
+    success: makeListEnvelope(Column.getRowJsonSchemaWithLineage(AfterhoursStat)),
+    error: listErrors,
+  }).annotateMerge(
+    describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first.", {
+      tables: ["afterhours_stats"],
+    }),
+  ),
+).annotateMerge(describeEndpointGroup("Afterhours stats", "Sessions with unusual trading after the close.")) {}

@@ -1,0 +1,48 @@
+/** `GET /v1/changelog` and `/v1/changelog.atom`: §9.6 (notification). Free, no key required: D2 (credentials). */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
+import { CalendarDate } from "../rules/Dates.ts"
+import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
+import * as Filter from "../rules/Filters.ts"
+import { ResultCount } from "../rules/Paging.ts"
+import { ChangelogEntry, changelogEntryTypes } from "../ChangelogEntry.ts"
+
+/** The filters of the changelog. An entry must match all of them. */
+export const ChangelogQuery = Schema.Struct({
+  type: Filter.makeEnum(changelogEntryTypes),
+  ...Filter.makeBooleans("breaking"),
+  since: Schema.optionalKey(
+    Schema.String.annotate({ description: "Entries from this day on.", format: "date" }).pipe(
+      Schema.decodeTo(CalendarDate),
+    ),
+  ),
+  path: Schema.optionalKey(
+    Schema.String.annotate({ description: "Entries about this path, such as /v1/news." }).pipe(
+      Schema.decodeTo(Schema.String.check(
+        Schema.isPattern(/^\/[a-z0-9/.-]{0,100}$/u, { message: "must be a path, such as /v1/news" }),
+      )),
+    ),
+  ),
+}).check(checkParameterCombinations)
+export type ChangelogQuery = typeof ChangelogQuery.Type
+
+export const atomContentType = "application/atom+xml; charset=utf-8"
+
+export class ChangelogApiGroup extends HttpApiGroup.make("changelog").add(
+  HttpApiEndpoint.get("list", "/v1/changelog", {
+    query: ChangelogQuery,
+    success: Schema.Struct({
+      count: ResultCount,
+      results: Schema.Array(ChangelogEntry).annotate({ description: "The entries, newest first." }),
+    }),
+  }).annotateMerge(describeEndpoint(
+    "Changelog",
+    "Every addition, change, deprecation, removal and fix, including planned ones, newest first, on one page.",
+  )).annotate(FreeEndpointHasEtag, true),
+  HttpApiEndpoint.get("feed", "/v1/changelog.atom", {
+    query: ChangelogQuery,
+    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: atomContentType })),
+  }).annotateMerge(describeEndpoint("Changelog feed", "The changelog as an Atom feed, for feed readers."))
+    .annotate(FreeEndpointHasEtag, true),
+).annotateMerge(describeEndpointGroup("Changelog", "Every change to the API.")) {}

@@ -1,0 +1,168 @@
+/** GET /v1/dilution-data and /v1/dilution-data-advanced: §2.5 (fields), §4.5 (endpoints). Both read one table. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Model } from "effect/schema"
+import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
+import * as Column from "../rows/Columns.ts"
+import { listErrors } from "../rules/Errors.ts"
+import * as Filter from "../rules/Filters.ts"
+import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListEnvelope } from "../rules/Paging.ts"
+import { TickerListParameter } from "../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
+
+export const warrantTypes = ["warrant", "prefunded_warrant"] as const
+export const conversionPriceTypes = ["fixed", "variable"] as const
+export const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
+export const securityTypes = [...warrantTypes, ...convertibleTypes] as const
+
+const typeDescription = "Type of the security."
+
+const keyFields = { id: Column.text("Unique id of the row."), ticker: Column.ticker() }
+
+const sharedFields = {
+  details: Column.text("Description of the security in the filing."),
+  floor_price: Column.nullable(
+    Column.threeDecimalPrice("Lowest exercise or conversion price under price protection, USD."),
+  ),
+  registered: Column.nullable(Column.boolean("Whether the underlying shares are registered for sale.")),
+  filed_at: Column.markAsRowDate(Column.date("Date of the filing.")),
+  form_type: Column.nullable(Column.text("SEC form of the filing.")),
+  accession_number: Column.nullable(Column.text("SEC accession number of the filing.")),
+  document_url: Column.nullable(Column.text("URL of the filing.")),
+  last_updated: NewYorkTimeColumn,
+}
+
+const warrantFields = {
+  warrants_amount: Column.nullable(Column.integer("Warrants issued.")),
+  warrants_remaining: Column.nullable(Column.integer("Warrants not yet exercised.")),
+  warrants_exercise_price: Column.nullable(Column.price("Exercise price, USD per share.")),
+  prefunded_cost: Column.nullable(Column.price("Prepaid price, USD per share.")),
+  exercisable_date: Column.nullable(Column.date("First day of exercise.")),
+  expiration_date: Column.nullable(Column.date("Last day of exercise.")),
+}
+
+const convertibleFields = {
+  conversion_price: Column.nullable(Column.price("Conversion price, USD per share.")),
+  conversion_price_type: Column.nullable(
+    Column.literal(conversionPriceTypes, "Whether the conversion price is fixed or follows the market."),
+  ),
+  offering_amount: Column.nullable(Column.money("Amount offered, USD.")),
+  convertible_debt_remaining: Column.nullable(Column.money("Amount not yet converted, USD.")),
+  interest_rate_percentage: Column.nullable(Column.ratio("Annual interest rate, %.")),
+  convertible_date: Column.nullable(Column.date("First day of conversion.")),
+  maturity_date: Column.nullable(Column.date("Maturity date.")),
+}
+
+const issuanceFields = {
+  underlying_shares_remaining: Column.nullable(Column.integer("Shares that can still be issued.")),
+}
+
+const advancedFields = {
+  bank: Column.nullable(Column.text("Placement agent or bank.")),
+  owners: Column.textArray("Names of the holders."),
+  price_protection: Column.nullable(Column.text("Type of price protection.")),
+  price_protection_clause: Column.nullable(Column.text("Text of the price protection clause.")),
+  reset_date: Column.nullable(Column.date("Date on which the price is reset.")),
+  beneficial_ownership_blocker_percentage: Column.nullable(
+    Column.ratio("Maximum share of the company that a holder may own, %."),
+  ),
+  registration_file_no: Column.nullable(Column.text("SEC file number of the registration.")),
+}
+
+const warrantColumns = {
+  ...keyFields,
+  security_type: Column.literal(warrantTypes, typeDescription),
+  ...sharedFields,
+  ...warrantFields,
+  ...issuanceFields,
+}
+const convertibleColumns = {
+  ...keyFields,
+  security_type: Column.literal(convertibleTypes, typeDescription),
+  ...sharedFields,
+  ...convertibleFields,
+  ...issuanceFields,
+}
+
+export class Warrant extends Model.Class<Warrant>("Warrant")(warrantColumns) {}
+export class Convertible extends Model.Class<Convertible>("Convertible")(convertibleColumns) {}
+export class WarrantWithAdvancedFields
+  extends Model.Class<WarrantWithAdvancedFields>("AdvancedWarrant")({ ...warrantColumns, ...advancedFields }) {}
+export class ConvertibleWithAdvancedFields extends Model.Class<ConvertibleWithAdvancedFields>("AdvancedConvertible")({
+  ...convertibleColumns,
+  ...advancedFields,
+}) {}
+
+/** A row of `dilution_data`, which has the columns of both warrants and convertibles. */
+export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
+  ...keyFields,
+  security_type: Column.literal(securityTypes, typeDescription),
+  ...sharedFields,
+  ...warrantFields,
+  ...convertibleFields,
+  ...issuanceFields,
+  ...advancedFields,
+}) {}
+
+/** The column `security_type`, and the columns that depend on it. */
+export const securityTypeColumns = ["security_type", ...Object.keys({ ...warrantFields, ...convertibleFields })]
+
+/** Finds a column that has a value but does not belong to the row type, such as a convertible's column in a warrant. */
+export const findSecurityTypeMismatch = (row: { readonly [column: string]: unknown }) => {
+  const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields
+  const column = Object.keys(otherFields).find((name) => row[name] !== null && row[name] !== undefined)
+  return column === undefined ? undefined : { column, reason: `must be empty in a ${String(row["security_type"])}` }
+}
+
+const filters = {
+  security_type: Filter.makeEnum(securityTypes),
+  ...Filter.makeBooleans("registered"),
+  ...Filter.makeNumberRanges("floor_price", "underlying_shares_remaining"),
+  ...Filter.makePastDateRanges("filed_at"),
+  ...Filter.makeDateRanges("expiration_date", "maturity_date"),
+}
+
+export const DilutionDataQuery = makeListQuery({
+  ticker: TickerListParameter,
+  ...filters,
+})
+
+export const DilutionDataAdvancedQuery = makeListQuery({
+  ticker: Schema.optionalKey(TickerListParameter),
+  ...filters,
+  owner: Filter.makeArrayElementSubstring("owners", "the name of an owner"),
+  bank: Filter.makeSubstring("bank"),
+  price_protection: Filter.makeSubstring("price_protection"),
+})
+
+export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
+  HttpApiEndpoint.get("list", "/dilution-data", {
+    query: DilutionDataQuery,
+    success: makeListEnvelope(
+      Schema.Union([Column.getRowJsonSchemaWithLineage(Warrant), Column.getRowJsonSchemaWithLineage(Convertible)]),
+    ),
+    error: listErrors,
+  }).annotateMerge(
+    describeEndpoint(
+      "Dilution data",
+      "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
+        "convertible, and vice versa.",
+      { tables: ["dilution_data"], thirdPartyText: ["details"] },
+    ),
+  ),
+  HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
+    query: DilutionDataAdvancedQuery,
+    success: makeListEnvelope(
+      Schema.Union([
+        Column.getRowJsonSchemaWithLineage(WarrantWithAdvancedFields),
+        Column.getRowJsonSchemaWithLineage(ConvertibleWithAdvancedFields),
+      ]),
+    ),
+    error: listErrors,
+  }).annotateMerge(describeEndpoint(
+    "Dilution data, advanced",
+    "Dilution data with owners, banks and price protection, also across all tickers.",
+    { tables: ["dilution_data"], thirdPartyText: ["details", "price_protection_clause"] },
+  )),
+).annotateMerge(describeEndpointGroup("Dilution data", "Warrants and convertibles that can become shares.")) {}

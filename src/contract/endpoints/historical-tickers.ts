@@ -1,0 +1,52 @@
+/** GET /v1/historical-tickers: §2.3, §4.2, D23 (historical tickers). Deprecated in favor of `/v1/ticker-changes`. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Model } from "effect/schema"
+import { AsOfParameter } from "../rules/AsOfParameter.ts"
+import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
+import * as Column from "../rows/Columns.ts"
+import { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, NotFound } from "../rules/Errors.ts"
+import { makeDeprecationAnnotations } from "../rules/Deprecation.ts"
+import { LongTickerParameter } from "../rules/Tickers.ts"
+import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
+
+/** A row of `historical_tickers`: a former symbol for which no change is recorded in `ticker_changes`. */
+export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
+  ticker: Column.ticker("The requested symbol."),
+  former_ticker: Column.ticker("A former symbol.", "ZYXB"),
+  date: Column.nullable(Column.date("Date on which the symbol was given up.")),
+}) {}
+
+export const FormerTicker = Schema.Struct({
+  ticker: Schema.String.annotate({ description: "A former symbol." }),
+  date: Schema.NullOr(Schema.String).annotate({
+    description: "Date on which the symbol was given up, YYYY-MM-DD; null if unknown.",
+  }),
+}).annotate({ identifier: "HistoricalTicker" })
+
+export const HistoricalTickersResponse = Schema.Struct({
+  count: NonNegativeInt.annotate({ description: "The length of `historical_tickers`." }),
+  historical_tickers: Schema.Array(FormerTicker).annotate({
+    description: "Ordered by date, undated entries last, then by symbol.",
+  }),
+})
+
+export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTickerParameter, ...AsOfParameter })
+
+export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTickers").add(
+  HttpApiEndpoint.get("list", "/historical-tickers", {
+    query: HistoricalTickersQuery,
+    success: HistoricalTickersResponse,
+    error: [AsOfTooEarly, NotFound, DataRefreshing, DatabasePoolTimeout],
+  }).annotateMerge(describeEndpoint(
+    "Historical Tickers",
+    "The former symbols of a ticker, with the date on which each was given up.",
+    { tables: ["ticker_changes", "historical_tickers"] },
+  )).annotateMerge(makeDeprecationAnnotations({
+    announced: "2026-11-01",
+    successor: "/v1/ticker-changes",
+    note: "It returns each change with both symbols, and 409 if the changes are not one unambiguous chain.",
+  })),
+).annotateMerge(
+  describeEndpointGroup("Historical Tickers", "The former symbols of a ticker. Deprecated: use ticker changes."),
+) {}

@@ -1,0 +1,161 @@
+/** The answer of an endpoint. `api/Finish.ts` turns it into a response with all headers. */
+import { type Effect, Schema, type Stream } from "effect"
+import { listContentTypes } from "../rows/ListFormats.ts"
+import type { EndpointAccess } from "./EndpointAnnotations.ts"
+import { encodeUnpagedResponse, type NextPage } from "./Paging.ts"
+
+type Headers = Readonly<Record<string, string>>
+
+/** `Cache-Control` of a page that clients may store, but must revalidate. */
+export const noCache = "private, no-cache"
+
+/** A complete body. With an `ETag` that the client already has, it becomes a 304. */
+export interface Page {
+  readonly _tag: "Page"
+  readonly body: Uint8Array
+  readonly contentType: string
+  /** `Cache-Control`; undefined if nothing may store the response. */
+  readonly cacheControl: string | undefined
+  /** The strong tag of the uncompressed body. */
+  readonly etag: string | undefined
+  /** Headers of the data, which a 304 has too. */
+  readonly headers: Headers
+  /** Headers of the body, which a 304 lacks. */
+  readonly bodyHeaders: Headers
+  /** Number of results, for estimates (D28) and usage (D29). */
+  readonly records: number
+  /** Undefined on the last page, and if there are no pages. */
+  readonly nextPage: NextPage | undefined
+  /** Whether no database query was needed. Operators see it, but clients do not. */
+  readonly isCached: boolean
+  /** Whether the page is still current; undefined if the response must not be stored (D17, caching). */
+  readonly isCurrent: (() => boolean) | undefined
+  /** Further endpoints whose rows are on the page. Only an account that may use them all may get the response. */
+  readonly sources: ReadonlyArray<EndpointAccess>
+  /** For an estimate: the results on all pages. */
+  readonly total: Total | undefined
+}
+
+export interface Total {
+  readonly records: number
+  /** Whether there are more, because counting them all would take too long. */
+  readonly isPartial: boolean
+}
+
+/** An export (`limit=all`), streamed from the database. */
+export interface ExportAnswer {
+  readonly _tag: "Export"
+  readonly contentType: string
+  readonly headers: Headers
+  /** Estimated size in bytes, extrapolated from the first chunk. */
+  readonly expectedBytes: number
+  /** Encodes the export without sending it, and returns its exact size in bytes. */
+  readonly measureBytes: Effect.Effect<number>
+  /** Makes the body. The observer may end it before a chunk, and learns how it ended. */
+  readonly makeBody: (observer: ExportObserver) => Stream.Stream<Uint8Array, { readonly message: string }>
+}
+
+/** A reason to end an export before its last byte. */
+export interface ExportRefusal {
+  /** The status that usage records. */
+  readonly status: number
+  readonly reason: string
+}
+
+export interface ExportObserver {
+  /** Called before each chunk with the size of the body up to the end of the chunk. */
+  readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
+  /** Called once, however the stream ends; status 200 means that everything was sent. */
+  readonly onEnd: (status: number, sent: StreamedAmount, digest: string | undefined) => void
+}
+
+/** The amount of a stream that has been sent since its beginning. */
+export interface StreamedAmount {
+  readonly bytes: number
+  readonly records: number
+}
+
+/** Records the usage of an endless stream, in installments, so that a crash loses little usage. */
+export interface StreamUsageRecorder {
+  /** Subtracts what was just sent from the prepaid balance that this process knows. It is recorded later. */
+  readonly countSent: (from: StreamedAmount, to: StreamedAmount) => void
+  /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
+  readonly recordUsage: (
+    installment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
+  ) => void
+}
+
+/** An endless stream of events, which records its usage itself. */
+export interface EventStreamAnswer {
+  readonly _tag: "EventStream"
+  readonly contentType: string
+  readonly headers: Headers
+  readonly body: Stream.Stream<Uint8Array>
+}
+
+/** The size of an export, for an estimate. */
+export interface Measurement {
+  readonly _tag: "Measurement"
+  readonly bytes: number
+  readonly records: number
+}
+
+/** A response that `http` only passes on: a redirect, a page of the documentation that does not exist, MCP. */
+export interface PlainAnswer {
+  readonly _tag: "Plain"
+  readonly status: number
+  readonly headers: Headers
+  readonly contentType: string | undefined
+  readonly body: Uint8Array | Stream.Stream<Uint8Array, unknown> | undefined
+}
+
+export type Answer = Page | ExportAnswer | EventStreamAnswer | Measurement | PlainAnswer
+
+/** A response, ready to be sent. */
+export interface FinishedResponse {
+  readonly status: number
+  /** By lower-case name. */
+  readonly headers: Headers
+  readonly body: Uint8Array | Stream.Stream<Uint8Array, unknown> | undefined
+  /** Trailers, which are complete once the body has ended. */
+  readonly trailers: Headers | undefined
+  /** Whether the body may take any time, as long as the client reads it. */
+  readonly isEndless: boolean
+  readonly records: number
+  /** Size of the uncompressed body, which determines the cost (D27). */
+  readonly bytes: number
+  /** Microdollars. */
+  readonly cost: number
+  /** Microdollars per gigabyte. */
+  readonly price: number
+  /** For an estimate: the results on all pages. */
+  readonly total: Total | undefined
+  /** Whether no database query was needed. Operators see it, but clients do not. */
+  readonly isCached: boolean
+}
+
+const plainPage = {
+  _tag: "Page",
+  cacheControl: undefined,
+  etag: undefined,
+  headers: {},
+  bodyHeaders: {},
+  nextPage: undefined,
+  isCached: false,
+  isCurrent: undefined,
+  sources: [],
+  total: undefined,
+} as const
+
+/** Makes a page from what differs from a page that nothing may store. */
+export const makePage = (page: Pick<Page, "body" | "contentType" | "records"> & Partial<Page>): Page => ({
+  ...plainPage,
+  ...page,
+})
+
+/** Returns a function that makes the page of one object that is not a list, such as the account. */
+export const makeObjectEncoder = <Value>(schema: Schema.Codec<Value, unknown>) => {
+  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
+  return (value: Value, records = 1) =>
+    makePage({ ...encodeUnpagedResponse(encode(value), records), contentType: listContentTypes.json })
+}

@@ -1,0 +1,268 @@
+/**
+ * The errors of the API (§7, D11, D13); `contract/AccountErrors.ts` has the account errors.
+ * Each is a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
+ */
+import { Effect, Schema, SchemaGetter } from "effect"
+import { NonNegativeInt } from "./NonNegativeInt.ts"
+
+/** `api/ErrorResponses.ts` sets the id when it encodes an error, so that handlers need not pass it. */
+const request_id = Schema.String.annotate({
+  description: "The same value as the header X-Request-Id; quote it to support.",
+}).pipe(Schema.withConstructorDefault(Effect.succeed("")))
+
+/** Matches a text, even if a URL percent-encodes some of its letters. */
+const makeEncodedPattern = (text: string) =>
+  Array.from(text, (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
+
+const secretPrefixes = ["tl_live_", "tl_admin_", "tl_session_", "tl_invite_"]
+const secretPattern = new RegExp(
+  `(${secretPrefixes.map(makeEncodedPattern).join("|")})(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`,
+  "gi",
+)
+
+/** Masks API keys and secrets of admins, which clients may send in a parameter by mistake. */
+export const redactApiKeys = (text: string) => text.replace(secretPattern, "$1…")
+
+const redactedText = (annotations: { readonly description?: string }) =>
+  Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {
+    decode: SchemaGetter.passthrough(),
+    encode: SchemaGetter.transform(redactApiKeys),
+  }))
+
+const Message = redactedText({ description: "For people; programs read `code`." })
+
+/** The annotations of an error class. */
+export const describeError = (httpApiStatus: number, description: string) => ({ httpApiStatus, description })
+
+/** The fields of an error class without details. */
+export const makeErrorFields = <const Code extends string>(code: Code) => ({
+  error: Schema.Struct({ code: Schema.tag(code), message: Message }),
+  request_id,
+})
+
+/** The fields of an error class with `details`. */
+export const makeErrorFieldsWithDetails = <const Code extends string, Details extends Schema.Top>(
+  code: Code,
+  details: Details,
+) => ({
+  error: Schema.Struct({ code: Schema.tag(code), message: Message, details }),
+  request_id,
+})
+
+/** 400: the URL itself cannot be decoded (D13). */
+export class BadRequest extends Schema.Error<BadRequest>("BadRequest")(
+  makeErrorFields("bad_request"),
+  describeError(400, "The URL cannot be decoded."),
+) {
+  readonly _tag = "BadRequest"
+}
+
+/** 404: the path does not exist, or there is no record for the ticker. */
+export class NotFound extends Schema.Error<NotFound>("NotFound")(
+  makeErrorFields("not_found"),
+  describeError(404, "There is no such endpoint, or no record for the ticker."),
+) {
+  readonly _tag = "NotFound"
+}
+
+/** 405: endpoints support GET and HEAD only (D10). */
+export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(
+  makeErrorFields("method_not_allowed"),
+  describeError(405, "Endpoints support GET and HEAD only."),
+) {
+  readonly _tag = "MethodNotAllowed"
+}
+
+/** Why a ticker's history is ambiguous (§4.1, D21: lineage). */
+export const LineageReason = Schema.Literals([
+  "multiple_cik_lineages",
+  "same_date_events",
+  "competing_destinations",
+  "broken_chain",
+  "max_hops_exceeded",
+]).annotate({ identifier: "LineageReason" })
+export type LineageReason = typeof LineageReason.Type
+
+/** A ticker change (§2.2). */
+export const ChangeEvent = Schema.Struct({
+  old_ticker: Schema.String.annotate({ description: "The former symbol." }),
+  new_ticker: Schema.String.annotate({ description: "The new symbol." }),
+  effective_date: Schema.String.annotate({ description: "The first day of the new symbol, YYYY-MM-DD." }),
+}).annotate({ identifier: "ChangeEvent" })
+
+/** The chain of ticker changes of one issuer (§4.1, lineage). */
+const LineageCandidate = Schema.Struct({
+  cik: Schema.String,
+  company_name: Schema.NullOr(Schema.String),
+  history: Schema.Array(ChangeEvent),
+  current_ticker: Schema.String,
+}).annotate({ identifier: "LineageCandidate" })
+
+/** A ticker change with its issuer and the reasons for ambiguity that involve it. */
+export const LineageEvent = Schema.Struct({
+  ...ChangeEvent.fields,
+  cik: Schema.NullOr(Schema.String),
+  company_name: Schema.NullOr(Schema.String),
+  reasons: Schema.Array(LineageReason).annotate({ description: "The reasons that involve this event." }),
+}).annotate({ identifier: "LineageEvent" })
+
+const ambiguousSymbolFields = {
+  query_ticker: Schema.String,
+  reason: LineageReason.annotateKey({ description: "The first reason that applies." }),
+  reasons: Schema.Array(LineageReason).annotate({ description: "All reasons that apply." }),
+  tickers: Schema.Array(Schema.String).annotate({
+    description: "The symbols involved, sorted; the first 100 if the request has several symbols.",
+  }),
+  ticker_count: NonNegativeInt.annotate({ description: "The number of symbols, including those that are not listed." }),
+  candidates: Schema.Array(LineageCandidate).annotate({
+    description: "One chain per issuer, at most 100, sorted by first date. Empty unless the chain of every issuer is " +
+      "unambiguous.",
+  }),
+  candidate_count: NonNegativeInt.annotate({
+    description: "The number of candidates, including those that are not listed.",
+  }),
+  events: Schema.Array(LineageEvent).annotate({
+    description: "The first 100 events, by date.",
+  }),
+  event_count: NonNegativeInt.annotate({
+    description: "The number of events. The search stops at 25,000.",
+  }),
+}
+
+/** 409: the ticker's history is not one unambiguous chain (§4.1, D21: lineage). */
+export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>("AmbiguousTickerLineage")(
+  makeErrorFieldsWithDetails(
+    "ambiguous_ticker_lineage",
+    Schema.Struct({
+      ...ambiguousSymbolFields,
+      symbols: Schema.optionalKey(
+        Schema.Array(
+          Schema.Struct({
+            ...ambiguousSymbolFields,
+            same_history_as: Schema.optionalKey(Schema.String.annotate({
+              description:
+                "An earlier entry whose symbol has the same history. Its lists are not repeated, so those of " +
+                "this entry are empty; the counts are not.",
+            })),
+          }).annotate({ identifier: "AmbiguousSymbol" }),
+        ).annotate({
+          description: "If several symbols were requested: the same details of each ambiguous one, with at most 500 " +
+            "symbols, candidates and events in total.",
+        }),
+      ),
+    }),
+  ),
+  describeError(409, "A symbol's history cannot be resolved to one unambiguous chain."),
+) {
+  readonly _tag = "AmbiguousTickerLineage"
+}
+
+/** 410: the endpoint's sunset date has passed (§3, D24: lifecycle). */
+export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemoved")(
+  makeErrorFieldsWithDetails(
+    "endpoint_removed",
+    Schema.Struct({ successor: Schema.String, documentation: Schema.String, sunset: Schema.String }),
+  ),
+  describeError(410, "The endpoint was removed; the message says what changed."),
+) {
+  readonly _tag = "EndpointRemoved"
+}
+
+/** 410: the changes after the cursor were dropped, or lost in a restore or failover of the database (change feed). */
+export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
+  makeErrorFieldsWithDetails(
+    "cursor_expired",
+    Schema.Struct({
+      earliest: Schema.String.annotate({
+        description: "All changes after this time are known. With six decimals; `after` accepts it.",
+      }),
+      restart: Schema.String.annotate({ description: "The request that returns a cursor from which to start again." }),
+    }),
+  ),
+  describeError(410, "The cursor of a change feed has expired; download the datasets again."),
+) {
+  readonly _tag = "CursorExpired"
+}
+
+const FieldError = Schema.Struct({
+  field: redactedText({ description: "The name of the parameter." }),
+  reason: redactedText({ description: "What is wrong with it; completes a sentence that begins with the name." }),
+}).annotate({ identifier: "FieldError" })
+
+/** 422: parameters are missing, unknown, repeated or invalid; `details.fields` lists them (D11). */
+export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
+  makeErrorFieldsWithDetails(
+    "validation_error",
+    Schema.Struct({ fields: Schema.Array(FieldError) }),
+  ),
+  describeError(422, "A parameter is missing, unknown, repeated or wrong."),
+) {
+  readonly _tag = "ValidationError"
+}
+
+/** Makes the error of one parameter. `reason` completes a sentence that begins with its name. */
+export const makeFieldError = (field: string, reason: string) =>
+  new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
+
+/** 422: `as_of` is before the earliest time whose data is known. */
+export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
+  makeErrorFieldsWithDetails(
+    "as_of_too_early",
+    Schema.Struct({
+      earliest: Schema.String.annotate({ description: "The earliest moment for `as_of`, with six decimals." }),
+    }),
+  ),
+  describeError(422, "`as_of` is before the earliest moment whose state is known."),
+) {
+  readonly _tag = "AsOfTooEarly"
+}
+
+/** 500: the log has the cause and the request id; the response does not reveal the cause. */
+export class InternalError extends Schema.Error<InternalError>("InternalError")(
+  makeErrorFields("internal_error"),
+  describeError(500, "Unexpected failure."),
+) {
+  readonly _tag = "InternalError"
+}
+
+/** 503, `Retry-After: 5`: a table is locked, or a query ran for 30 seconds (§7.2, errors). */
+export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(
+  makeErrorFields("data_refreshing"),
+  describeError(503, "Data is being refreshed; safe to retry after `Retry-After` seconds."),
+) {
+  readonly _tag = "DataRefreshing"
+}
+
+/** 503, `Retry-After: 5`: no database connection became available in time (§7.2, errors). */
+export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("DatabasePoolTimeout")(
+  makeErrorFields("database_pool_timeout"),
+  describeError(503, "No database connection in time; safe to retry after `Retry-After` seconds."),
+) {
+  readonly _tag = "DatabasePoolTimeout"
+}
+
+/** The one error for data that cannot be read at the moment (§7.2, errors). */
+export const makeDataRefreshingError = () =>
+  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
+
+/** 429 with `Retry-After`: the account has too many exports in progress. */
+export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports")(
+  makeErrorFieldsWithDetails(
+    "too_many_exports",
+    Schema.Struct({
+      limit: NonNegativeInt.annotate({ description: "How many exports of an account a server sends at once." }),
+    }),
+  ),
+  describeError(429, "The account has too many exports in progress; wait until one has ended."),
+) {
+  readonly _tag = "TooManyExports"
+}
+
+/** The errors of every endpoint that reads the history of symbols. */
+export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
+
+/** The errors of every list that is free and has no symbols. Like every list, it can be exported. */
+export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
+
+/** The errors of every list of rows with a symbol. */
+export const listErrors = [...lineageErrors, TooManyExports] as const

@@ -1,0 +1,53 @@
+/** Decodes the list of one day's or one quarter's filings in the `master` format: CIK, company, form, date, path. */
+import { Result, Schema } from "effect"
+import { CalendarDate } from "../../../contract/rules/Dates.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+
+/** A filing, listed under one company or person. A filing that names several has an entry for each. */
+export interface DailyIndexFiling {
+  readonly cik: string
+  readonly form: string
+  /** May be long before the day of the index, because some filings are released later. */
+  readonly filingDate: string
+  readonly accession: string
+}
+
+const isDate = Schema.is(CalendarDate)
+
+const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
+
+/** Parses a line from its end, because the company's name near the beginning may contain the separator. */
+const parseRow = (line: string): DailyIndexFiling | undefined => {
+  const cells = line.trim().split("|")
+  const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
+  const [cik = ""] = cells
+  const accession = pathPattern.exec(path)?.[1]
+  // Daily lists contain dates such as 20200103, and quarterly lists dates such as 2020-01-03.
+  const filingDate = date.replace(/^(\d{4})(\d{2})(\d{2})$/, "$1-$2-$3")
+  return cells.length >= 5 && /^\d{1,10}$/.test(cik) && form !== "" && isDate(filingDate) && accession !== undefined
+    ? { cik: cik.padStart(10, "0"), form, filingDate, accession }
+    : undefined
+}
+
+/** Decodes an index. One unreadable line rejects the whole index, because the filing of that line would be lost. */
+export const decodeDailyIndex = (
+  text: string,
+  url: string,
+): Result.Result<ReadonlyArray<DailyIndexFiling>, DocumentRejected> => {
+  const lines = text.split(/\r?\n/)
+  const ruler = lines.findIndex((line) => /^-{20,}\s*$/.test(line))
+  const heading = lines.slice(0, ruler).find((line) => line.startsWith("CIK|Company Name|Form Type|Date Filed|"))
+  if (ruler < 0 || heading === undefined) {
+    return Result.fail(new DocumentRejected({ url, reason: "is not an index in the master format" }))
+  }
+  const filings: Array<DailyIndexFiling> = []
+  for (const [index, line] of lines.entries()) {
+    if (index <= ruler || line.trim() === "") continue
+    const filing = parseRow(line)
+    if (filing === undefined) {
+      return Result.fail(new DocumentRejected({ url, reason: `has no readable filing on line ${index + 1}` }))
+    }
+    filings.push(filing)
+  }
+  return Result.succeed(filings)
+}

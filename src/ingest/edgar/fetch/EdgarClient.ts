@@ -1,0 +1,215 @@
+/** Downloads documents from the SEC. Requests name the operator, obey a rate limit and are retried (decision 0104). */
+import { Config, Context, Data, Duration, Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
+import type { SqlError } from "effect/sql"
+import { Buffer } from "node:buffer"
+import { describeCertificateError } from "../../../postgres/metrics/ConnectionErrors.ts"
+import { isEmailAddress } from "../../../contract/EmailAddress.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import { decodeDocumentText } from "./DocumentText.ts"
+import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
+
+/** Whether the text can be a header value and contains an email address, as the SEC requires. */
+export const isUserAgentWithEmail = (text: string) =>
+  /^[\x20-\x7e]+$/.test(text) && text.split(/[\s<>(),;]+/).some(isEmailAddress)
+
+export const edgarUserAgentRequirement =
+  "must name you and contain an email address, which the SEC requires of programs"
+
+export const EdgarUserAgent = Schema.String.check(
+  Schema.makeFilter(isUserAgentWithEmail, { message: edgarUserAgentRequirement }),
+)
+
+/** The User-Agent header, which identifies the operator to the SEC; `None` if it is not set. */
+export const EdgarUserAgentConfig = Config.option(Config.schema(EdgarUserAgent, "EDGAR_USER_AGENT"))
+
+const HttpUrl = Schema.String.check(
+  Schema.makeFilter((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
+    message: "must be an HTTP URL",
+  }),
+)
+
+/** Address to which tests send the requests instead of to the SEC. */
+export const EdgarBaseUrlConfig = Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL"))
+
+/** The SEC still refuses requests after a pause of ten minutes. */
+export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
+
+/** The SEC did not send the document, but a server error, another page or a part of it, even after retries. */
+export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
+  readonly url: string
+  readonly reason: string
+}> {
+  override get message() {
+    return `The SEC did not send ${this.url}, even after retries: ${this.reason}.`
+  }
+}
+
+/** Headers of a response that make the next request for the same document conditional; null if absent. */
+export interface CacheValidators {
+  readonly etag: string | null
+  readonly lastModified: string | null
+}
+
+export type EdgarResponse =
+  | { readonly _tag: "Found"; readonly text: string; readonly validators: CacheValidators }
+  /** The SEC has no such document (yet). */
+  | { readonly _tag: "Missing" }
+  /** The document has not changed since the earlier response whose validators the request contains. */
+  | { readonly _tag: "Unchanged" }
+
+export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | SqlError.SqlError
+
+export interface EdgarDocumentRequest {
+  readonly url: string
+  readonly validators?: CacheValidators | undefined
+}
+
+/** Maximum size of one document after decompression. */
+export const maxDocumentMegabytes = 64
+
+/** Timeout of one request, including the body of its response. */
+const responseTimeout = Duration.minutes(2)
+
+/** Five retries, after 1, 2, 4, 8 and 16 seconds, each varied at random by up to 20%. */
+export const edgarRetrySchedule = Schedule.exponential("1 second").pipe(
+  Schedule.jittered,
+  Schedule.upTo({ times: 5 }),
+)
+
+/** Whether the page is the SEC's refusal of automated access. Its status may be 403, 429 or even 200. */
+const isRefusalPage = (html: string) =>
+  /Request Rate Threshold Exceeded|Undeclared Automated Tool|comply with SEC\.gov(?:'|&#39;|’)s Privacy and Security/i
+    .test(html.slice(0, 8192))
+
+class RequestRefused extends Data.TaggedError("RequestRefused")<{ readonly status: number }> {}
+
+class TransientFailure extends Data.TaggedError("TransientFailure")<{ readonly reason: string }> {}
+
+const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  yield* Stream.runForEach(response.stream, (chunk) => {
+    size += chunk.length
+    if (size > maxDocumentMegabytes * 1_000_000) {
+      return Effect.fail(new DocumentRejected({ url, reason: `is larger than ${maxDocumentMegabytes} MB` }))
+    }
+    chunks.push(chunk)
+    return Effect.void
+  }).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
+      () => Effect.void,
+    ),
+  )
+  return yield* Effect.fromResult(
+    Result.mapError(decodeDocumentText(Buffer.concat(chunks)), (reason) => new DocumentRejected({ url, reason })),
+  )
+})
+
+const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
+  _tag: "Found",
+  text,
+  validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
+})
+
+/** Whether the end of a JSON or XML document is there. Other documents show no end. */
+const isComplete = (url: string, body: string) => {
+  const end = url.endsWith(".json") ? /\}\s*$/ : url.endsWith(".xml") ? />\s*$/ : /$/
+  return end.test(body.slice(-100))
+}
+
+/** Interprets a response. The SEC sends status 403 both to refuse a request (HTML) and for a missing file (XML). */
+const interpretResponse = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
+  const { status } = response
+  const isHtml = (response.headers["content-type"] ?? "").startsWith("text/html")
+  const body = yield* readBody(url, response)
+  if (status === 429 || (status === 403 && isHtml) || (status === 200 && isHtml && isRefusalPage(body))) {
+    return yield* new RequestRefused({ status })
+  }
+  const answer: EdgarResponse = { _tag: status === 304 ? "Unchanged" : "Missing" }
+  if (status === 304 || status === 404 || status === 403) return answer
+  if (status >= 500 || (status >= 300 && status < 400)) {
+    return yield* new TransientFailure({ reason: `status ${status}` })
+  }
+  if (status !== 200) return yield* new DocumentRejected({ url, reason: `was answered with status ${status}` })
+  // During maintenance, a page with status 200 may replace every document.
+  if ((isHtml || /^\s*(<\?xml[^>]*\?>\s*)?<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
+    return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
+  }
+  return isComplete(url, body) ? found(body, response) : yield* new TransientFailure({ reason: "a truncated document" })
+})
+
+const toTransientFailure = (error: { readonly _tag: string }) =>
+  new TransientFailure({
+    reason: HttpClientError.isHttpClientError(error)
+      ? describeCertificateError(error) ?? "no connection, or it was closed"
+      : `no answer within ${Duration.format(responseTimeout)}`,
+  })
+
+export class EdgarClient extends Context.Service<EdgarClient, {
+  readonly request: (document: EdgarDocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
+}>()("tickerline/ingest/EdgarClient") {
+  static readonly layer = (userAgent: string, baseUrl: Option.Option<string>) =>
+    Layer.effect(
+      EdgarClient,
+      Effect.gen(function* () {
+        const client = yield* HttpClient.HttpClient
+        const { acquire, pause } = yield* EdgarRateLimiter
+
+        /** Replaces the SEC's address, if there is a base URL. */
+        const locate = (url: string) =>
+          Option.match(baseUrl, {
+            onNone: () => url,
+            onSome: (base) => url.replace(/^https:\/\/[^/]+/, base.replace(/\/+$/, "")),
+          })
+
+        const attempt = Effect.fnUntraced(function* ({ url, validators }: EdgarDocumentRequest) {
+          yield* acquire
+          const headers = {
+            "user-agent": userAgent,
+            ...(validators?.etag != null && { "if-none-match": validators.etag }),
+            ...(validators?.lastModified != null && { "if-modified-since": validators.lastModified }),
+          }
+          return yield* client.get(locate(url), { headers }).pipe(
+            Effect.flatMap((response) => interpretResponse(url, response)),
+            Effect.timeout(responseTimeout),
+            Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+            Effect.catchTag(["HttpClientError", "TimeoutError"], (error) => Effect.fail(toTransientFailure(error))),
+          )
+        })
+
+        const attemptWithRetries = (request: EdgarDocumentRequest) =>
+          attempt(request).pipe(
+            Effect.retry({ schedule: edgarRetrySchedule, while: ({ _tag }) => _tag === "TransientFailure" }),
+            Effect.catchTag("TransientFailure", ({ reason }) =>
+              Effect.fail(
+                new EdgarUnavailable({ url: request.url, reason }),
+              )),
+          )
+
+        /** Requests a document. If the SEC refuses, pauses the requests of all processes, and then retries once. */
+        const request = (document: EdgarDocumentRequest) =>
+          attemptWithRetries(document).pipe(
+            Effect.tapErrorTag("RequestRefused", () => pause),
+            Effect.retry({ times: 1, while: ({ _tag }) => _tag === "RequestRefused" }),
+            Effect.catchTag("RequestRefused", ({ status }) =>
+              Effect.fail(
+                new EdgarBlocked({
+                  message: `The SEC still refuses requests after a pause of ten minutes (status ${status}). ` +
+                    "Check that the User-Agent names you and that no other program on this network sends the SEC " +
+                    "requests. Continue later with --resume.",
+                }),
+              )),
+          )
+        return { request }
+      }),
+    ).pipe(
+      Layer.provide(FetchHttpClient.layer),
+      Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })),
+    )
+
+  /** The client, with a rate limit that all processes with the same database share. */
+  static readonly limitedLayer = (userAgent: string, baseUrl: Option.Option<string>) =>
+    Layer.provide(EdgarClient.layer(userAgent, baseUrl), EdgarRateLimiter.layer)
+}

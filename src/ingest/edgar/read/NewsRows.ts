@@ -1,0 +1,42 @@
+/** Makes rows of `news` from filings. */
+import type { RowCells } from "../../../contract/Datasets.ts"
+import { formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
+import { buildFilingDocumentUrl } from "../fetch/EdgarUrls.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
+import type { EdgarFiling } from "./Submissions.ts"
+
+/** Whether the description only repeats the form: `FORM 8-K`, `FORM 8 K` and `8K` all repeat `8-K`. */
+const repeatsForm = (description: string, form: string) => {
+  const simplify = (text: string) => text.toUpperCase().replace(/FORM/, "").replace(/[^A-Z0-9]/g, "")
+  return ["", "PRIMARYDOCUMENT", simplify(form)].includes(simplify(description))
+}
+
+/** Joins the form, the filer's description and the items, such as `8-K: CURRENT REPORT, items 5.02, 9.01`. */
+const formatTitle = ({ description, form, items }: EdgarFiling) => {
+  const parts = [
+    ...(description === null || repeatsForm(description, form) ? [] : [description]),
+    ...(items.length === 0 ? [] : [`${items.length === 1 ? "item" : "items"} ${items.join(", ")}`]),
+  ]
+  return parts.length === 0 ? form : `${form}: ${parts.join(", ")}`
+}
+
+/** Returns the rows of `news`: one per filing of the issuer. A filing about several companies has a row for each. */
+export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<RowCells> =>
+  filings.map((filing) => {
+    const { fixedOffsetTime, newYorkTime } = formatAcceptanceTimeForColumns(filing)
+    return {
+      id: `${issuer.cik}-${filing.accession}`,
+      ticker: getTickerOn(issuer, filing.filingDate),
+      tickers: issuer.tickers,
+      form_type: filing.form,
+      title: formatTitle(filing),
+      tags: filing.items,
+      accession_number: filing.accession,
+      document_url: buildFilingDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument),
+      filed_at: filing.filingDate,
+      filed_at_time: newYorkTime,
+      created_at: fixedOffsetTime,
+      last_updated: fixedOffsetTime,
+      source: [filing.source],
+    }
+  })

@@ -1,0 +1,73 @@
+/** Makes rows of `ownership` from filings in XML, and from headers (docs/decisions/0100-ownership-from-filings.md). */
+import { Result } from "effect"
+import type { RowCells } from "../../../contract/Datasets.ts"
+import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
+import { DocumentRejected } from "../fetch/DocumentRejected.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
+import { decodeOwnershipForm } from "./OwnershipForm.ts"
+import type { OwnershipHolders } from "./OwnershipHolders.ts"
+import { decodeSchedule13 } from "./Schedule13.ts"
+import { decodeSchedule13Header, parseSgmlHeader } from "./Schedule13Header.ts"
+import type { EdgarFiling } from "./Submissions.ts"
+import { parseXml, type XmlElement } from "./XmlDocument.ts"
+
+/** Whether the form is a Form 3, 4 or 5, or an amendment. */
+export const isOwnershipForm = (form: string) => /^[345](\/A)?$/.test(form)
+
+/** Whether the form is a Schedule 13D or 13G, or an amendment. Until 2024, these schedules were not XML. */
+export const isSchedule13 = (form: string) => /^SC(HEDULE)? 13[DG](\/A)?$/.test(form)
+
+export interface EdgarOwnershipFiling extends Pick<EdgarFiling, "acceptedAt" | "accession" | "filingDate" | "form"> {
+  /** URL of the document to which the rows link. */
+  readonly documentUrl: string
+  /** URL of the header, if that is read instead of the document. */
+  readonly headerUrl?: string
+}
+
+const readHolders = (root: XmlElement): Result.Result<OwnershipHolders, string> => {
+  if (root.name === "ownershipDocument" && root.namespace === "") return decodeOwnershipForm(root)
+  return root.name === "edgarSubmission" ? decodeSchedule13(root) : Result.fail("is not an ownership document")
+}
+
+/** Returns why the document is not the requested one, or undefined if it is. */
+const findMismatch = ({ form, issuerCik, rows }: OwnershipHolders, filing: EdgarOwnershipFiling) => {
+  // Documents name the form `SCHEDULE 13D`. The SEC's list of filings named it `SC 13D` until December 2024.
+  const [read, listed] = [form, filing.form].map((name) => name?.replace(/^SC /, "SCHEDULE "))
+  if (read !== listed) return "is of another form than its filing"
+  if (issuerCik === null) return "has no issuer"
+  return rows.length === 0 ? "has no holders" : undefined
+}
+
+/**
+ * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
+ * An amendment is a filing of its own. A filing about another issuer has no rows. `text` is the XML or the header.
+ */
+export const makeOwnershipRows = ({ filing, issuer, text }: {
+  readonly issuer: Issuer
+  readonly filing: EdgarOwnershipFiling
+  readonly text: string
+}): Result.Result<ReadonlyArray<RowCells>, DocumentRejected> => {
+  const { headerUrl, documentUrl } = filing
+  const sourceUrl = headerUrl ?? documentUrl
+  return Result.gen(function* () {
+    const holders = yield* headerUrl === undefined
+      ? Result.flatMap(parseXml(text), readHolders)
+      : Result.flatMap(parseSgmlHeader(text), decodeSchedule13Header)
+    const mismatch = findMismatch(holders, filing)
+    if (mismatch !== undefined) return yield* Result.fail(mismatch)
+    const lastUpdated = formatLatestAcceptanceTime([filing])
+    // A company's list of filings also contains those that the company made as an owner of other companies.
+    if (holders.issuerCik !== issuer.cik) return []
+    return holders.rows.map((owner, index) => ({
+      ticker: getTickerOn(issuer, filing.filingDate),
+      reported_date: holders.reportedDate,
+      filed_at: filing.filingDate,
+      form_type: filing.form,
+      accession_number: filing.accession,
+      document_url: documentUrl,
+      ...owner,
+      last_updated: lastUpdated,
+      source: [`${sourceUrl}#${holders.element}[${index + 1}]`],
+    }))
+  }).pipe(Result.mapError((reason) => new DocumentRejected({ url: sourceUrl, reason })))
+}

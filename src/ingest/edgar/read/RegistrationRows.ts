@@ -1,0 +1,303 @@
+/** Groups a company's filings into registrations by file number, and makes rows of `registrations`. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { RowCells } from "../../../contract/Datasets.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
+import { buildFilingDocumentUrl } from "../fetch/EdgarUrls.ts"
+import { getTickerOn, type Issuer } from "./Issuer.ts"
+import { subtractDays } from "../store/PendingFilings.ts"
+import type { EdgarFiling } from "./Submissions.ts"
+
+/** Forms that begin a registration. Their amendments (`/A`, POS AM) belong to it. */
+const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
+  ...["S-1", "S-1MEF", "F-1", "F-1MEF"].map((form) => [form, "offering"] as const),
+  ...["S-3", "S-3ASR", "S-3MEF", "F-3", "F-3ASR", "F-3MEF"].map((form) => [form, "shelf"] as const),
+  // No type of the table describes these forms exactly. All three register an offering by the company.
+  ...["S-4", "S-4MEF", "F-4", "F-4MEF", "S-8"].map((form) => [form, "offering"] as const),
+])
+
+/** Whether the filing begins a registration, or amends it before it is effective. */
+export const isRegistrationStatement = (form: string) => typesByForm.has(form.replace(/\/A$/, ""))
+
+/** Whether the registration is effective upon filing, without a notice (Rule 462). */
+const isEffectiveUponFiling = ({ form }: EdgarFiling) => /(ASR|MEF)$|^S-8$/.test(form)
+
+/** Whether the filing is a prospectus under Rule 424(b), which is filed after the registration became effective. */
+const isProspectus = ({ form }: EdgarFiling) => /^424B\d$/.test(form)
+
+const isPostEffectiveAmendment = ({ form }: EdgarFiling) => form.startsWith("POS") || form === "S-8 POS"
+
+const isPostEffective = (filing: EdgarFiling) => isProspectus(filing) || isPostEffectiveAmendment(filing)
+
+/** EDGAR has had notices of effectiveness (EFFECT) since this day. */
+const firstNoticeDate = "2006-05-01"
+
+export interface EdgarRegistration {
+  readonly fileNumber: string
+  readonly statement: EdgarFiling
+  /** All filings with the file number, oldest first. */
+  readonly filings: readonly [EdgarFiling, ...ReadonlyArray<EdgarFiling>]
+  readonly status: "effective" | "pending" | "withdrawn"
+  /** Null if not yet effective, or effective since an unknown day. */
+  readonly effectiveDate: string | null
+  /** The filing that determines the status; undefined if that is the statement itself. */
+  readonly evidence: EdgarFiling | undefined
+}
+
+const byFilingDate = (a: EdgarFiling, b: EdgarFiling) =>
+  a.filingDate.localeCompare(b.filingDate) || a.accession.localeCompare(b.accession)
+
+const findEffectiveness = (statement: EdgarFiling, filings: ReadonlyArray<EdgarFiling>) => {
+  if (isEffectiveUponFiling(statement)) return { effectiveDate: statement.filingDate, evidence: undefined }
+  const notice = filings.find(({ form }) => form === "EFFECT")
+  const first = filings.find(isPostEffective)
+  if (notice === undefined && first === undefined) return undefined
+  // If a prospectus is older than the first listed notice, that notice is for an amendment, and the date on which the
+  // registration became effective is unknown.
+  const isFirstNotice = notice !== undefined && (first === undefined || first.filingDate >= notice.filingDate)
+  return isFirstNotice
+    ? { effectiveDate: notice.filingDate, evidence: notice }
+    : { effectiveDate: null, evidence: first }
+}
+
+const makeRegistration = (
+  fileNumber: string,
+  filings: readonly [EdgarFiling, ...ReadonlyArray<EdgarFiling>],
+): EdgarRegistration | undefined => {
+  const statement = filings.find(({ form }) => typesByForm.has(form))
+  if (statement === undefined) return undefined
+  const registration = { fileNumber, statement, filings }
+  const effectiveness = findEffectiveness(statement, filings)
+  const last = filings.findLast(({ form }) => ["EFFECT", "RW", "RW WD"].includes(form))
+  if (last?.form === "RW") {
+    const effectiveDate = effectiveness?.effectiveDate ?? null
+    return { ...registration, status: "withdrawn", effectiveDate, evidence: last }
+  }
+  if (effectiveness !== undefined) return { ...registration, status: "effective", ...effectiveness }
+  // EDGAR has no notices from before `firstNoticeDate`, so the registration may be pending or effective.
+  if (statement.filingDate < firstNoticeDate) return undefined
+  return { ...registration, status: "pending", effectiveDate: null, evidence: undefined }
+}
+
+/**
+ * Finds the registrations on the forms in `typesByForm` whose status follows from the filings. The filings of
+ * one registration may be years apart, so `filings` must be complete.
+ */
+export const groupFilingsIntoRegistrations = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<EdgarRegistration> =>
+  Array.from(Map.groupBy(filings, ({ fileNumber }) => fileNumber)).flatMap(([fileNumber, group]) => {
+    const [first, ...others] = group.toSorted(byFilingDate)
+    if (fileNumber === null || first === undefined) return []
+    return makeRegistration(fileNumber, [first, ...others]) ?? []
+  })
+
+const formatStatus = (
+  { effectiveDate, evidence, status }: EdgarRegistration,
+  { endDate, expirationDate, isExpired }: RegistrationEnd,
+) =>
+  status === "withdrawn" && evidence !== undefined
+    ? `withdrawn on ${evidence.filingDate}`
+    : isExpired
+    ? expirationDate === null ? `expired before ${endDate}` : `expired on ${expirationDate}`
+    : status === "effective" && effectiveDate !== null
+    ? `effective since ${effectiveDate}`
+    : status
+
+/** Whether the prospectus is for an offering by the company itself. */
+const isOfCompany = ({ form }: EdgarFiling) => /^424B[1245]$/.test(form)
+
+/** Purposes of the forms whose type alone would mislead. */
+const purposesByForm = new Map([
+  ...["S-4", "S-4MEF", "F-4", "F-4MEF"].map((form) => [form, "shares issued in a merger or an exchange"] as const),
+  ["S-8", "the company's plans for its staff; an amendment may have ended it"],
+])
+
+/** Determines the type from the forms. Returns the type, the filings that prove it, and a sentence with the reason. */
+const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<EdgarFiling>) => {
+  const resale = prospectuses.find(({ form }) => form === "424B7")
+  const isSoldByCompany = prospectuses.some(isOfCompany)
+  if (resale !== undefined && !isSoldByCompany) {
+    return { type: "resale", evidence: [resale], reason: "The type follows from a prospectus under Rule 424(b)(7)." }
+  }
+  const type = typesByForm.get(statement.form) ?? "offering"
+  const purpose = purposesByForm.get(statement.form)
+  if (purpose !== undefined) return { type, evidence: [], reason: `The form is for ${purpose}.` }
+  const reason = type === "shelf"
+    ? "The type follows from the form."
+    : isSoldByCompany
+    ? "The type follows from the form and the prospectuses."
+    : "The type follows from the form; the text may show a resale or an equity line."
+  return { type, evidence: [], reason }
+}
+
+/** The end of a registration under Rule 415(a)(5). */
+interface RegistrationEnd {
+  /** The last day, or a later one if the date of effectiveness is unknown; null if the rule does not apply. */
+  readonly endDate: string | null
+  /** The last day, if it is known exactly. */
+  readonly expirationDate: string | null
+  readonly isExpired: boolean
+  /** A sentence for `details`; it stays true when the registration ends. */
+  readonly reason: string | undefined
+}
+
+const hasNoEnd: RegistrationEnd = { endDate: null, expirationDate: null, isExpired: false, reason: undefined }
+
+/** Rule 415(a)(5) has been in force since this day, also for older registrations. */
+const firstDayOfRule = "2005-12-01"
+
+/** Number of days for which a registration may be used longer, until the statement that replaces it is effective. */
+const maxExtensionDays = 180
+
+const addThreeYears = (day: string) =>
+  `${String(Math.min(Number(day.slice(0, 4)) + 3, 9999)).padStart(4, "0")}${
+    day.slice(4) === "-02-29" ? "-02-28" : day.slice(4)
+  }`
+
+const isReplacement = ({ form }: EdgarFiling) => form === "S-3" || form === "F-3"
+
+/** Returns when a statement became effective, or the first filing that shows it; undefined if it is not effective. */
+const findEffect = ({ effectiveDate, evidence, status }: EdgarRegistration) =>
+  effectiveDate ?? (status === "effective" ? evidence?.filingDate : undefined)
+
+/** Finds the last day on which a statement that replaces this one keeps it in use after `anniversary`. */
+const findExtension = (anniversary: string, start: string, others: ReadonlyArray<EdgarRegistration>) => {
+  const pending = others.find((other) =>
+    isReplacement(other.statement) && other.statement.filingDate > start &&
+    other.statement.filingDate <= anniversary && (findEffect(other) ?? "9999") > anniversary &&
+    !(other.status === "withdrawn" && (other.evidence?.filingDate ?? "") <= anniversary)
+  )
+  if (pending === undefined) return undefined
+  const latest = subtractDays(anniversary, -maxExtensionDays)
+  const effect = findEffect(pending) ?? latest
+  return effect < latest ? effect : latest
+}
+
+/**
+ * Decides when a shelf registration on Form S-3 or F-3 ends: three years after it became effective, unless a new
+ * statement was pending then. Resales do not end. A statement whose prospectuses may all be for resales does not end
+ * either.
+ */
+const findEnd = (
+  registration: EdgarRegistration,
+  prospectuses: ReadonlyArray<EdgarFiling>,
+  all: ReadonlyArray<EdgarRegistration>,
+  today: string,
+): RegistrationEnd => {
+  const { effectiveDate, statement, status } = registration
+  if (status !== "effective" || !/^[SF]-3/.test(statement.form)) return hasNoEnd
+  if (prospectuses.length > 0 && !prospectuses.some(isOfCompany)) {
+    return {
+      ...hasNoEnd,
+      reason: "No prospectus shows a sale by the company, and resales do not end after three years.",
+    }
+  }
+  const effective = findEffect(registration) ?? statement.filingDate
+  const start = effective < firstDayOfRule ? firstDayOfRule : effective
+  const anniversary = addThreeYears(start)
+  const extension = findExtension(anniversary, start, all.filter((one) => one !== registration))
+  const endDate = extension ?? anniversary
+  // The increase of an offering (MEF) ends with the statement that it increases, which the list does not name.
+  const isExact = effectiveDate !== null && !statement.form.endsWith("MEF")
+  const rule = "three years after it became effective (Rule 415(a)(5))"
+  // If there is no exact day, `expireRegistrations` reads the latest possible one from this text.
+  const latest = isExact ? "" : `, by ${endDate}`
+  return {
+    endDate,
+    expirationDate: isExact ? endDate : null,
+    isExpired: endDate < today,
+    reason: extension === undefined
+      ? `Ends ${rule}${latest}.`
+      : `Ends more than ${rule}, because a new statement was pending then${latest}.`,
+  }
+}
+
+const formatDetails = (
+  filings: ReadonlyArray<EdgarFiling>,
+  prospectuses: ReadonlyArray<EdgarFiling>,
+  reason: string,
+) => {
+  const amendments = filings.filter((filing) => filing.form.endsWith("/A") || isPostEffectiveAmendment(filing)).length
+  const latest = prospectuses.at(-1)
+  const forms = Array.from(new Set(prospectuses.map(({ form }) => form))).toSorted().join(", ")
+  return [
+    ...(amendments === 0 ? [] : [`${formatCountWithNoun(amendments, "amendment")}.`]),
+    ...(latest === undefined ? [] : [
+      `${
+        formatCountWithNoun(prospectuses.length, "prospectus", "prospectuses")
+      } (${forms}), latest ${latest.filingDate}.`,
+    ]),
+    reason,
+  ].join(" ")
+}
+
+const makeRow = (
+  issuer: Issuer,
+  registration: EdgarRegistration,
+  all: ReadonlyArray<EdgarRegistration>,
+  today: string,
+  feeSources: ReadonlyArray<string>,
+): RowCells => {
+  const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
+  const prospectuses = filings.filter(isProspectus)
+  const { evidence: evidenceOfType, reason, type } = determineType(statement, prospectuses)
+  const end = findEnd(registration, prospectuses, all, today)
+  const used = [statement, ...(evidence === undefined ? [] : [evidence]), ...evidenceOfType, ...prospectuses.slice(-1)]
+  const updated = formatLatestAcceptanceTime(filings)
+  const ended = end.isExpired && end.endDate !== null ? `${subtractDays(end.endDate, -1)} 00:00:00` : updated
+  return {
+    id: `${issuer.cik}-${fileNumber}`,
+    ticker: getTickerOn(issuer, statement.filingDate),
+    headline: `${statement.form} of ${issuer.name}: ${formatStatus(registration, end)}`,
+    type,
+    form_type: statement.form,
+    file_no: fileNumber,
+    filed_at: statement.filingDate,
+    effective_date: effectiveDate,
+    effective_status: String(status === "effective" && !end.isExpired),
+    expiration_date: end.expirationDate,
+    details: [formatDetails(filings, prospectuses, reason), ...(end.reason === undefined ? [] : [end.reason])].join(
+      " ",
+    ),
+    document_url: buildFilingDocumentUrl(issuer.cik, statement.accession, statement.primaryDocument),
+    last_updated: ended > updated ? ended : updated,
+    source: Array.from(new Set([...used.map(({ source }) => source), ...feeSources])),
+  }
+}
+
+/**
+ * Returns the rows of `registrations`: one per file number. `filings` must include those of all older pages. `today` is
+ * the date in New York. `feeSources` has the sources of the amounts by file number; `saveRegistrationFees` adds the
+ * amounts themselves, so that amounts of other sources stay.
+ */
+export const makeRegistrationRows = (
+  issuer: Issuer,
+  filings: ReadonlyArray<EdgarFiling>,
+  today: string,
+  feeSources: ReadonlyMap<string, ReadonlyArray<string>> = new Map(),
+): ReadonlyArray<RowCells> => {
+  const registrations = groupFilingsIntoRegistrations(filings)
+  return registrations.map((registration) =>
+    makeRow(issuer, registration, registrations, today, feeSources.get(registration.fileNumber) ?? [])
+  )
+}
+
+/**
+ * Ends the registrations whose expiration date has passed, exactly as `makeRegistrationRows` would: their companies may
+ * have no new filing, so they are not visited. `today` is the date in New York.
+ */
+export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
+  const sql = yield* SqlClient.SqlClient
+  const endDate = sql`coalesce(expiration_date, substring(details from ', by ([0-9]{4}-[0-9]{2}-[0-9]{2})[.]$')::date)`
+  const expired = sql`${endDate} < ${today}::text::date and effective_status and id ~ '^[0-9]{10}-'
+    and headline ~ ': effective( since [0-9-]+)?$'`
+  // Even an update of no row would change the version of the dataset, and thus expire cached responses.
+  if ((yield* sql`select from registrations where ${expired} limit 1`).length === 0) return
+  yield* sql`
+    update registrations set effective_status = false,
+      headline = regexp_replace(headline, ': effective( since [0-9-]+)?$',
+        coalesce(': expired on ' || expiration_date, ': expired before ' || ${endDate})),
+      last_updated = greatest(last_updated, ${endDate} + 1)
+    where ${expired}
+  `
+})

@@ -1,0 +1,78 @@
+/** Finds out whether a company's acceptance times are UTC or Eastern if their hours do not show it (decision 0102). */
+import { DateTime, Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import {
+  assignAcceptanceTimes,
+  determineAcceptanceTimeZone,
+  findFilingWithTime,
+  formatAcceptanceTimeForColumns,
+} from "./AcceptanceTime.ts"
+import type { EdgarFiling } from "./Submissions.ts"
+
+const decodeTimes = decodeRows(Schema.Struct({ accession: Schema.String, accepted_at: Schema.DateTimeUtcFromMillis }))
+
+/** Reads the exact acceptance time of one of the company's filings, if the SEC was asked for it. */
+const readKnownTimes = Effect.fnUntraced(function* (cik: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeTimes(sql`
+    select accession, extract(epoch from accepted_at)::float8 * 1000 as accepted_at from edgar_stamp_zones
+    where cik = ${cik}
+  `)
+  return new Map(rows.map(({ accepted_at, accession }) => [accession, accepted_at]))
+})
+
+const saveKnownTime = Effect.fnUntraced(function* (cik: string, accession: string, time: DateTime.Utc) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into edgar_stamp_zones (cik, accession, accepted_at)
+    values (${cik}, ${accession}, to_timestamp(${DateTime.toEpochMillis(time) / 1000}::float8))
+    on conflict (cik) do update set accession = excluded.accession, accepted_at = excluded.accepted_at
+  `
+})
+
+/**
+ * Assigns acceptance times to all filings of a company. If neither a known time nor the hours show the time zone,
+ * requests that of one filing, once per company.
+ */
+export const resolveAcceptanceTimes = Effect.fnUntraced(
+  function* <E, R>(
+    cik: string,
+    filings: ReadonlyArray<EdgarFiling>,
+    requestAcceptanceTime: (filing: EdgarFiling) => Effect.Effect<DateTime.Utc | undefined, E, R>,
+  ) {
+    const known = yield* readKnownTimes(cik)
+    const isDecided = determineAcceptanceTimeZone(filings, known) !== null
+    const wasRequested = filings.some(({ accession }) => known.has(accession))
+    const filing = findFilingWithTime(filings)
+    if (isDecided || wasRequested || filing === undefined) return assignAcceptanceTimes(filings, known)
+    const time = yield* requestAcceptanceTime(filing)
+    if (time === undefined) return assignAcceptanceTimes(filings, known)
+    yield* saveKnownTime(cik, filing.accession, time)
+    return assignAcceptanceTimes(filings, new Map([[filing.accession, time]]))
+  },
+)
+
+const decodeIds = decodeRows(Schema.Struct({ id: Schema.String }))
+
+/**
+ * Returns the filings whose row of `news` is missing or has another time. A filing from `since` on has no row if it was
+ * released long after its date. The time changes when the company's time zone becomes known, or known better.
+ */
+export const findStaleNews = Effect.fnUntraced(
+  function* (cik: string, filings: ReadonlyArray<EdgarFiling>, since: string) {
+    const sql = yield* SqlClient.SqlClient
+    const byId = new Map(filings.map((filing) => [`${cik}-${filing.accession}`, filing]))
+    const listed = Array.from(byId, ([id, filing]) => ({
+      id,
+      time: formatAcceptanceTimeForColumns(filing).newYorkTime,
+      isRequested: filing.filingDate >= since,
+    }))
+    const rows = yield* decodeIds(sql`
+      select listed.id from jsonb_to_recordset(${JSON.stringify(listed)}::text::jsonb)
+        as listed (id text, time timestamp, "isRequested" boolean) left join news on news.id = listed.id
+      where case when news.id is null then "isRequested" else listed.time <> coalesce(filed_at_time, 'infinity') end
+    `)
+    return rows.flatMap(({ id }) => byId.get(id) ?? [])
+  },
+)

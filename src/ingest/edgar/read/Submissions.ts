@@ -1,0 +1,151 @@
+/**
+ * Decodes the filings of one company (`/submissions/CIK##########.json`).
+ * Addresses, telephone numbers and tax numbers are never decoded.
+ */
+import { Array, type DateTime, Record, Result, Schema } from "effect"
+import { CalendarDate } from "../../../contract/rules/Dates.ts"
+import { assignAcceptanceTimes } from "./AcceptanceTime.ts"
+import { DocumentRejected } from "../fetch/DocumentRejected.ts"
+import {
+  AccessionNumber,
+  checkCikMatchesUrl,
+  Cik,
+  makeJsonTextDecoder,
+  makeParsedJsonDecoder,
+  normalizeCellText,
+  SecFormName,
+} from "./JsonDocument.ts"
+
+const OptionalText = Schema.NullOr(Schema.String)
+
+/** One filing of the list. */
+const ListedFiling = Schema.Struct({
+  accessionNumber: AccessionNumber,
+  filingDate: CalendarDate,
+  acceptanceDateTime: OptionalText,
+  form: SecFormName,
+  fileNumber: OptionalText,
+  items: OptionalText,
+  primaryDocument: OptionalText,
+  primaryDocDescription: OptionalText,
+  isXBRL: Schema.optionalKey(Schema.Unknown),
+})
+
+/** Parallel arrays with one element per filing, newest filing first. */
+const FilingArrays = Schema.Struct({
+  ...Record.map(ListedFiling.fields, () => Schema.Array(Schema.Unknown)),
+  isXBRL: Schema.optionalKey(Schema.Array(Schema.Unknown)),
+})
+
+const SubmissionsDocument = Schema.Struct({
+  cik: Cik,
+  sicDescription: OptionalText,
+  filings: Schema.Struct({
+    recent: FilingArrays,
+    files: Schema.Array(Schema.Struct({ name: Schema.String, filingTo: CalendarDate })),
+  }),
+})
+
+export interface EdgarFiling {
+  readonly accession: string
+  readonly form: string
+  /** The SEC's official date. A filing made in the evening has the date of the next business day. */
+  readonly filingDate: string
+  /** The SEC's acceptance time, whose `Z` may be wrong. */
+  readonly stamp: string
+  /** Null if the time or its time zone is unknown (see `AcceptanceTime.ts`). */
+  readonly acceptedAt: DateTime.Utc | null
+  /** The SEC's file number, such as `333-287699`. All filings of one registration have the same number. */
+  readonly fileNumber: string | null
+  readonly items: ReadonlyArray<string>
+  /** File name of the main document. Empty for many old filings. */
+  readonly primaryDocument: string
+  readonly description: string | null
+  /** Whether the filing contains XBRL, which the SEC adds to the company's facts. */
+  readonly isXbrl: boolean
+  /** URL of the document that lists the filing, with the accession number as the fragment. */
+  readonly source: string
+}
+
+/** A list of filings. The fragment of a rejection's URL is the filing's accession number or its position. */
+export interface DecodedFilings {
+  readonly filings: ReadonlyArray<EdgarFiling>
+  /** Filings that are not readable. */
+  readonly rejections: ReadonlyArray<DocumentRejected>
+}
+
+/** An older page of filings. Its URL is `buildSubmissionsPageUrl(name)`. */
+export interface SubmissionsPage {
+  readonly name: string
+  readonly filingTo: string
+}
+
+export interface CompanySubmissions extends DecodedFilings {
+  readonly cik: string
+  readonly sicDescription: string | null
+  readonly pages: ReadonlyArray<SubmissionsPage>
+  readonly url: string
+}
+
+/** Matches items of Forms 8-K, D and others, such as `5.02`. The items of EFFECT and CT ORDER do not match. */
+const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
+
+const decodeListedFiling = makeParsedJsonDecoder(ListedFiling)
+const isAccessionNumber = Schema.is(AccessionNumber)
+
+const makeFilings = (
+  arrays: typeof FilingArrays.Type,
+  url: string,
+): Result.Result<DecodedFilings, DocumentRejected> => {
+  const count = arrays.accessionNumber.length
+  if (Object.values(arrays).some(({ length }) => length !== count)) {
+    return Result.fail(new DocumentRejected({ url, reason: "has arrays of filings with different lengths" }))
+  }
+  const [listed, rejections] = Array.separate(arrays.accessionNumber.map((accession, index) =>
+    decodeListedFiling(
+      Record.map({ isXBRL: undefined, ...arrays }, (column) => column?.[index]),
+      `${url}#${isAccessionNumber(accession) ? accession : index}`,
+    )
+  ))
+  const filings = listed.map((filing) => ({
+    accession: filing.accessionNumber,
+    form: filing.form,
+    filingDate: filing.filingDate,
+    stamp: filing.acceptanceDateTime ?? "",
+    fileNumber: normalizeCellText(filing.fileNumber ?? ""),
+    items: (filing.items ?? "").split(",").filter((item) => itemPattern.test(item)),
+    primaryDocument: normalizeCellText(filing.primaryDocument ?? "") ?? "",
+    description: normalizeCellText(filing.primaryDocDescription ?? ""),
+    isXbrl: filing.isXBRL === 1,
+    source: `${url}#${filing.accessionNumber}`,
+  }))
+  // If the format of the list has changed, no filing is readable.
+  const [first] = rejections
+  return first !== undefined && filings.length === 0
+    ? Result.fail(new DocumentRejected({ url, reason: first.reason }))
+    : Result.succeed({ filings: assignAcceptanceTimes(filings), rejections })
+}
+
+const decodeDocument = makeJsonTextDecoder(SubmissionsDocument)
+const decodeArrays = makeJsonTextDecoder(FilingArrays)
+
+/** Decodes the first page of a company's filings. */
+export const decodeSubmissions = (text: string, url: string): Result.Result<CompanySubmissions, DocumentRejected> =>
+  Result.gen(function* () {
+    const document = yield* decodeDocument(text, url)
+    yield* checkCikMatchesUrl(document.cik, url)
+    return {
+      cik: document.cik,
+      sicDescription: normalizeCellText(document.sicDescription ?? ""),
+      ...yield* makeFilings(document.filings.recent, url),
+      pages: document.filings.files,
+      url,
+    }
+  })
+
+/**
+ * Decodes an older page, which has the arrays of filings at its top level. Only this page determines whether its stamps
+ * are UTC or Eastern; `resolveAcceptanceTimes` decides for all pages together.
+ */
+export const decodeSubmissionsPage = (text: string, url: string): Result.Result<DecodedFilings, DocumentRejected> =>
+  Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url))

@@ -1,0 +1,181 @@
+/**
+ * Reads the share counts on the cover of a filing from its XBRL instance. Unlike the SEC's facts, the instance also has
+ * counts per class of shares (docs/decisions/0103-unknown-values-of-filings.md).
+ */
+import { Result, Schema } from "effect"
+import { CalendarDate } from "../../../contract/rules/Dates.ts"
+import { DocumentRejected } from "../fetch/DocumentRejected.ts"
+import { findCik } from "../fetch/EdgarUrls.ts"
+import { classifySharesByTitle } from "./SecurityTitles.ts"
+import { scanXml, type XmlHandlers, XmlRejected } from "./XmlDocument.ts"
+
+/** The shares of a class; of the whole company if `member` is null, which means that there is only one count. */
+const ClassCount = Schema.Struct({
+  /** Qualified name, such as `us-gaap:CommonClassAMember`. */
+  member: Schema.NullOr(Schema.String),
+  /** Null if the instance names none for this class. */
+  symbol: Schema.NullOr(Schema.String),
+  shares: Schema.Finite,
+})
+
+/** The counts of all classes on one date, `YYYY-MM-DD`. */
+export const CoverCounts = Schema.Struct({ date: Schema.String, classes: Schema.Array(ClassCount) })
+export type CoverCounts = typeof CoverCounts.Type
+
+/** Maximum sizes. Instances have about 20 million characters at most. Texts with more characters are cut. */
+export const instanceLimits = { characters: 50_000_000, facts: 1_000, factCharacters: 1_000 }
+
+const instanceNamespace = "http://www.xbrl.org/2003/instance"
+
+const isDeiNamespace = (uri: string) => uri.startsWith("http://xbrl.sec.gov/dei/")
+
+const countElement = "EntityCommonStockSharesOutstanding"
+
+/** Elements outside contexts whose text is read. */
+const coverElements = new Set([countElement, "Security12bTitle", "TradingSymbol"])
+
+/** Elements inside contexts whose text is read. */
+const contextElements = new Set(["explicitMember", "identifier", "instant", "typedMember"])
+
+const classAxis = "us-gaap:StatementClassOfStockAxis"
+
+/** An axis that a title or symbol may have in addition, if a class is listed on several exchanges. */
+const exchangeAxis = "dei:EntityListingsExchangeAxis"
+
+interface Context {
+  cik: string
+  /** Empty for a period. */
+  instant: string
+  /** Members by axis. */
+  readonly members: Map<string, string>
+}
+
+interface CoverFact {
+  readonly name: string
+  readonly context: string
+  text: string
+}
+
+interface CoverFacts {
+  readonly contexts: ReadonlyMap<string, Context>
+  readonly facts: ReadonlyArray<CoverFact>
+}
+
+/** Reads the contexts and the facts of the cover without building a tree. Fails with a reason. */
+const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
+  const contexts = new Map<string, Context>()
+  const facts: Array<CoverFact> = []
+  let context: Context | undefined
+  /** The element whose text is collected, and its depth. */
+  let reading: { readonly depth: number; readonly axis: string; readonly name: string; text: string } | undefined
+  let fact: CoverFact | undefined
+
+  const finish = ({ axis, name, text }: NonNullable<typeof reading>) => {
+    const value = text.trim()
+    if (fact !== undefined) fact.text = value
+    else if (name === "identifier" && context !== undefined) context.cik = value.padStart(10, "0")
+    else if (name === "instant" && context !== undefined) context.instant = value
+    else context?.members.set(context.members.has(axis) ? `${axis}, again` : axis, value)
+    fact = undefined
+    reading = undefined
+  }
+  const addText = (part: string) => {
+    if (reading !== undefined) reading.text = (reading.text + part).slice(0, instanceLimits.factCharacters)
+  }
+  const onOpen: XmlHandlers["onOpen"] = ({ attributes, local, uri }, depth) => {
+    if (depth === 1 && (local !== "xbrl" || uri !== instanceNamespace)) {
+      throw new XmlRejected("is not an XBRL instance")
+    }
+    if (reading !== undefined) {
+      // An element inside a value makes it invalid.
+      addText("<")
+    } else if (depth === 2 && local === "context" && uri === instanceNamespace) {
+      const id = attributes["id"]?.value ?? ""
+      if (contexts.has(id)) throw new XmlRejected("has two contexts with the same id")
+      context = { cik: "", instant: "", members: new Map() }
+      contexts.set(id, context)
+    } else if (context !== undefined && contextElements.has(local)) {
+      reading = { depth, axis: attributes["dimension"]?.value ?? "", name: local, text: "" }
+    } else if (depth === 2 && coverElements.has(local) && isDeiNamespace(uri)) {
+      fact = { name: local, context: attributes["contextRef"]?.value ?? "", text: "" }
+      facts.push(fact)
+      if (facts.length > instanceLimits.facts) throw new XmlRejected(`has more than ${instanceLimits.facts} facts`)
+      reading = { depth, axis: "", name: local, text: "" }
+    }
+  }
+  const onClose = (depth: number) => {
+    if (reading?.depth === depth) finish(reading)
+    if (depth === 2) context = undefined
+  }
+  const scanned = scanXml(text, instanceLimits.characters, { onOpen, onClose, onText: addText })
+  return Result.map(scanned, () => ({ contexts, facts }))
+}
+
+const isCalendarDate = Schema.is(CalendarDate)
+
+/** Returns a whole number of shares; undefined for another text, such as that of an element that is nil. */
+const parseShares = (text: string) => {
+  const shares = /^\d{1,16}(\.0*)?$/.test(text) ? Number(text) : undefined
+  return shares !== undefined && shares <= Number.MAX_SAFE_INTEGER ? shares : undefined
+}
+
+const isQualifiedName = (text: string) => /^[\w.-]{1,100}:[\w.-]{1,200}$/.test(text)
+
+/** Returns the texts of an element by the member of the class. Contexts with other axes are those of other entities. */
+const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: string) => {
+  const texts = new Map<string, Set<string>>()
+  for (const fact of facts) {
+    const context = contexts.get(fact.context)
+    const member = context?.members.get(classAxis)
+    const axes = Array.from(context?.members.keys() ?? []).filter((axis) => axis !== exchangeAxis)
+    if (fact.name !== name || context?.cik !== cik || member === undefined || axes.length !== 1) continue
+    texts.set(member, (texts.get(member) ?? new Set()).add(fact.text))
+  }
+  return texts
+}
+
+/** Returns the symbol if there is exactly one. Filers write `None` or `N/A` for a class that is not listed. */
+const findSymbol = (texts: ReadonlySet<string> = new Set()) => {
+  const [symbol, ...others] = Array.from(texts).filter((text) => /^(?!NONE$)[A-Z][A-Z0-9.-]{0,9}$/.test(text))
+  return symbol === undefined || others.length > 0 ? null : symbol
+}
+
+/** Selects the counts of the newest date. Null unless each class has exactly one on that date, which is valid. */
+const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
+  const counts = cover.facts.filter(({ name }) => name === countElement).flatMap(({ context: id, text }) => {
+    const context = cover.contexts.get(id)
+    const member = context?.members.get(classAxis)
+    // Counts with another axis, such as dei:LegalEntityAxis, are those of other entities.
+    const isOther = context !== undefined && context.members.size !== (member === undefined ? 0 : 1)
+    return isOther ? [] : [{ context, member: member ?? null, shares: parseShares(text) }]
+  })
+  const date = counts.map(({ context }) => context?.instant ?? "").toSorted().at(-1) ?? ""
+  const areOwn = counts.every(({ context, member }) =>
+    context?.cik === cik && isCalendarDate(context.instant) && (member === null || isQualifiedName(member))
+  )
+  if (!areOwn || !isCalendarDate(date)) return null
+  const newest = Map.groupBy(counts.filter(({ context }) => context?.instant === date), ({ member }) => member)
+  const titles = groupTextsByMember(cover, "Security12bTitle", cik)
+  const listed = Array.from(titles).flatMap(([member, texts]) =>
+    Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
+  )
+  const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
+  const members = newest.has(null) ? [null] : Array.from(new Set([...counts.map(({ member }) => member), ...listed]))
+  const classes = members.flatMap((member) => {
+    const [shares, ...others] = new Set(newest.get(member)?.map(({ shares }) => shares))
+    const symbol = member === null ? null : findSymbol(symbols.get(member))
+    return shares === undefined || others.length > 0 ? [] : [{ member, symbol, shares }]
+  })
+  return classes.length === members.length ? { date, classes } : null
+}
+
+/**
+ * Decodes the instance of a filing. Returns null if the cover has no count, or if the count of one of its classes is
+ * missing. Its classes are those with a count of any date, and the common shares among the listed securities. Fails if
+ * it is not a valid instance.
+ */
+export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>
+  Result.mapBoth(readCoverFacts(text), {
+    onSuccess: (cover) => selectCounts(cover, findCik(url) ?? ""),
+    onFailure: (reason) => new DocumentRejected({ url, reason }),
+  })

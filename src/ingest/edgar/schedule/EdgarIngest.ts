@@ -1,0 +1,282 @@
+/** Runs the ingest: reads the SEC's ticker list, visits companies, and loads their rows (decision 0105). */
+import { Cause, Data, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
+import { SqlClient } from "effect/sql"
+import { tmpdir } from "node:os"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { repeatInBackground } from "../../../postgres/metrics/BackgroundFibers.ts"
+import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
+import { todayInNewYork } from "../../../contract/rules/Dates.ts"
+import { formatFileErrorReason } from "../../load/FileErrors.ts"
+import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
+import { prepareVisits } from "./CompanyChoice.ts"
+import { CompanyVisit, type CompanyVisitOptions, visitCompany, visitWaitingForm } from "./CompanyIngest.ts"
+import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
+import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
+import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
+import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
+import * as State from "../store/IngestState.ts"
+import * as Work from "../store/IngestWork.ts"
+import { readCompaniesWithWaitingInstances } from "../store/InstanceCounts.ts"
+import type { Issuer } from "../read/Issuer.ts"
+import { expireRegistrations } from "../read/RegistrationRows.ts"
+import { makeBatchWriter } from "../store/RowBatches.ts"
+import { findNewTickerChanges } from "../store/TickerListUpdates.ts"
+import { countWaitingForms, readWaitingForms } from "../store/WaitingForms.ts"
+
+/** A temporary file could not be written, for example because the disk is full. */
+export class TemporaryFileError extends Data.TaggedError("TemporaryFileError")<{ readonly message: string }> {}
+
+type BatchWriter = Effect.Success<ReturnType<typeof makeBatchWriter>>
+
+/** Interval at which a run records that its process is alive. */
+const heartbeatInterval = Duration.seconds(30)
+
+const archivesNotNeeded =
+  "The archives were not read, because an earlier run has covered all companies: only companies " +
+  "with new filings are visited."
+
+/** Opens the archives, if there are any, and records their day, from which the next run reads the daily indexes. */
+const openArchives = Effect.fnUntraced(
+  function* ({ archives, datasets, target }: ResolvedOptions, runId: number, companies: ReadonlyArray<Issuer>) {
+    if (archives === undefined) return undefined
+    const opened = yield* openBulkArchives(archives, new Set(companies.map(({ cik }) => cik)), datasets)
+    if (target === "load") yield* retryLostConnection(State.recordArchiveDay(runId, opened.day))
+    return opened
+  },
+)
+
+/** Companies that are visited at the same time. The rate limit applies to the requests of all of them. */
+const visitConcurrency = 8
+
+/** Deferred forms that are read from the database at once. */
+const formsAtOnce = 500
+
+/** Saves the earlier visits, and the failed documents of this one, if the SEC no longer answers. */
+const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
+<A, E extends { readonly _tag: string }, R>(
+  effect: Effect.Effect<A, E, R>,
+) =>
+  Effect.tapError(
+    effect,
+    ({ _tag }) => _tag === "EdgarUnavailable" || _tag === "EdgarBlocked" ? batches.addFailedVisit(visit) : Effect.void,
+  )
+
+const noteDone = Effect.map(OperationProgress, (progress) => {
+  progress.done += 1
+})
+
+/** Visits the companies, several at a time. */
+const visitCompanies = Effect.fnUntraced(
+  function* (
+    companies: ReadonlyArray<Issuer>,
+    visitOptions: CompanyVisitOptions,
+    downloader: DocumentDownloader,
+    batches: BatchWriter,
+  ) {
+    const progress = yield* OperationProgress
+    const isFirstVisit = visitOptions.instances !== "waiting"
+    const label = isFirstVisit ? "companies" : "companies with several classes of shares"
+    Object.assign(progress, { label, total: companies.length, done: 0, count: 0, unit: "documents" })
+    yield* Effect.forEach(companies, (issuer) =>
+      retryLostConnection(Effect.suspend(() => {
+        const visit = new CompanyVisit()
+        return Effect.as(
+          keepFailedVisit(batches, visit)(visitCompany(issuer, visitOptions, downloader, visit)),
+          visit,
+        )
+      })).pipe(
+        Effect.flatMap((visit) => batches.addVisit(issuer, visit, isFirstVisit)),
+        Effect.tap(noteDone),
+      ), { concurrency: visitConcurrency, discard: true })
+    yield* batches.save
+  },
+)
+
+/** Downloads the deferred forms of these companies and datasets, newest first. */
+const downloadWaitingForms = Effect.fnUntraced(
+  function* (
+    issuers: ReadonlyMap<string, Issuer>,
+    { datasets }: Pick<ResolvedOptions, "datasets">,
+    downloader: DocumentDownloader,
+    batches: BatchWriter,
+  ) {
+    const progress = yield* OperationProgress
+    const listed = yield* retryLostConnection(countWaitingForms(datasets))
+    const counts = Array.from(listed).filter(([cik]) => issuers.has(cik))
+    const total = counts.reduce((sum, [, count]) => sum + count, 0)
+    Object.assign(progress, { label: "deferred forms", total, done: 0, count: 0, unit: "documents" })
+    const ciks = counts.map(([cik]) => cik)
+    while (progress.done < total) {
+      const forms = yield* retryLostConnection(readWaitingForms(ciks, datasets, formsAtOnce))
+      if (forms.length === 0) return
+      yield* Effect.forEach(forms, (form) => {
+        const issuer = issuers.get(form.cik)
+        if (issuer === undefined) return Effect.void
+        const visit = new CompanyVisit()
+        return visitWaitingForm(issuer, form, downloader, visit).pipe(
+          keepFailedVisit(batches, visit),
+          Effect.andThen(batches.addVisit(issuer, visit, false)),
+          Effect.tap(noteDone),
+        )
+      }, { concurrency: visitConcurrency, discard: true })
+      yield* batches.save
+    }
+  },
+)
+
+/** Visits the companies, and then downloads the deferred forms. Saves the rows in batches. */
+const ingestCompanies = Effect.fnUntraced(
+  function* (options: ResolvedOptions, runId: number, report: IngestReport) {
+    const { datasets, since, target, tickers } = options
+    const batches = yield* makeBatchWriter(options, runId, report)
+    const listDownloader = yield* makeDocumentDownloader()
+    const prepare = Effect.suspend(() => {
+      Object.assign(report, new IngestReport())
+      return prepareVisits(options, runId, listDownloader, report)
+    })
+    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms, unlistedWork } =
+      yield* retryLostConnection(prepare)
+    const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
+    if (options.archives !== undefined && !isFirstLoad) report.notes.push(archivesNotNeeded)
+    const downloader = yield* makeDocumentDownloader(archives)
+    report.companies = companies.length
+
+    yield* batches.add(new Map(), setAside, { served, doneForms: unlistedForms, unrequested: unlistedWork })
+    if (target === "load" && datasets.includes("registrations")) {
+      yield* retryLostConnection(expireRegistrations(yield* todayInNewYork))
+    }
+    if (datasets.includes("ticker_changes")) {
+      const ciks = new Set(companies.map(({ cik }) => cik))
+      const changes = yield* retryLostConnection(findNewTickerChanges)
+      yield* batches.add(
+        new Map([["ticker_changes", changes.filter(({ cik }) => tickers === null || ciks.has(String(cik)))]]),
+        [],
+      )
+    }
+    const visitOptions: CompanyVisitOptions = {
+      datasets: new Set(datasets),
+      indexedFilings: indexes.filings,
+      since,
+      isDryRun: target === "dry-run",
+      isFresh: Predicate.isObject(target),
+      ignoresDelays: tickers !== null,
+      defersForms: target === "load" && tickers === null,
+      instances: target === "load" && isFirstLoad ? "list" : "request",
+    }
+    const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
+    const visits = Effect.gen(function* () {
+      yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches)
+      if (visitOptions.instances === "list") {
+        const waiting = yield* retryLostConnection(readCompaniesWithWaitingInstances)
+        const issuers = Array.from(formIssuers.values()).filter(({ cik }) => waiting.has(cik))
+        if (issuers.length > 0) {
+          yield* visitCompanies(issuers, { ...visitOptions, instances: "waiting" }, downloader, batches)
+        }
+      }
+      if (target === "load") yield* downloadWaitingForms(formIssuers, options, downloader, batches)
+    })
+    yield* Effect.raceFirst(visits, batches.saveOldResults)
+    // A resumed run does not visit again what it visited before it was interrupted, although an index may name newer
+    // filings. The next run therefore reads the indexes again.
+    if (target !== "load" || options.interrupted !== undefined) return
+    yield* retryLostConnection(Effect.gen(function* () {
+      for (const [url, validators] of indexes.validators) yield* State.saveCacheValidators(url, validators)
+      yield* Work.updateWork(indexes.done, [])
+    }))
+  },
+  Effect.scoped,
+)
+
+const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): State.IngestRunStatus => {
+  if (Exit.isSuccess(exit)) {
+    if (findIncompleteness(report) === null) return "succeeded"
+    // Without a document, the SEC is probably down, so the run is continued soon.
+    return report.documents === 0 ? "failed" : "incomplete"
+  }
+  // Without a listed company, there is nothing to continue.
+  if (report.companies === undefined && report.unlisted.length > 0) return "incomplete"
+  return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
+}
+
+const getMessage = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => {
+  if (Exit.isSuccess(exit)) return findIncompleteness(report)
+  return Cause.hasInterruptsOnly(exit.cause) ? null : describeIngestError(Cause.squash(exit.cause))
+}
+
+/** Records that the run has ended. The statement has its own fiber, because timeouts do not work in a finalizer. */
+const recordEnd = Effect.fnUntraced(
+  function* (runId: number, exit: Exit.Exit<unknown, unknown>, report: IngestReport) {
+    const record = State.recordIngestRunEnd(runId, toStatus(exit, report), getMessage(exit, report))
+    const fiber = yield* Effect.forkDetach(Effect.ignore(Effect.timeout(record, "5 seconds")))
+    yield* Fiber.await(fiber)
+  },
+)
+
+const decodeLock = decodeRows(Schema.Struct({ acquired: Schema.Boolean }))
+
+/** A service that restarts after a kill waits until PostgreSQL has noticed the end of the old process. */
+const lockRetrySchedule = Schedule.spaced("1 second").pipe(Schedule.upTo({ times: 20 }))
+
+/** Acquires a lock on a connection of its own. PostgreSQL releases it if the scope or the process ends. */
+const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const key = sql`hashtext('tickerline ingest of all companies')`
+  const connection = yield* sql.reserve
+  const onConnection = Effect.provideService(sql.transactionService, [connection, 0])
+  const lock = Effect.gen(function* () {
+    const [row] = yield* onConnection(decodeLock(sql`select pg_try_advisory_lock(${key}) as acquired`))
+    if (row?.acquired === true) return
+    return yield* new IngestRefused({
+      message: "Another process is ingesting all companies. Wait until it has ended, or stop it.",
+    })
+  })
+  yield* Effect.retry(lock, {
+    schedule: lockRetrySchedule,
+    while: (error) => waits && error._tag === "IngestRefused",
+  })
+  yield* Effect.addFinalizer(() => Effect.ignore(onConnection(sql`select pg_advisory_unlock(${key})`)))
+  return { check: onConnection(sql`select 1`) }
+})
+
+/**
+ * Ensures that only one process ingests all companies: two would request the same documents. Returns an effect that
+ * never ends. It acquires the lock again if its connection is lost, and fails if another process has acquired it since.
+ */
+const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
+  const lock = yield* ScopedRef.fromAcquire(acquireMarketLock(scheduled))
+  const isHeld = Effect.flatMap(ScopedRef.get(lock), ({ check }) => Effect.isSuccess(check))
+  const acquireAgain = retryLostConnection(ScopedRef.set(lock, acquireMarketLock(true)))
+  return Effect.forever(
+    Effect.delay(Effect.flatMap(isHeld, (held) => held ? Effect.void : acquireAgain), heartbeatInterval),
+  )
+})
+
+/**
+ * Runs the ingest, and updates `report` meanwhile. Returns why the run is incomplete, or null if it is complete.
+ * A run that loads is recorded before its first request.
+ */
+export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
+  Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
+  const options = yield* resolveOptions(given)
+  if (options.archives !== undefined) yield* checkArchivesExist(options.archives, options.datasets)
+  if (options.target !== "load") {
+    yield* ingestCompanies(options, 0, report)
+    return findIncompleteness(report)
+  }
+  const keepLock = options.tickers === null ? yield* lockMarket(options) : Effect.never
+  const runId = options.interrupted === undefined
+    ? yield* State.recordIngestRunStart(options)
+    : yield* State.resumeIngestRun(options.interrupted.run_id)
+  const heartbeat = repeatInBackground(Effect.ignore(State.recordIngestRunHeartbeat(runId)), heartbeatInterval)
+  yield* Effect.andThen(heartbeat, ingestCompanies(options, runId, report)).pipe(
+    Effect.raceFirst(keepLock),
+    Effect.catchTag("PlatformError", (error) =>
+      new TemporaryFileError({
+        message: `The folder for temporary files, ${tmpdir()}, cannot be used: ${formatFileErrorReason(error)}. ` +
+          "Make it writable and free some space there, or set TMPDIR to another folder.",
+      })),
+    Effect.scoped,
+    Effect.onExit((exit) => recordEnd(runId, exit, report)),
+  )
+  return findIncompleteness(report)
+}, Effect.scoped)

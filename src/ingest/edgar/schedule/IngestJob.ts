@@ -1,0 +1,166 @@
+/** The scheduled ingest: a background job that runs once a day in one process (docs/decisions/0105-ingest-runs.md). */
+import { Clock, type Config, Cron, Data, Duration, Effect, Metric, Option, Schema, type Scope } from "effect"
+import type { ChildProcessSpawner } from "effect/process"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import type { DirectConnectionConfig } from "../../../postgres/pool/ConnectionSettings.ts"
+import type { Job } from "../../../postgres/jobs/Job.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../../../postgres/metrics/CallbackMetrics.ts"
+import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "../fetch/EdgarClient.ts"
+import { EdgarTickersConfig } from "./IngestOptions.ts"
+import { runIngestProcess } from "./IngestProcess.ts"
+import { describeIngestError } from "./IngestReport.ts"
+import { IngestScheduleConfig } from "./IngestSchedule.ts"
+import {
+  failRunningScheduledRun,
+  readLastScheduledIngestRun,
+  readScheduledIngestMetrics,
+} from "../store/IngestState.ts"
+import { readWorkSize } from "../store/IngestWork.ts"
+import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
+
+/** How often the job checks whether a run is due. */
+const pollInterval = Duration.minutes(1)
+
+/** Delay before a failed run is continued. */
+const failureDelay = Duration.minutes(30)
+
+/** Interval at which a process reads its metrics from the database during a run. */
+const metricsInterval = Duration.seconds(30)
+
+class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ readonly message: string }> {}
+
+/** How long a process that is not permitted to load data leaves the job to other processes. */
+const notPermittedPause = Duration.hours(1)
+
+const documentCounter = makeCounter(
+  "tickerline_ingest_documents_total",
+  "Documents that the scheduled ingest downloaded from the SEC.",
+)
+
+const rejectionCounter = makeCounter(
+  "tickerline_ingest_rejections_total",
+  "Documents that the scheduled ingest set aside because they are missing or damaged.",
+)
+
+const decodePermission = decodeRows(Schema.Struct({ may: Schema.Boolean }))
+
+/** Whether this process may load data: it must be connected as a role that owns the tables. */
+const mayLoad = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [role] = yield* decodePermission(sql`
+    select pg_has_role(relowner, 'usage') as may from pg_class where oid = 'public.news'::regclass
+  `)
+  return role?.may === true
+})
+
+interface ScheduledIngest {
+  readonly schedule: Cron.Cron
+  readonly userAgent: string
+  readonly tickers: ReadonlyArray<string> | null
+  /**
+   * When this process set up the job, in milliseconds since 1970.
+   * If there has been no run yet, the first is due at the next scheduled time after this.
+   */
+  readonly preparedAt: number
+}
+
+/**
+ * Whether a run is due: at the scheduled time, immediately after a crash, or `failureDelay` after a failure.
+ *
+ * @param failedAt when a run last failed in this process, even if the database does not know; milliseconds since 1970
+ */
+const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest, failedAt: number) {
+  const now = yield* Clock.currentTimeMillis
+  if (now < failedAt + Duration.toMillis(failureDelay)) return false
+  const last = yield* readLastScheduledIngestRun
+  if (last !== undefined && last.finished_at === null) return true
+  const endedAt = last?.finished_at ?? preparedAt
+  if (now >= Cron.next(schedule, new Date(endedAt)).getTime()) return true
+  return last !== undefined && ["failed", "interrupted"].includes(last.status) &&
+    now >= endedAt + Duration.toMillis(failureDelay)
+})
+
+/** Runs the ingest in its own process, and records its end if the process could not. */
+const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseUrl: Option.Option<string>) {
+  const reason = yield* runIngestProcess({ ...ingest, baseUrl })
+  if (reason === null) return
+  yield* failRunningScheduledRun(reason)
+  const last = yield* readLastScheduledIngestRun
+  // An incomplete run has visited all companies, so it is not repeated before the next day.
+  if (last?.status !== "incomplete") return yield* new ScheduledIngestFailed({ message: last?.error ?? reason })
+})
+
+const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
+  const baseUrl = yield* EdgarBaseUrlConfig
+  let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
+  let [failedAt, waiting] = [-Infinity, 0]
+  yield* initializeCounters(documentCounter, rejectionCounter)
+  yield* registerGauge({
+    name: "tickerline_ingest_last_success_timestamp_seconds",
+    description:
+      "Unix time at which the newest successful ingest ended; 0 if never, or if another process runs the job.",
+    read: () => last?.success_at ?? 0,
+  })
+  yield* registerGauge({
+    name: "tickerline_ingest_run_seen_timestamp_seconds",
+    description: "Unix time at which the process of the run in progress was last alive; 0 if no run is in progress.",
+    read: () => last?.seen_at ?? 0,
+  })
+  yield* registerGauge({
+    name: "tickerline_ingest_waiting_documents",
+    description: "Documents that were set aside and will be requested again.",
+    read: () => waiting,
+  })
+  const readMetrics = Effect.gen(function* () {
+    waiting = (yield* readWorkSize).waiting
+    const [metrics] = yield* readScheduledIngestMetrics
+    if (metrics === undefined) return
+    const { documents, rejections } = last ?? metrics
+    yield* Metric.update(documentCounter, Math.max(0, metrics.documents - documents))
+    yield* Metric.update(rejectionCounter, Math.max(0, metrics.rejections - rejections))
+    last = metrics
+  })
+  const noteFailure = Effect.map(Clock.currentTimeMillis, (now) => {
+    failedAt = now
+  })
+  return Effect.gen(function* () {
+    yield* readMetrics
+    if (!(yield* isDue(ingest, failedAt))) return Duration.zero
+    if (!(yield* mayLoad)) {
+      yield* Effect.logWarning(
+        "INGEST_EDGAR is set, but this process may not load data. Set it in a process that connects as the role " +
+          `that owns the tables, or run \`${tickerlineCommand} ingest edgar\` as that role from cron.`,
+      )
+      return notPermittedPause
+    }
+    yield* runScheduled(ingest, baseUrl).pipe(
+      Effect.raceFirst(Effect.forever(Effect.delay(Effect.ignore(readMetrics), metricsInterval))),
+      Effect.tapCause(() => noteFailure),
+      Effect.mapError((error) => new ScheduledIngestFailed({ message: describeIngestError(error) })),
+    )
+    yield* readMetrics
+    return Duration.zero
+  })
+})
+
+/** Runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A failed run is continued later. */
+export const ingestJob = {
+  name: "ingest-edgar",
+  every: pollInterval,
+  prepare: Effect.fnUntraced(function* () {
+    const schedule = yield* IngestScheduleConfig
+    const userAgent = yield* EdgarUserAgentConfig
+    if (Option.isNone(schedule) || Option.isNone(userAgent)) return Option.none()
+    const run = makeRun({
+      schedule: schedule.value,
+      userAgent: userAgent.value,
+      tickers: yield* EdgarTickersConfig,
+      preparedAt: yield* Clock.currentTimeMillis,
+    })
+    return Option.some(yield* run)
+  }),
+} satisfies Job<
+  Config.ConfigError,
+  SqlClient.SqlClient | DirectConnectionConfig | ChildProcessSpawner.ChildProcessSpawner | Scope.Scope
+>

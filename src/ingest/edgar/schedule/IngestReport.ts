@@ -1,0 +1,72 @@
+/** The report of a run: its counts, and whether it is complete. */
+import { SqlError } from "effect/sql"
+import { isDiskFull } from "../../../postgres/SqlState.ts"
+import type { MergedRowCounts } from "../../load/LoadingTable.ts"
+import { describeFailure } from "../../../postgres/FailureText.ts"
+import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
+import type * as Work from "../store/IngestWork.ts"
+
+/** The counts of a run so far. The caller creates it, and can thus report even on an interrupted run. */
+export class IngestReport {
+  /** Companies to visit; undefined until the ticker list is read. */
+  companies: number | undefined = undefined
+  visited = 0
+  /** Companies whose rows are loaded, or written to the folder. */
+  saved = 0
+  documents = 0
+  /** Documents and rows that were set aside. */
+  rejections = 0
+  /** Documents that were set aside as a whole. */
+  rejectedDocuments = 0
+  /** The first rejections, for the summary. */
+  readonly examples: Array<DocumentRejected> = []
+  /** Sentences about symbols that the SEC does not list. */
+  readonly unlisted: Array<string> = []
+  /** Sentences about requested symbols whose companies have rows under another symbol. */
+  readonly notes: Array<string> = []
+  readonly rows = new Map<string, number>()
+  readonly merged = new Map<string, MergedRowCounts>()
+}
+
+const maxExamples = 10
+
+/** Minimum number of documents, and share of all, that an incomplete run has set aside. */
+const [minIncomplete, maxIncompleteShare] = [3, 0.05]
+
+export const addMerged = (report: IngestReport, table: string, merged: MergedRowCounts) => {
+  const { added, kept, unchanged, updated } = report.merged.get(table) ??
+    { added: 0, updated: 0, unchanged: 0, kept: 0 }
+  report.merged.set(table, {
+    added: added + merged.added,
+    updated: updated + merged.updated,
+    unchanged: unchanged + merged.unchanged,
+    kept: kept + merged.kept,
+  })
+}
+
+export const addRows = (report: IngestReport, table: string, count: number) =>
+  report.rows.set(table, (report.rows.get(table) ?? 0) + count)
+
+/** Counts what is set aside. An element of a document may be set aside for several datasets, but counts once. */
+export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.SetAside>) => {
+  const rejections = Array.from(new Map(setAside.map(({ rejection }) => [rejection.url, rejection])).values())
+  report.rejections += rejections.length
+  report.rejectedDocuments += setAside.filter(({ dataset }) => dataset === "").length
+  report.examples.push(...rejections.slice(0, maxExamples - report.examples.length))
+}
+
+/** Why the run is incomplete; null if it is complete. */
+export const findIncompleteness = ({ documents, rejectedDocuments }: IngestReport) =>
+  (documents === 0 && rejectedDocuments > 0) ||
+    (rejectedDocuments >= minIncomplete && rejectedDocuments > maxIncompleteShare * (documents + rejectedDocuments))
+    ? `${rejectedDocuments} of ${documents + rejectedDocuments} documents were set aside`
+    : null
+
+/** Describes an error by its cause, and names the setting that would help, if any. */
+export const describeIngestError = (error: unknown) => {
+  if (SqlError.isSqlError(error)) {
+    const advice = isDiskFull(error) ? ". The disk of PostgreSQL is full: free some space" : ""
+    return `PostgreSQL: ${describeFailure(error)}${advice}`
+  }
+  return describeFailure(error)
+}

@@ -1,0 +1,120 @@
+/** Ten values of real filings, with which an operator checks the first run (docs/operations/ingest-edgar.md). */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
+
+interface KnownValue {
+  readonly cik: string
+  /** The table and column of the value. */
+  readonly dataset: "historical_float_pro" | "news" | "registrations"
+  readonly field: string
+  /** The filing to which `document_url` of the row leads. */
+  readonly accession: string
+  /** The value as PostgreSQL prints it in JSON; in a sentence, the part that never changes. */
+  readonly expected: string
+  /** The filing that shows the value, if it is a different one. */
+  readonly evidence?: string
+}
+
+const [apple, imunon] = ["0000320193", "0000749647"]
+
+/** Values of closed periods, from recorded responses. The SEC labels Apple's times wrongly as UTC, and Imunon's not. */
+const knownValues: ReadonlyArray<KnownValue> = [
+  {
+    cik: apple,
+    dataset: "news",
+    field: "filed_at_time",
+    accession: "0000320193-26-000006",
+    expected: "2026-01-30T06:01:32",
+  },
+  { cik: apple, dataset: "news", field: "tags", accession: "0000320193-26-000005", expected: `["2.02", "9.01"]` },
+  {
+    cik: apple,
+    dataset: "historical_float_pro",
+    field: "outstanding_shares",
+    accession: "0000320193-26-000006",
+    expected: "14681140000",
+  },
+  {
+    cik: apple,
+    dataset: "historical_float_pro",
+    field: "reported_date",
+    accession: "0000320193-25-000079",
+    expected: "2025-10-17",
+  },
+  {
+    cik: apple,
+    dataset: "historical_float_pro",
+    field: "details",
+    accession: "0000320193-25-000079",
+    expected: "Public float on 2025-03-28: 3253431000000 USD.",
+  },
+  {
+    cik: apple,
+    dataset: "registrations",
+    field: "effective_date",
+    accession: "0001140361-24-044880",
+    expected: "2024-11-01",
+  },
+  {
+    cik: imunon,
+    dataset: "news",
+    field: "filed_at_time",
+    accession: "0001641172-25-020652",
+    expected: "2025-07-23T08:02:47",
+  },
+  {
+    cik: imunon,
+    dataset: "news",
+    field: "tags",
+    accession: "0001641172-25-020652",
+    expected: `["3.03", "5.03", "7.01", "8.01", "9.01"]`,
+  },
+  {
+    cik: imunon,
+    dataset: "registrations",
+    field: "headline",
+    accession: "0001641172-25-002783",
+    expected: "withdrawn on 2025-05-22",
+    evidence: "0001641172-25-011997",
+  },
+  {
+    cik: imunon,
+    dataset: "registrations",
+    field: "effective_date",
+    accession: "0001641172-25-013088",
+    expected: "2025-06-13",
+    evidence: "9999999995-25-001928",
+  },
+]
+
+const isSentence = (field: string) => field === "details" || field === "headline"
+
+const decodeFound = decodeRows(Schema.Struct({ ticker: Schema.String, value: Schema.NullOr(Schema.String) }))
+
+/** Reads the known values from the database, each with the SEC's page that shows it. */
+export const compareKnownValues = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* Effect.forEach(
+    knownValues,
+    Effect.fnUntraced(function* ({ accession, cik, dataset, evidence = accession, expected, field }) {
+      const [row] = yield* decodeFound(sql`
+        select ticker, to_jsonb(listed) ->> ${field} as value from ${sql(dataset)} as listed
+        where ticker in (select alias from company_symbols where cik = ${cik})
+          and document_url like ${`%/${accession.replaceAll("-", "")}/%`}
+        limit 1
+      `)
+      const value = row?.value ?? null
+      const isKnown = value === expected || (isSentence(field) && value?.includes(expected) === true)
+      return {
+        company: row?.ticker ?? `CIK ${cik}`,
+        field: `${dataset}.${field}`,
+        expected,
+        found: isKnown ? expected : value,
+        isKnown,
+        url: buildFilingIndexUrl(cik, evidence),
+      }
+    }),
+  )
+})

@@ -1,0 +1,312 @@
+/** The state of the ingest in PostgreSQL: runs, progress per company and copies of the ticker list. */
+import { Clock, Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import type { RowCells } from "../../../contract/Datasets.ts"
+import type { CacheValidators } from "../fetch/EdgarClient.ts"
+
+/** A run is `incomplete` if it visited all companies but set many documents aside. */
+export type IngestRunStatus = "succeeded" | "incomplete" | "failed" | "interrupted"
+
+/** How far one dataset of a company was ingested. */
+export const IngestDatasetProgress = Schema.Struct({
+  cik: Schema.String,
+  dataset: Schema.String,
+  /** Filings of this day and later were ingested. */
+  since: Schema.String,
+  last_accession: Schema.NullOr(Schema.String),
+  last_filing_date: Schema.NullOr(Schema.String),
+  /** Accession numbers of the filings in the week up to `last_filing_date`. Any other filing of that week is new. */
+  recent_accessions: Schema.Array(Schema.String),
+})
+export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
+
+const StoredIngestRun = Schema.Struct({
+  run_id: Schema.Finite,
+  /** Symbols of the companies; null if the run covers all companies. */
+  tickers: Schema.NullOr(Schema.Array(Schema.String)),
+  datasets: Schema.Array(Schema.String),
+  /** The run ingests filings of this day and later, `YYYY-MM-DD`. */
+  since: Schema.String,
+})
+
+type NewIngestRun = Omit<typeof StoredIngestRun.Type, "run_id"> & { readonly scheduled: boolean }
+
+const StoredTickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
+export type StoredTickerListCopy = typeof StoredTickerListCopy.Type
+
+/** Number of days for which copies of the ticker list are kept. */
+const keptTickerListDays = 30
+
+const decodeIds = decodeRows(Schema.Struct({ run_id: Schema.Finite }))
+const decodeRuns = decodeRows(StoredIngestRun)
+const decodeProgress = decodeRows(IngestDatasetProgress)
+const decodeCopies = decodeRows(StoredTickerListCopy)
+const decodeValidators = decodeRows(
+  Schema.Struct({ etag: Schema.NullOr(Schema.String), last_modified: Schema.NullOr(Schema.String) }),
+)
+
+const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
+
+/** Reads the CIKs that a query returns. */
+export const readCiks = <E, R>(
+  makeQuery: (sql: SqlClient.SqlClient) => Effect.Effect<ReadonlyArray<object>, E, R>,
+) =>
+  SqlClient.SqlClient.pipe(
+    Effect.flatMap(makeQuery),
+    decodeCiks,
+    Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ cik }) => cik))),
+  )
+
+/** SQL for the current time of `Clock`. */
+export const currentTime = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  return sql`to_timestamp(${now / 1000}::float8)`
+})
+
+/** Records a new run, and returns its number. */
+export const recordIngestRunStart = Effect.fnUntraced(
+  function* ({ datasets, scheduled, since, tickers }: NewIngestRun) {
+    const sql = yield* SqlClient.SqlClient
+    const now = yield* currentTime
+    const [run] = yield* decodeIds(sql`
+    insert into edgar_runs (scheduled, tickers, datasets, since, started_at)
+    values (${scheduled}, ${tickers}::text[], ${datasets}::text[], ${since}::text::date, ${now})
+    returning run_id::float8
+  `)
+    return run?.run_id ?? 0
+  },
+)
+
+/** Marks an unfinished run as running again. The companies that it has completed are not visited again. */
+export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set status = 'running', finished_at = null, error = null, seen_at = now()
+    where run_id = ${runId}::float8
+  `
+  return runId
+})
+
+/** Records that the process of the run is alive. */
+export const recordIngestRunHeartbeat = Effect.fnUntraced(function* (runId: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`update edgar_runs set seen_at = now() where run_id = ${runId}::float8`
+})
+
+export const recordIngestRunEnd = Effect.fnUntraced(
+  function* (runId: number, status: IngestRunStatus, error: string | null) {
+    const sql = yield* SqlClient.SqlClient
+    const now = yield* currentTime
+    yield* sql`
+      update edgar_runs set status = ${status}, finished_at = ${now}, error = ${error}
+      where run_id = ${runId}::float8
+    `
+  },
+)
+
+export const addIngestRunCounts = Effect.fnUntraced(
+  function* (
+    runId: number,
+    { documents, rejections, rows }: {
+      readonly documents: number
+      readonly rows: number
+      readonly rejections: number
+    },
+  ) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`
+      update edgar_runs set documents = documents + ${documents}::float8, rows = rows + ${rows}::float8,
+        rejections = rejections + ${rejections}::float8
+      where run_id = ${runId}::float8
+    `
+  },
+)
+
+/**
+ * Returns the newest run with this value of `scheduled` that did not visit all of its companies, unless a later run
+ * over the same companies and datasets has begun.
+ */
+export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const [run] = yield* decodeRuns(sql`
+    select run_id::float8, tickers, datasets, since::text from edgar_runs as run
+    where scheduled = ${scheduled} and status not in ('succeeded', 'incomplete') and not exists (
+      select from edgar_runs as later where later.scheduled = run.scheduled and later.run_id > run.run_id
+        and later.tickers is not distinct from run.tickers and later.datasets @> run.datasets
+    )
+    order by run_id desc limit 1
+  `)
+  return run
+})
+
+/** Reads the CIKs of the companies that a run has completed. */
+export const readCompaniesCompletedByRun = (runId: number) =>
+  readCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
+
+/** Reads the CIKs of the companies for which all of these datasets were ingested from `since` on. */
+export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: string) =>
+  readCiks((sql) =>
+    sql`
+    select cik from edgar_progress
+    where dataset = any(${datasets}::text[]) and since <= ${since}::text::date
+    group by cik having count(*) = ${datasets.length}::int
+  `
+  )
+
+/** Records the day up to which the archives of a run are complete. */
+export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set archive_day = least(archive_day, ${day}::text::date) where run_id = ${runId}::float8
+  `
+})
+
+/** Reads the CIKs of the companies of which a filing after this day was ingested. */
+export const readCompaniesWithFilingsAfter = (day: string) =>
+  readCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
+
+/**
+ * Returns the day up to which the last run over all companies has ingested these datasets: that of its archives, or the
+ * New York date on which it began.
+ */
+export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeRows(Schema.Struct({ day: Schema.String }))(sql`
+    select coalesce(archive_day, (started_at at time zone 'America/New_York')::date)::text as day from edgar_runs
+    where status in ('succeeded', 'incomplete') and tickers is null and datasets @> ${datasets}::text[]
+    order by run_id desc limit 1
+  `)
+  return row?.day
+})
+
+export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeProgress(sql`
+    select cik, dataset, since::text, last_accession, last_filing_date::text, recent_accessions
+    from edgar_progress where cik = ${cik}
+  `)
+  return new Map(rows.map((progress) => [progress.dataset, progress]))
+})
+
+export const saveIngestProgress = Effect.fnUntraced(
+  function* (runId: number, progress: ReadonlyArray<IngestDatasetProgress>) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`
+    insert into edgar_progress
+      (cik, dataset, since, last_accession, last_filing_date, recent_accessions, run_id)
+    select cik, dataset, since, last_accession, last_filing_date,
+      array(select jsonb_array_elements_text(recent_accessions)), ${runId}::float8
+    from jsonb_to_recordset(${JSON.stringify(progress)}::text::jsonb) as progress (
+      cik text, dataset text, since date, last_accession text, last_filing_date date, recent_accessions jsonb
+    )
+    on conflict (cik, dataset) do update set since = excluded.since, last_accession = excluded.last_accession,
+      last_filing_date = excluded.last_filing_date, recent_accessions = excluded.recent_accessions,
+      run_id = excluded.run_id
+  `
+  },
+)
+
+export const readCacheValidators = Effect.fnUntraced(function* (url: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeValidators(sql`select etag, last_modified from edgar_validators where url = ${url}`)
+  return row === undefined ? undefined : { etag: row.etag, lastModified: row.last_modified }
+})
+
+export const saveCacheValidators = Effect.fnUntraced(function* (url: string, { etag, lastModified }: CacheValidators) {
+  const sql = yield* SqlClient.SqlClient
+  if (etag === null && lastModified === null) return
+  yield* sql`
+    insert into edgar_validators (url, etag, last_modified) values (${url}, ${etag}, ${lastModified})
+    on conflict (url) do update set etag = excluded.etag, last_modified = excluded.last_modified
+  `
+})
+
+/** Reads the stored copies of the ticker list, oldest first. */
+export const readTickerListCopies = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeCopies(sql`select day::text, entries from edgar_ticker_lists order by day`)
+})
+
+/** Stores the day's copy of the ticker list, and deletes old copies. */
+export const saveTickerListCopy = Effect.fnUntraced(
+  function* ({ day, entries }: StoredTickerListCopy, rowCount: number) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`
+    insert into edgar_ticker_lists (day, row_count, entries) values (${day}::text::date, ${rowCount}::int, ${entries})
+    on conflict (day) do update set row_count = excluded.row_count, entries = excluded.entries
+  `
+    yield* sql`delete from edgar_ticker_lists where day < ${day}::text::date - ${keptTickerListDays}::int`
+  },
+)
+
+/**
+ * Returns the symbol changes that are not in `ticker_changes` yet. A row with another date, or with any status, counts
+ * as the same change.
+ */
+export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
+  const sql = yield* SqlClient.SqlClient
+  const unknown = yield* decodeRows(Schema.Struct({ place: Schema.Finite }))(sql`
+    select (place - 1)::float8 as place
+    from jsonb_array_elements(${JSON.stringify(changes)}::text::jsonb) with ordinality as given (change, place)
+    where not exists (
+      select from ticker_changes as known
+      where known.old_ticker = change ->> 'old_ticker' and known.new_ticker = change ->> 'new_ticker'
+        and (known.cik is null or lpad(known.cik, 10, '0') = lpad(change ->> 'cik', 10, '0'))
+    )
+  `)
+  const places = new Set(unknown.map(({ place }) => place))
+  return changes.filter((_, index) => places.has(index))
+})
+
+const ScheduledRun = Schema.Struct({
+  /** Milliseconds since 1970. */
+  started_at: Schema.Finite,
+  /** Null while the run is in progress, or if its process was killed. */
+  finished_at: Schema.NullOr(Schema.Finite),
+  status: Schema.String,
+  /** Why the run failed or is incomplete. */
+  error: Schema.NullOr(Schema.String),
+})
+
+/** Reads the newest run that INGEST_EDGAR started; undefined if there is none. */
+export const readLastScheduledIngestRun = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [run] = yield* decodeRows(ScheduledRun)(sql`
+    select extract(epoch from started_at)::float8 * 1000 as started_at,
+      extract(epoch from finished_at)::float8 * 1000 as finished_at, status, error
+    from edgar_runs where scheduled order by run_id desc limit 1
+  `)
+  return run
+})
+
+const ScheduledIngestMetrics = Schema.Struct({
+  /** When the last successful run ended, in seconds since 1970; 0 if none succeeded. */
+  success_at: Schema.Finite,
+  /** When the process of the run in progress was last alive, in seconds since 1970; 0 if no run is in progress. */
+  seen_at: Schema.Finite,
+  documents: Schema.Finite,
+  rejections: Schema.Finite,
+})
+
+/** Reads the metrics of all runs that INGEST_EDGAR started. */
+export const readScheduledIngestMetrics = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(ScheduledIngestMetrics)(sql`
+    select coalesce(extract(epoch from max(finished_at) filter (where status = 'succeeded')), 0)::float8 as success_at,
+      coalesce(extract(epoch from
+        (array_agg(seen_at order by run_id desc) filter (where status = 'running'))[1]), 0)::float8 as seen_at,
+      coalesce(sum(documents), 0)::float8 as documents, coalesce(sum(rejections), 0)::float8 as rejections
+    from edgar_runs where scheduled
+  `)
+})
+
+/** Records the failure of a scheduled run whose process could not record it, for example because it was killed. */
+export const failRunningScheduledRun = Effect.fnUntraced(function* (error: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set status = 'failed', finished_at = now(), error = ${error}
+    where scheduled and status = 'running'
+  `
+})

@@ -1,0 +1,244 @@
+/**
+ * The queue of SEC documents that still have to be read, because a run could not read them (`edgar_work`, decision
+ * 0105). Each run serves it, and deletes what it has read in the transaction that loads the rows.
+ */
+import { Clock, Duration, Effect, Schema } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { currentTime, readCiks } from "./IngestState.ts"
+import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
+import { findCik } from "../fetch/EdgarUrls.ts"
+
+/** Increase this if the decoders accept more documents: the next run then requests all that they have rejected. */
+const parserVersion = 1
+
+/** A document, or one row of a dataset, that a run sets aside. */
+export interface SetAside {
+  readonly rejection: DocumentRejected
+  /** The dataset whose row is set aside; empty if the whole document is. */
+  readonly dataset: string
+  /**
+   * `absent`: the SEC did not send the document, or it lacks what it will contain later.
+   * `rejected`: the SEC sent it, but it is damaged or its rows are invalid.
+   */
+  readonly kind: "absent" | "rejected"
+}
+
+/** Identifies a row of the queue. */
+const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
+export type WorkKey = typeof WorkKey.Type
+
+/** An entry of the queue, of one company. */
+export interface CompanyWork extends WorkKey {
+  /** Whether the entry is to be served now. */
+  readonly isDue: boolean
+}
+
+/** The failures of a document. Times are in milliseconds since 1970. */
+interface Attempts {
+  readonly attempts: number
+  readonly firstFailedAt: number
+}
+
+const [firstDelay, maxDelay] = [Duration.hours(1), Duration.days(3)]
+
+/** Number of attempts after which a rejected document is final. An absent one is requested for two weeks. */
+const maxRejections = 3
+const [minAbsences, minAbsence] = [10, Duration.days(14)]
+
+/**
+ * Returns when a document is requested again, in milliseconds since 1970: an hour after the first attempt, and then
+ * after twice the previous delay, up to three days. Null if the attempts are exhausted.
+ */
+export const planNextTry = (kind: SetAside["kind"], { attempts, firstFailedAt }: Attempts, now: number) => {
+  const isFinal = kind === "rejected"
+    ? attempts >= maxRejections
+    : attempts >= minAbsences && now - firstFailedAt >= Duration.toMillis(minAbsence)
+  const delay = Duration.min(maxDelay, Duration.times(firstDelay, 2 ** Math.min(attempts - 1, 20)))
+  return isFinal ? null : now + Duration.toMillis(delay)
+}
+
+const StoredWork = Schema.Struct({
+  ...WorkKey.fields,
+  reason: Schema.String,
+  kind: Schema.Literals(["absent", "rejected"]),
+  attempts: Schema.Finite,
+  next_try_at: Schema.NullOr(Schema.Finite),
+  first_failed_at: Schema.Finite,
+})
+
+const decodeStored = decodeRows(StoredWork)
+const decodeCompanyWork = decodeRows(Schema.Struct({ ...WorkKey.fields, next_try_at: Schema.NullOr(Schema.Finite) }))
+const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
+
+const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
+
+/**
+ * Returns the attempts of a document that has failed now. It starts again if it fails in the other way, or for another
+ * reason after it was final, such as facts that lack a newer report. A failure before the next attempt is due does not
+ * count, or the runs of one hour would use up all attempts.
+ */
+const countAttempt = (
+  { kind, rejection: { reason } }: SetAside,
+  known: typeof StoredWork.Type | undefined,
+  now: number,
+): Attempts & { readonly nextTryAt: number | null } => {
+  const first = { attempts: 1, firstFailedAt: now }
+  if (known === undefined || known.kind !== kind) return { ...first, nextTryAt: planNextTry(kind, first, now) }
+  const { attempts, first_failed_at: firstFailedAt, next_try_at: nextTryAt } = known
+  if (nextTryAt === null && known.reason !== reason) return { ...first, nextTryAt: planNextTry(kind, first, now) }
+  if (nextTryAt !== null && nextTryAt > now) return { attempts, firstFailedAt, nextTryAt }
+  const next = { attempts: attempts + 1, firstFailedAt }
+  return { ...next, nextTryAt: planNextTry(kind, next, now) }
+}
+
+/** Adds documents to the queue. */
+const addWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  const urls = setAside.map(({ rejection: { url } }) => url)
+  const stored = yield* decodeStored(sql`
+    select url, dataset, reason, kind, attempts::float8, extract(epoch from next_try_at)::float8 * 1000 as next_try_at,
+      extract(epoch from first_failed_at)::float8 * 1000 as first_failed_at
+    from edgar_work where url in (select jsonb_array_elements_text(${JSON.stringify(urls)}::text::jsonb))
+  `)
+  const storedByKey = new Map(stored.map((work) => [formatKey(work), work]))
+  const rows = setAside.map((failed) => {
+    const { dataset, kind, rejection: { reason, url } } = failed
+    const attempt = countAttempt(failed, storedByKey.get(formatKey({ url, dataset })), now)
+    return { url, dataset, cik: findCik(url), reason, kind, ...attempt }
+  })
+  // One statement can change a row only once.
+  const unique = Array.from(new Map(rows.map((row) => [formatKey(row), row])).values())
+  yield* sql`
+    insert into edgar_work (
+      url, dataset, cik, reason, kind, attempts, next_try_at, first_failed_at, last_failed_at, parser_version
+    )
+    select url, dataset, cik, reason, kind, attempts,
+      to_timestamp("nextTryAt" / 1000), to_timestamp("firstFailedAt" / 1000),
+      to_timestamp(${now / 1000}::float8), ${parserVersion}::int
+    from jsonb_to_recordset(${JSON.stringify(unique)}::text::jsonb) as work (
+      url text, dataset text, cik text, reason text, kind text, attempts int, "nextTryAt" float8, "firstFailedAt" float8
+    )
+    on conflict (url, dataset) do update set cik = excluded.cik, reason = excluded.reason, kind = excluded.kind,
+      attempts = excluded.attempts, next_try_at = excluded.next_try_at, first_failed_at = excluded.first_failed_at,
+      last_failed_at = excluded.last_failed_at, parser_version = excluded.parser_version
+  `
+})
+
+/** Deletes the entries that were served, except those that failed again, and adds the documents that failed. */
+export const updateWork = Effect.fnUntraced(
+  function* (served: ReadonlyArray<WorkKey>, setAside: ReadonlyArray<SetAside>) {
+    const sql = yield* SqlClient.SqlClient
+    const failed = new Set(setAside.map(({ dataset, rejection: { url } }) => formatKey({ url, dataset })))
+    const done = served.filter((key) => !failed.has(formatKey(key)))
+    if (done.length > 0) {
+      yield* sql`
+        delete from edgar_work
+        where (url, dataset) in (
+          select url, dataset
+          from jsonb_to_recordset(${JSON.stringify(done)}::text::jsonb) as done (url text, dataset text)
+        )
+      `
+    }
+    if (setAside.length > 0) yield* addWork(setAside)
+  },
+)
+
+/**
+ * Reads the queue of a company. With `ignoresDelays`, each entry that is not final is due, so that a run over chosen
+ * companies requests all that is missing.
+ */
+export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignoresDelays: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* Clock.currentTimeMillis
+  const rows = yield* decodeCompanyWork(sql`
+    select url, dataset, extract(epoch from next_try_at)::float8 * 1000 as next_try_at from edgar_work
+    where cik = ${cik}
+  `)
+  return rows.map(({ dataset, next_try_at, url }): CompanyWork => ({
+    url,
+    dataset,
+    isDue: next_try_at !== null && (ignoresDelays || next_try_at <= now),
+  }))
+})
+
+/** Reads the CIKs of the companies for which an entry of the queue is due. */
+export const readCompaniesWithDueWork = Effect.flatMap(
+  currentTime,
+  (now) => readCiks((sql) => sql`select distinct cik from edgar_work where cik is not null and next_try_at <= ${now}`),
+)
+
+/** Reads the URLs of the documents that belong to no company and are due: daily indexes and the ticker list. */
+export const readDueWorkWithoutCompany = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* currentTime
+  const rows = yield* decodeUrls(sql`select distinct url from edgar_work where cik is null and next_try_at <= ${now}`)
+  return rows.map(({ url }) => url)
+})
+
+/** Makes all entries due that meet an SQL condition. */
+const requeueWork = Effect.fnUntraced(
+  function* (makeCondition: (sql: SqlClient.SqlClient) => Statement.Fragment) {
+    const sql = yield* SqlClient.SqlClient
+    const now = yield* currentTime
+    yield* sql`update edgar_work set next_try_at = ${now}, attempts = 0 where ${makeCondition(sql)}`
+  },
+)
+
+/** Puts back what older parsers have rejected. */
+export const requeueWorkOfOlderParsers = requeueWork((sql) =>
+  sql`next_try_at is null and parser_version < ${parserVersion}::int`
+)
+
+/** Makes all entries due, including final ones. `ciks` restricts this to the entries of these companies. */
+export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
+  requeueWork((sql) => sql`${ciks}::text[] is null or cik = any(${ciks}::text[])`)
+
+const ListedWork = Schema.Struct({
+  url: Schema.String,
+  /** Datasets whose row was set aside; empty if the whole document was. */
+  datasets: Schema.Array(Schema.String),
+  cik: Schema.NullOr(Schema.String),
+  reason: Schema.String,
+  attempts: Schema.Finite,
+  /** The next times are in UTC, such as `2026-06-15T02:15:00Z`. Null if the entry is final. */
+  next_try_at: Schema.NullOr(Schema.String),
+  first_failed_at: Schema.String,
+  last_failed_at: Schema.String,
+})
+
+const formatTimeInSql = (expression: string) =>
+  `to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
+
+/** Lists the queue, oldest entry first. */
+export const listWork = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(ListedWork)(sql`
+    select url, coalesce(array_agg(dataset order by dataset) filter (where dataset <> ''), '{}') as datasets,
+      min(cik) as cik, min(reason) as reason, max(attempts)::float8 as attempts,
+      ${sql.literal(formatTimeInSql("min(next_try_at)"))} as next_try_at,
+      ${sql.literal(formatTimeInSql("min(first_failed_at)"))} as first_failed_at,
+      ${sql.literal(formatTimeInSql("max(last_failed_at)"))} as last_failed_at
+    from edgar_work group by url order by min(edgar_work.first_failed_at), url
+  `)
+})
+
+const WorkSize = Schema.Struct({
+  waiting: Schema.Finite,
+  final: Schema.Finite,
+  oldest_hours: Schema.NullOr(Schema.Finite),
+})
+
+/** Counts the documents that will be requested again and those that are final, and reads the age of the oldest. */
+export const readWorkSize = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [size = { waiting: 0, final: 0, oldest_hours: null }] = yield* decodeRows(WorkSize)(sql`
+    select (count(distinct url) filter (where next_try_at is not null))::float8 as waiting,
+      (count(distinct url) filter (where next_try_at is null))::float8 as final,
+      floor(extract(epoch from now() - min(first_failed_at) filter (where next_try_at is not null)) / 3600)::float8
+        as oldest_hours
+    from edgar_work
+  `)
+  return size
+})

@@ -1,0 +1,123 @@
+/**
+ * Share counts that the SEC's facts omit because a filing states them per class: they are read from the filing's own
+ * XBRL instance, once per filing, and kept in `edgar_instances` (docs/decisions/0103-unknown-values-of-filings.md).
+ */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { readCiks } from "./IngestState.ts"
+import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "../read/CompanyFacts.ts"
+import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
+import type { EdgarFiling } from "../read/Submissions.ts"
+import { CoverCounts } from "../read/XbrlCover.ts"
+
+/** The XBRL instance of a filing. */
+export interface FilingInstance {
+  readonly cik: string
+  readonly accession: string
+  readonly filingDate: string
+  /** Null if the instance has no usable counts, does not exist or has not been read yet. */
+  readonly cover: CoverCounts | null
+  /** Whether a first load listed the instance but did not download it. */
+  readonly isWaiting: boolean
+}
+
+/** Whether the filing may have an instance. Reports before Inline XBRL have one of another name, or none. */
+export const mayHaveInstance = ({ form, isXbrl, primaryDocument }: EdgarFiling) =>
+  isXbrl && isPeriodicReport(form) && primaryDocument.endsWith(".htm")
+
+/** Names a class by its member: `us-gaap:CommonClassAMember` is Class A. */
+const describeClass = (member: string) =>
+  member.replace(/^.*:/, "").replace(/Member$/, "").replace(/([a-z\d])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, "$& ")
+    .replace(/^Common (?=Class )/, "")
+
+const formatShares = (shares: number) => shares.toLocaleString("en-US")
+
+/** Makes the company's count, the sum of all classes. Undefined if it is 0, too large, or dated after the filing. */
+const makeFact = (cik: string, { accession, filingDate, form, primaryDocument }: EdgarFiling, cover: CoverCounts) => {
+  const url = `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
+  const classes = cover.classes.flatMap(({ member, shares, symbol }) =>
+    member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
+  )
+  const fact: CompanyFact = {
+    end: cover.date,
+    val: cover.classes.reduce((sum, { shares }) => sum + shares, 0),
+    accn: accession,
+    form,
+    filed: filingDate,
+    path: "dei/EntityCommonStockSharesOutstanding/shares",
+    instance: {
+      classes: classes.join("; "),
+      source: cover.classes.map(({ member }) => member === null ? url : `${url}[${member}]`),
+    },
+  }
+  return isUsable(fact) ? fact : undefined
+}
+
+/** Adds the counts of instances to those of the covers in the facts. */
+export const addInstanceCounts = (
+  facts: CompanyFacts,
+  filings: ReadonlyArray<EdgarFiling>,
+  instances: ReadonlyArray<FilingInstance>,
+): CompanyFacts => {
+  const covers = new Map(instances.map(({ accession, cover }) => [accession, cover]))
+  const counts = filings.flatMap((filing) => {
+    const cover = covers.get(filing.accession) ?? null
+    return (cover === null ? undefined : makeFact(facts.cik, filing, cover)) ?? []
+  })
+  return { ...facts, counts: [...facts.counts, ...counts].toSorted(byFactDate) }
+}
+
+const decodeKnown = decodeRows(Schema.Struct({
+  accession: Schema.String,
+  cover: Schema.NullOr(Schema.fromJsonString(CoverCounts)),
+}))
+
+/** Returns the counts that earlier runs found in the instances of a company, by accession number. */
+export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeKnown(sql`
+    select accession, cover::text from edgar_instances where cik = ${cik} and not is_waiting
+  `)
+  return new Map(rows.map(({ accession, cover }) => [accession, cover]))
+})
+
+/** Returns the CIKs of companies with instances that a first load listed but did not download. */
+export const readCompaniesWithWaitingInstances = readCiks((sql) =>
+  sql`select distinct cik from edgar_instances where is_waiting`
+)
+
+const decodePlaces = decodeRows(Schema.Struct({ place: Schema.String }))
+
+/**
+ * Stores what was found in instances. Deletes the rows of the same filings with the count of the balance sheet, which
+ * were made before the instance could be read.
+ */
+export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArray<FilingInstance>) {
+  if (instances.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  const given = JSON.stringify(
+    instances.map((instance) => ({ ...instance, url: buildFilingIndexUrl(instance.cik, instance.accession) })),
+  )
+  yield* sql`
+    insert into edgar_instances as stored (cik, accession, is_waiting, cover)
+    select cik, accession, "isWaiting", cover from jsonb_to_recordset(${given}::text::jsonb)
+      as given (cik text, accession text, "isWaiting" boolean, cover jsonb)
+    on conflict (cik, accession) do update set is_waiting = excluded.is_waiting, cover = excluded.cover
+    where (stored.is_waiting, stored.cover) is distinct from (excluded.is_waiting, excluded.cover)
+  `
+  const places = yield* decodePlaces(sql`
+    select balance.ctid::text as place
+    from jsonb_to_recordset(${given}::text::jsonb) as given (cik text, "filingDate" date, url text)
+      join historical_float_pro as balance on balance.filed_at = "filingDate" and balance.document_url = url
+      join historical_float_pro as cover on cover.filed_at = "filingDate" and cover.document_url = url
+    where balance.cik = given.cik and cover.cik = given.cik
+      and array_to_string(balance.source, ' ') like '%#us-gaap/CommonStockSharesOutstanding/%'
+      and array_to_string(cover.source, ' ') like '%\\_htm.xml#dei:%'
+  `)
+  // A statement that deletes nothing would also change the version of the dataset.
+  if (places.length === 0) return
+  yield* sql`
+    delete from historical_float_pro where ctid = any(${places.map(({ place }) => place)}::text[]::tid[])
+  `
+})

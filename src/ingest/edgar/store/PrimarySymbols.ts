@@ -1,0 +1,223 @@
+/**
+ * Chooses the primary symbol of each company, and keeps the symbols of its rows up to date
+ * (docs/decisions/0126-symbols-of-ingested-rows.md). Migration 0067 has the rules in SQL, because triggers apply them.
+ */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { todayInChicago } from "../../../contract/rules/Dates.ts"
+import { readCiks } from "./IngestState.ts"
+import type { Issuer } from "../read/Issuer.ts"
+import { areEnoughCopyDays, groupTickersByIssuer, isDerivedSymbol, type ListedTicker } from "../read/TickerList.ts"
+
+const SymbolPeriods = Schema.Array(Schema.Struct({
+  ticker: Schema.String,
+  from: Schema.optionalKey(Schema.String),
+  until: Schema.optionalKey(Schema.String),
+}))
+
+/** A company as in the table `edgar_companies`, which describes the columns. */
+export const CompanySymbols = Schema.Struct({
+  cik: Schema.String,
+  tickers: Schema.Array(Schema.String),
+  primary_ticker: Schema.String,
+  former_tickers: Schema.Array(Schema.String),
+  listed_on: Schema.String,
+  primary_listed_on: Schema.String,
+})
+export type CompanySymbols = typeof CompanySymbols.Type
+
+const StoredCompany = Schema.Struct({ ...CompanySymbols.fields, periods: SymbolPeriods })
+export type StoredCompany = typeof StoredCompany.Type
+
+const decodeCompanies = decodeRows(StoredCompany)
+const decodePeriods = decodeRows(Schema.Struct({ cik: Schema.String, periods: SymbolPeriods }))
+const decodeDays = decodeRows(Schema.Struct({ day: Schema.String }))
+const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schema.String }))
+const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
+
+/** The first symbol that is not derived is usually, but not always, that of the common stock (pitfall 5). */
+const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
+
+/** Whether the copies of the list since `lastDay` are enough to conclude that the list has dropped an entry. */
+const isGone = (lastDay: string, copyDays: ReadonlyArray<string>) =>
+  areEnoughCopyDays(copyDays.filter((day) => day > lastDay))
+
+/** Days for which a notice of a delisting explains why the list has dropped a company. */
+const maxNoticeAge = 30
+
+/** Finds the CIKs of companies with a recent Form 25, by which an exchange or a company ends a listing. */
+const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArray<StoredCompany>) {
+  if (companies.length === 0) return new Set<string>()
+  const absent = JSON.stringify(
+    companies.map(({ cik, former_tickers, listed_on, periods, primary_ticker }) => ({
+      cik,
+      listed_on,
+      tickers: [primary_ticker, ...former_tickers, ...periods.map(({ ticker }) => ticker)],
+    })),
+  )
+  return yield* readCiks((sql) =>
+    sql`
+    select cik from jsonb_to_recordset(${absent}::text::jsonb) as absent (cik text, listed_on date, tickers text[])
+    where exists (
+      select from news
+      where ticker = any (absent.tickers) and filed_at >= absent.listed_on - ${maxNoticeAge}::int
+        and form_type in ('25', '25-NSE') and id like absent.cik || '-%'
+    )
+  `
+  )
+})
+
+/**
+ * Updates a company that a copy of the list contains. Its primary symbol stays while it is listed, in whatever order.
+ * Once it is gone, its successor is the symbol that confirmed ticker changes lead to, or else the first ordinary one.
+ */
+export const updateCompanySymbols = (
+  stored: StoredCompany | undefined,
+  { cik, ticker, tickers }: Issuer,
+  day: string,
+  copyDays: ReadonlyArray<string>,
+): CompanySymbols => {
+  if (stored === undefined) {
+    const primary_ticker = findOrdinarySymbol(tickers) ?? ticker
+    return { cik, tickers, primary_ticker, former_tickers: [], listed_on: day, primary_listed_on: day }
+  }
+  const { former_tickers, periods, primary_listed_on, primary_ticker } = stored
+  const company = { cik, tickers, primary_ticker, former_tickers, listed_on: day, primary_listed_on }
+  if (tickers.includes(primary_ticker)) return { ...company, primary_listed_on: day }
+  if (!isGone(primary_listed_on, copyDays)) return company
+  const current = periods.at(-1)?.ticker ?? primary_ticker
+  const successor = tickers.includes(current) ? current : findOrdinarySymbol(tickers)
+  return successor === undefined ? company : {
+    ...company,
+    primary_ticker: successor,
+    former_tickers: [...former_tickers, successor === current ? primary_ticker : current],
+    primary_listed_on: day,
+  }
+}
+
+/**
+ * Compares the list of a day with the stored companies. Changes nothing in the database. Returns the companies in the
+ * list, in its order, each with the current symbol of its primary security, and as they are to be stored. `delisted`
+ * are the CIKs of stored companies whose securities no longer trade.
+ */
+export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<ListedTicker>, day: string) {
+  const sql = yield* SqlClient.SqlClient
+  const stored = new Map(
+    (yield* decodeCompanies(sql`
+      select cik, tickers, primary_ticker, former_tickers, listed_on::text, primary_listed_on::text, periods
+      from edgar_companies
+    `)).map((company) => [company.cik, company]),
+  )
+  const copyDays = (yield* decodeDays(sql`select day::text from edgar_ticker_lists order by day`)).map(({ day }) => day)
+  const listed = groupTickersByIssuer(list)
+  const exchanges = new Map(list.map(({ exchange, ticker }) => [ticker, exchange]))
+  const companies = new Map(
+    Array.from(listed, ([cik, issuer]) => [cik, updateCompanySymbols(stored.get(cik), issuer, day, copyDays)]),
+  )
+  const issuers = Array.from(listed.values(), (issuer): Issuer => {
+    const primary = companies.get(issuer.cik)?.primary_ticker ?? issuer.ticker
+    const known = stored.get(issuer.cik)
+    const ticker = known?.primary_ticker === primary ? known.periods.at(-1)?.ticker ?? primary : primary
+    return { ...issuer, ticker, exchange: exchanges.get(ticker) ?? issuer.exchange }
+  })
+  const absent = Array.from(stored.values()).filter(({ cik, periods, primary_ticker }) =>
+    // If another company has the symbol now, such as a new holding company, the security still trades.
+    !listed.has(cik) && !exchanges.has(periods.at(-1)?.ticker ?? primary_ticker)
+  )
+  const notices = yield* findDelistingNotices(absent)
+  const delisted = absent.filter(({ cik, listed_on }) => notices.has(cik) || isGone(listed_on, copyDays))
+    .map(({ cik }) => cik)
+  return { issuers, companies, stored, delisted }
+})
+
+export type SymbolAssignment = Effect.Success<ReturnType<typeof assignSymbols>>
+
+/** Returns the CIKs of the stored companies that have, or had, these symbols. */
+export const readOwnersOfSymbols = Effect.fnUntraced(function* (symbols: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeOwners(sql`
+    select alias, cik from company_symbols where alias = any(${symbols}::text[]) order by alias, cik
+  `)
+})
+
+const isSameText = (left: ReadonlyArray<string>, right: ReadonlyArray<string>) => left.join(",") === right.join(",")
+
+const hasChanged = (company: CompanySymbols, stored: StoredCompany | undefined) =>
+  stored === undefined || company.primary_ticker !== stored.primary_ticker ||
+  !isSameText(company.tickers, stored.tickers)
+
+/**
+ * Saves the symbols of the chosen companies and of all known ones, and moves their rows. Removes the current rows of
+ * delisted companies.
+ */
+const storeSymbols = Effect.fnUntraced(
+  function* ({ companies, delisted, stored }: SymbolAssignment, chosen: ReadonlySet<string>) {
+    const sql = yield* SqlClient.SqlClient
+    const kept = Array.from(companies.values()).filter(({ cik }) => chosen.has(cik) || stored.has(cik))
+    const changed = kept.filter((company) => hasChanged(company, stored.get(company.cik))).map(({ cik }) => cik)
+    const today = yield* todayInChicago
+    yield* sql.withTransaction(Effect.gen(function* () {
+      yield* sql`set local statement_timeout = 0`
+      yield* sql`
+        insert into edgar_companies (cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on)
+        select cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on
+        from jsonb_populate_recordset(null::edgar_companies, ${JSON.stringify(kept)}::text::jsonb)
+        order by cik
+        on conflict (cik) do update set tickers = excluded.tickers, primary_ticker = excluded.primary_ticker,
+          former_tickers = excluded.former_tickers, listed_on = excluded.listed_on,
+          primary_listed_on = excluded.primary_listed_on
+      `
+      // Even statements that change no row would change the versions of datasets, and thus expire cached responses.
+      if (changed.length > 0) yield* sql`select edgar_place_companies(${changed}::text[], ${today}::text::date)`
+      yield* sql`select edgar_place_due_companies(${today}::text::date)`
+      if (delisted.length > 0) yield* sql`select edgar_remove_delisted(${delisted}::text[])`
+    }))
+  },
+)
+
+/** Returns the chosen companies with their symbols by period. If `isStored`, the database is brought up to date. */
+export const addSymbolPeriods = Effect.fnUntraced(
+  function* (assignment: SymbolAssignment, chosen: ReadonlyArray<Issuer>, isStored: boolean) {
+    const sql = yield* SqlClient.SqlClient
+    const ciks = chosen.map(({ cik }) => cik)
+    if (isStored) yield* storeSymbols(assignment, new Set(ciks))
+    const unstored = JSON.stringify(ciks.flatMap((cik) => assignment.companies.get(cik) ?? []))
+    const periods = new Map(
+      (yield* decodePeriods(
+        isStored ? sql`select cik, periods from edgar_companies where cik = any(${ciks}::text[])` : sql`
+          select cik, edgar_list_periods(company, ${yield* todayInChicago}::text::date) as periods
+          from jsonb_populate_recordset(null::edgar_companies, ${unstored}::text::jsonb) as company
+        `,
+      )).map((company) => [company.cik, company.periods]),
+    )
+    return chosen.map((issuer): Issuer => {
+      const known = periods.get(issuer.cik) ?? []
+      return { ...issuer, ticker: known.at(-1)?.ticker ?? issuer.ticker, periods: known }
+    })
+  },
+)
+
+/**
+ * Loads rows of the companies. Their symbols stay as they are during the load. If they have changed since the rows were
+ * made, because a person has corrected the ticker changes, the rows move.
+ */
+export const loadWithCurrentSymbols = Effect.fnUntraced(
+  function* <A, E, R>(issuers: ReadonlyArray<Issuer>, load: Effect.Effect<A, E, R>) {
+    const sql = yield* SqlClient.SqlClient
+    const used = JSON.stringify(issuers.map(({ cik, periods = [] }) => ({ cik, periods })))
+    const locked = yield* decodeLocked(sql`
+      select company.cik, company.periods <> used.periods as is_outdated from edgar_companies as company
+        join jsonb_to_recordset(${used}::text::jsonb) as used (cik text, periods jsonb) on used.cik = company.cik
+      order by company.cik for share of company
+    `)
+    const loaded = yield* load
+    const outdated = new Set(locked.flatMap(({ cik, is_outdated }) => is_outdated ? [cik] : []))
+    const moved = issuers.filter(({ cik }) => outdated.has(cik))
+    if (moved.length > 0) {
+      const [ciks, tickers] = [moved.map(({ cik }) => cik), moved.map(({ ticker }) => ticker)]
+      yield* sql`select edgar_move_rows(${ciks}::text[], ${tickers}::text[])`
+    }
+    return loaded
+  },
+)

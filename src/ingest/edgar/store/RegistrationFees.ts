@@ -1,0 +1,73 @@
+/** Stores the amounts of fee exhibits (`edgar_fees`), and copies those of the newest exhibits to `registrations`. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import type { FilingFees } from "../read/FilingFees.ts"
+import type { WaitingForm } from "./WaitingForms.ts"
+
+/** The amounts in the fee exhibit of a statement. */
+export interface RegistrationFees
+  extends
+    Pick<WaitingForm, "accession" | "cik" | "filingDate">,
+    Pick<FilingFees, "offeringAmount" | "sharesRegistered"> {
+  readonly fileNumber: string
+  /** URLs of the exhibit's elements. Their fragments begin with `ffd:`. */
+  readonly source: ReadonlyArray<string>
+}
+
+/** Selects the newest exhibit of each file number that states an amount or, without one, a number of shares. */
+const selectNewestFees = (sql: SqlClient.SqlClient, ciks: ReadonlyArray<string>) =>
+  sql`
+    select distinct on (cik, file_number) cik, file_number, offering_amount, shares_registered, source from edgar_fees
+    where cik = any(${ciks}::text[])
+    order by cik, file_number, offering_amount is null, filing_date desc, accession desc
+  `
+
+const decodeSources = decodeRows(Schema.Struct({ file_number: Schema.String, source: Schema.Array(Schema.String) }))
+
+/** Reads the sources of the company's amounts, by file number. */
+export const readFeeSources = Effect.fnUntraced(function* (cik: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeSources(
+    sql`select file_number, source from (${selectNewestFees(sql, [cik])}) as newest`,
+  )
+  return new Map(rows.map(({ file_number, source }) => [file_number, source]))
+})
+
+/** Saves the amounts, and changes the registrations to which they belong. What another source has loaded stays. */
+export const saveRegistrationFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
+  if (fees.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into edgar_fees (cik, accession, file_number, filing_date, offering_amount, shares_registered, source)
+    select distinct on (cik, accession) cik, accession, "fileNumber", "filingDate", "offeringAmount",
+      "sharesRegistered", array(select jsonb_array_elements_text(source))
+    from jsonb_to_recordset(${JSON.stringify(fees)}::text::jsonb) as fees (
+      cik text, accession text, "fileNumber" text, "filingDate" date, "offeringAmount" numeric,
+      "sharesRegistered" bigint, source jsonb
+    )
+    on conflict (cik, accession) do update set file_number = excluded.file_number, filing_date = excluded.filing_date,
+      offering_amount = excluded.offering_amount, shares_registered = excluded.shares_registered,
+      source = excluded.source
+  `
+  const has = (elements: string) => sql`coalesce(array_to_string(listed.source, ' ') ~ ${`#ffd:${elements}`}, false)`
+  yield* sql`
+    update registrations as registration set offering_amount = newest.offering_amount,
+      shares_registered = newest.shares_registered, source = newest.source
+    from (
+      select listed.id,
+        coalesce(fees.offering_amount, case when not ${has("(TtlOfferingAmt|MaxAggtOfferingPric)")}
+          then listed.offering_amount end) as offering_amount,
+        coalesce(fees.shares_registered, case when not ${has("AmtSctiesRegd")}
+          then listed.shares_registered end) as shares_registered, array(
+        select one from unnest(listed.source) with ordinality as sources (one, place)
+        where one not like '%#ffd:%' order by place
+      ) || fees.source as source
+      from (${selectNewestFees(sql, fees.map(({ cik }) => cik))}) as fees
+      join registrations as listed on listed.id = fees.cik || '-' || fees.file_number
+    ) as newest
+    where registration.id = newest.id
+      and (registration.offering_amount, registration.shares_registered, registration.source)
+        is distinct from (newest.offering_amount, newest.shares_registered, newest.source)
+  `
+})

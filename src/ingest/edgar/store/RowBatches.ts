@@ -1,0 +1,182 @@
+/** Collects the results of company visits, and loads them in batches (decision 0105). */
+import { Clock, Duration, Effect, FileSystem, Path, Predicate, Ref, Semaphore } from "effect"
+import { SqlClient } from "effect/sql"
+import { loadableDatasets } from "../../../contract/Datasets.ts"
+import { loadDatasetFile } from "../../load/Load.ts"
+import type { InvalidRows } from "../../load/RowValidation.ts"
+import { OperationProgress, ProgressState } from "../../../postgres/metrics/Progress.ts"
+import { type CompanyVisit, VisitResults } from "../schedule/CompanyIngest.ts"
+import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
+import type { IngestOptions } from "../schedule/IngestOptions.ts"
+import { addMerged, addRows, addSetAside, type IngestReport } from "../schedule/IngestReport.ts"
+import * as State from "./IngestState.ts"
+import * as Work from "./IngestWork.ts"
+import { saveInstances } from "./InstanceCounts.ts"
+import type { Issuer } from "../read/Issuer.ts"
+import { saveRegistrationFees } from "./RegistrationFees.ts"
+import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
+import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
+import { makeTemporaryFolder } from "../fetch/TemporaryFolder.ts"
+import { addWaitingForms, deleteWaitingForms, type WaitingForm } from "./WaitingForms.ts"
+
+/** Maximum numbers of companies and rows in a batch. */
+const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
+
+/** Maximum age of a batch, so that an interruption loses only seconds of downloads. */
+const maxBatchAge = Duration.seconds(10)
+
+/** The results of the company visits since the last load, without the rows, which are in files. */
+class Batch extends VisitResults {
+  readonly companies: Array<Issuer> = []
+  /** Companies whose rows are in the batch; a company may have deferred forms in later batches. */
+  readonly issuers = new Map<string, Issuer>()
+}
+
+type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
+
+const countRows = ({ counts }: RowFiles) => Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
+
+/** Loads the files, and saves the progress of the visited companies and the queue in the same transaction. */
+const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, runId: number) {
+  const sql = yield* SqlClient.SqlClient
+  const insertedRows = yield* Ref.make(0)
+  return yield* retryLostConnection(sql.withTransaction(Effect.gen(function* () {
+    const load = Effect.forEach(
+      loadableDatasets.filter(({ table }) => files.counts.has(table)),
+      ({ table }) =>
+        loadDatasetFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
+    )
+    const results = yield* loadWithCurrentSymbols(Array.from(batch.issuers.values()), load)
+    yield* saveRegistrationFees(batch.fees)
+    yield* State.saveIngestProgress(runId, batch.progress)
+    yield* Work.updateWork(batch.served, batch.setAside)
+    yield* addWaitingForms(batch.waitingForms)
+    yield* deleteWaitingForms(batch.doneForms)
+    yield* saveInstances(batch.instances)
+    yield* State.addIngestRunCounts(runId, {
+      documents: batch.documents,
+      rows: countRows(files),
+      rejections: batch.setAside.length,
+    })
+    return results
+  })))
+})
+
+/** Loads the files. Rows that violate a rule of their table are set aside, and the others are loaded. */
+const loadBatch = Effect.fnUntraced(
+  function* (files: RowFiles, batch: Batch, runId: number, report: IngestReport) {
+    let hasFewerRows = false
+    const removeInvalid = (error: InvalidRows) =>
+      Effect.map(files.removeInvalid(error), (invalid) => {
+        hasFewerRows = invalid.length > 0
+        batch.setAside.push(...invalid)
+        addSetAside(report, invalid)
+      })
+    return yield* loadFiles(files, batch, runId).pipe(
+      Effect.tapErrorTag("InvalidRows", removeInvalid),
+      Effect.retry({ while: ({ _tag }) => _tag === "InvalidRows" && hasFewerRows }),
+    )
+  },
+)
+
+/** Creates the folder for the files, and removes the files of an earlier run from it. */
+const prepareFolder = Effect.fnUntraced(
+  function* ({ datasets, target }: Pick<IngestOptions, "datasets" | "target">) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    if (!Predicate.isObject(target)) return yield* makeTemporaryFolder
+    yield* fs.makeDirectory(target.folder, { recursive: true })
+    yield* Effect.forEach(
+      datasets,
+      (table) => fs.remove(path.join(target.folder, `${table}.ndjson`), { force: true }),
+      { discard: true },
+    )
+    return target.folder
+  },
+)
+
+/**
+ * Collects the results of visits, which may be concurrent, and saves them in batches. A run that does not load writes
+ * the rows to the files only.
+ */
+export const makeBatchWriter = Effect.fnUntraced(
+  function* (options: Pick<IngestOptions, "datasets" | "target">, runId: number, report: IngestReport) {
+    const { target } = options
+    const files = yield* makeIngestRowFileWriter(yield* prepareFolder(options))
+    const lock = Semaphore.makeUnsafe(1)
+    let batch = new Batch()
+    let savedAt = yield* Clock.currentTimeMillis
+
+    const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
+      for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
+      const invalid = target === "dry-run" ? [] : yield* files.append(rows)
+      batch.setAside.push(...rejected, ...invalid)
+      addSetAside(report, [...rejected, ...invalid])
+    })
+
+    const saveNow = Effect.gen(function* () {
+      if (target === "load") {
+        // The progress of the run continues while its rows are loaded.
+        const load = Effect.provideService(
+          loadBatch(files, batch, runId, report),
+          OperationProgress,
+          new ProgressState(),
+        )
+        for (const { merged, table } of yield* load) addMerged(report, table, merged)
+        yield* files.clear
+      }
+      report.saved += batch.companies.length
+      batch = new Batch()
+      savedAt = yield* Clock.currentTimeMillis
+    })
+
+    const isOld = Effect.map(
+      Clock.currentTimeMillis,
+      (now) => now - savedAt >= Duration.toMillis(maxBatchAge) && batch.issuers.size > 0,
+    )
+
+    return {
+      /** Adds what belongs to no visit. `unrequested` changes the queue, but does not count as set aside by the run. */
+      add: (
+        rows: RowsByTable,
+        rejected: ReadonlyArray<Work.SetAside>,
+        { doneForms = [], served = [], unrequested = [] }: {
+          readonly doneForms?: ReadonlyArray<WaitingForm>
+          readonly served?: ReadonlyArray<Work.WorkKey>
+          readonly unrequested?: ReadonlyArray<Work.SetAside>
+        } = {},
+      ) =>
+        lock.withPermit(Effect.suspend(() => {
+          batch.served.push(...served)
+          batch.doneForms.push(...doneForms)
+          batch.setAside.push(...unrequested)
+          return append(rows, rejected)
+        })),
+      /** Adds a visit. `isCompany` is false if it was about one form of the company. */
+      addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
+        lock.withPermit(Effect.gen(function* () {
+          yield* append(visit.rows, visit.setAside)
+          batch.progress.push(...visit.progress)
+          batch.served.push(...visit.served)
+          batch.waitingForms.push(...visit.waitingForms)
+          batch.doneForms.push(...visit.doneForms)
+          batch.instances.push(...visit.instances)
+          batch.fees.push(...visit.fees)
+          batch.documents += visit.documents
+          batch.issuers.set(issuer.cik, issuer)
+          if (isCompany) batch.companies.push(issuer)
+          report.documents += visit.documents
+          if (isCompany) report.visited += 1
+          if (batch.companies.length >= maxBatchCompanies || countRows(files) >= maxBatchRows) yield* saveNow
+        })),
+      /** Adds only what the visit has set aside, and saves the batch, because the run is about to fail. */
+      addFailedVisit: (visit: CompanyVisit) =>
+        lock.withPermit(Effect.andThen(append(new Map(), visit.setAside), saveNow)),
+      save: lock.withPermit(saveNow),
+      /** Saves results that wait for others, once per second at most. Never ends. */
+      saveOldResults: Effect.forever(
+        Effect.delay(lock.withPermit(Effect.flatMap(isOld, (is) => is ? saveNow : Effect.void)), "1 second"),
+      ),
+    }
+  },
+)

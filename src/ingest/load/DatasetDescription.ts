@@ -1,0 +1,71 @@
+/** Describes the file format of a dataset: its columns and an example row. */
+import { SchemaAST } from "effect"
+import { quoteCsvCell } from "../../contract/rows/CsvCells.ts"
+import type { LoadableDataset } from "../../contract/Datasets.ts"
+import { findRequiredColumns } from "./RowValidation.ts"
+
+interface ColumnDescription {
+  readonly name: string
+  readonly type: string
+  readonly requirement: string
+  readonly description: string
+  readonly example: string
+}
+
+/** Returns the type inside a nullable or optional column. */
+const unwrap = (ast: SchemaAST.AST): SchemaAST.AST =>
+  SchemaAST.isUnion(ast) && SchemaAST.resolveTitle(ast) === undefined && ast.types[0] !== undefined ? ast.types[0] : ast
+
+const findExample = (ast: SchemaAST.AST) => {
+  const [first] = SchemaAST.resolveAt<ReadonlyArray<unknown>>("examples")(ast) ?? []
+  if (first !== undefined) return Array.isArray(first) ? JSON.stringify(first) : String(first)
+  return SchemaAST.resolveTitle(ast)?.split(" | ")[0] ?? ""
+}
+
+/** Describes the columns of a dataset. */
+export const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnDescription> => {
+  const required = findRequiredColumns(row)
+  return Object.entries(row.fields).map(([name, field]) => {
+    const ast = unwrap(field.ast)
+    return {
+      name,
+      type: SchemaAST.resolveTitle(ast) ?? "text",
+      requirement: required.includes(name) ? "required" : "may be empty",
+      description: SchemaAST.resolveDescription(ast) ?? "",
+      example: findExample(ast),
+    }
+  })
+}
+
+/** Returns the cells of a valid row. Cells that are invalid in combination with other cells are empty. */
+const makeExampleRow = (dataset: LoadableDataset, columns: ReadonlyArray<ColumnDescription>) => {
+  const cells = Object.fromEntries(columns.map(({ example, name }) => [name, example]))
+  const findInvalidColumn = () => {
+    const row = Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
+    const column = dataset.validateRow?.(row)?.column ?? ""
+    return cells[column] === "" ? undefined : column
+  }
+  for (let column = findInvalidColumn(); column !== undefined && column !== ""; column = findInvalidColumn()) {
+    cells[column] = ""
+  }
+  return Object.values(cells)
+}
+
+const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((cells) => (cells[index] ?? "").length)))
+  return rows.map((cells) => `  ${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()}`)
+}
+
+/** Lists the columns of a table, followed by an example CSV file with one row. */
+export const describeDatasetFormat = (dataset: LoadableDataset): string => {
+  const columns = describeColumns(dataset)
+  return [
+    `${dataset.table} (one row for each ${dataset.key.join(", ")})`,
+    ...alignColumns(columns.map(({ description, name, requirement, type }) => [name, type, requirement, description])),
+    "",
+    `  ${dataset.table}.csv:`,
+    `  ${columns.map(({ name }) => name).join(",")}`,
+    `  ${makeExampleRow(dataset, columns).map(quoteCsvCell).join(",")}`,
+    "",
+  ].join("\n")
+}

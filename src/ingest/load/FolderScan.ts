@@ -1,0 +1,51 @@
+/** Finds the files in a folder that are named after a dataset's table. */
+import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
+import { describeReadError } from "./FileErrors.ts"
+import { findDataset, loadableDatasets } from "../../contract/Datasets.ts"
+
+export class InvalidLoadFolder
+  extends Schema.TaggedError<InvalidLoadFolder>()("InvalidLoadFolder", { message: Schema.String }) {}
+
+const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
+
+const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
+
+/**
+ * Returns the file of each table, in the order of `loadableDatasets`, and the names of all other files. Fails if a
+ * table has several files.
+ */
+export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const toFolderError = (error: PlatformError.PlatformError) =>
+    new InvalidLoadFolder({ message: describeReadError(folder, error, "folder") })
+  const { type } = yield* Effect.mapError(fs.stat(folder), toFolderError)
+  if (type !== "Directory") {
+    return yield* new InvalidLoadFolder({
+      message: `${folder} is a file, but --all takes a folder. To load the file, name its dataset: load news ${folder}`,
+    })
+  }
+  const names = yield* Effect.mapError(fs.readDirectory(folder), toFolderError)
+  const found = loadableDatasets.map(({ table }) => ({
+    table,
+    files: names.filter((name) => findTable(name) === table),
+  }))
+  const ambiguous = found.find(({ files }) => files.length > 1)
+  if (ambiguous !== undefined) {
+    return yield* new InvalidLoadFolder({
+      message: `${folder} contains several files for ${ambiguous.table}: ${
+        ambiguous.files.join(", ")
+      }. Keep one of them.`,
+    })
+  }
+  const tasks = found.flatMap(({ files, table }) =>
+    files.map((file) => ({ dataset: table, file: path.join(folder, file) }))
+  )
+  if (tasks.length === 0) {
+    return yield* new InvalidLoadFolder({
+      message: `No file in ${folder} is named after a table, such as ${loadableDatasets[0]?.table}.csv. ` +
+        "To list the tables, run: tickerline datasets",
+    })
+  }
+  return { tasks, others: names.filter((name) => findTable(name) === undefined).toSorted() }
+})

@@ -1,0 +1,470 @@
+/** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
+import { Duration, Effect, Layer, Option, Struct } from "effect"
+import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
+import { SqlClient, type SqlError } from "effect/sql"
+import { eraseAccount, readErasureState, readErasureVersion } from "../../accounts/AccountErasure.ts"
+import packageJson from "../../../package.json" with { type: "json" }
+import * as Accounts from "../../accounts/Accounts.ts"
+import { setBudget } from "../../accounts/billing/Budgets.ts"
+import { listInvoices } from "../../accounts/billing/Invoices.ts"
+import type { KeyAlreadyReplaced, KeyNotActive, NoSuchKey } from "../../accounts/keys/ApiKeyManagement.ts"
+import * as Keys from "../../accounts/keys/ApiKeyManagement.ts"
+import { readChangesAfter, readNewestChanges } from "../../postgres/AuditLog.ts"
+import { endpointsByDataset } from "../../api/catalogue/DatasetEndpoints.ts"
+import { customerSettings } from "../../api/catalogue/PriceList.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { formatTimeSql, makeTimeSql } from "../../contract/rules/Dates.ts"
+import { listRecentChanges } from "../../ingest/load/UndoLoad.ts"
+import { BaseUrlConfig } from "../../postgres/BaseUrl.ts"
+import * as Announcements from "../../outbox/mail/Announcements.ts"
+import { UnsubscribeAddressConfig } from "../../outbox/mail/MailSettings.ts"
+import { computeEtag, matchesIfMatch } from "../../contract/rows/Etag.ts"
+import { makeFieldError, NotFound } from "../../contract/rules/Errors.ts"
+import * as Webhooks from "../../outbox/webhooks/WebhookEndpoints.ts"
+import { CurrentAdmin, isScopeSufficient } from "./AdminAccess.ts"
+import {
+  Conflict,
+  DatabaseUnavailable,
+  InsufficientScope,
+  PreconditionFailed,
+  PreconditionRequired,
+} from "./AdminErrors.ts"
+import { withDatabaseErrors } from "./AdminRequests.ts"
+import * as Tokens from "./AdminTokens.ts"
+import { explainRequests } from "./RequestExplanation.ts"
+import { readSlowStatements, readTraffic } from "./Traffic.ts"
+import { AdminApi, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
+
+const failNotFound = ({ message }: { readonly message: string }) => Effect.fail(new NotFound({ error: { message } }))
+
+const failConflict = (code: Conflict["error"]["code"]) => ({ message }: { readonly message: string }) =>
+  Effect.fail(new Conflict({ error: { code, message } }))
+
+const defaultPageSize = 100
+
+/** Returns the envelope of a list (§1, envelope). */
+const toList = <A>(results: ReadonlyArray<A>) => ({ count: results.length, results })
+
+/** Returns a page with the position of its last row as `next`, unless it is the last page. */
+const toPage = <A, P>(results: ReadonlyArray<A>, limit: number, getPosition: (row: A) => P) => {
+  const last = results.at(-1)
+  return { ...toList(results), next: last === undefined || results.length < limit ? null : getPosition(last) }
+}
+
+const computeEtagOf = (fields: ReadonlyArray<unknown>) => computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
+
+/** Returns the account with an ETag of the fields that admins change. Usage changes the others all the time. */
+const withAccountEtag = (account: Accounts.Account) => {
+  const { balance_microdollars, budget_microdollars, budget_stops, contact_email, name, news, tier } = account
+  const isPrepaid = balance_microdollars !== null
+  const fields = [name, tier, contact_email, news, isPrepaid, budget_microdollars, budget_stops]
+  return HttpApiSchema.withHeaders({ body: account, headers: { etag: computeEtagOf(fields) } })
+}
+
+/** Fails unless `If-Match` has the ETag of the present state of a resource, such as `account acme`, or `*`. */
+const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, etag: string, resource: string) {
+  if (expected === undefined) {
+    return yield* new PreconditionRequired({
+      error: { message: `Send If-Match with the ETag of the ${resource}, so that you overwrite no other change.` },
+    })
+  }
+  if (matchesIfMatch(expected, etag)) return
+  return yield* new PreconditionFailed({
+    error: { message: `The ${resource} has changed since you read it. Read it again. Nothing was changed.` },
+  })
+})
+
+const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
+  handlers.handleAll({
+    list: ({ query: { limit = defaultPageSize, ...selection } }) =>
+      Accounts.listAccounts({ ...selection, limit }).pipe(
+        Effect.map((accounts) => toPage(accounts, limit, ({ account_id }) => account_id)),
+        withDatabaseErrors,
+      ),
+    create: ({ payload: { contact_email = null, name, prepaid = false, tier } }) =>
+      Accounts.createAccount({ name, tier, email: contact_email, prepaid }).pipe(
+        Effect.andThen(Effect.orDie(Accounts.findAccount(name))),
+        Effect.map(withAccountEtag),
+        Effect.catchTag("AccountExists", failConflict("already_exists")),
+        withDatabaseErrors,
+      ),
+    find: ({ params: { name } }) =>
+      Accounts.findAccount(name).pipe(
+        Effect.map(withAccountEtag),
+        Effect.catchTag("NoSuchAccount", failNotFound),
+        withDatabaseErrors,
+      ),
+    change: ({ headers, params: { name }, payload }) =>
+      Effect.gen(function* () {
+        const { scope } = yield* CurrentAdmin
+        if (payload.tier !== undefined && !isScopeSufficient(scope, "admin")) {
+          return yield* new InsufficientScope({
+            error: {
+              message: `To change the tier, a token needs the scope admin; it has ${scope}.`,
+              details: { required_scope: "admin", scope },
+            },
+          })
+        }
+        const { headers: { etag } } = withAccountEtag(yield* Accounts.findAccount(name, true))
+        yield* requireMatch(headers["if-match"], etag, `account ${name}`)
+        if (Object.keys(payload).length > 0) yield* Accounts.updateAccount(name, payload)
+        return withAccountEtag(yield* Accounts.findAccount(name))
+      }).pipe(
+        Effect.catchTags({
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
+        }),
+        withDatabaseErrors,
+      ),
+    credits: ({ params: { name } }) =>
+      Accounts.listCredits(name).pipe(
+        Effect.map(toList),
+        Effect.catchTag("NoSuchAccount", failNotFound),
+        withDatabaseErrors,
+      ),
+    invoices: ({ params: { name } }) =>
+      listInvoices(name).pipe(
+        Effect.map(toList),
+        Effect.catchTag("NoSuchAccount", failNotFound),
+        withDatabaseErrors,
+      ),
+    credit: ({ params: { name }, payload: { amount_microdollars, becomes_prepaid = false, reference = null } }) =>
+      Accounts.creditAccount({
+        name,
+        microdollars: BigInt(amount_microdollars),
+        reference,
+        mayBecomePrepaid: becomes_prepaid,
+      }).pipe(
+        Effect.map(({ balance, switched }) => ({ balance_microdollars: Number(balance), became_prepaid: switched })),
+        Effect.catchTags({
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
+          AlreadyCredited: failConflict("already_credited"),
+          AccountIsPostpaid: failConflict("account_is_postpaid"),
+        }),
+        withDatabaseErrors,
+      ),
+  }))
+
+const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
+  handlers.handleAll({
+    set: ({ headers, params: { name }, payload: { budget_microdollars, stops = false } }) =>
+      Accounts.findAccount(name, true).pipe(
+        Effect.flatMap((account) =>
+          requireMatch(headers["if-match"], withAccountEtag(account).headers.etag, `account ${name}`)
+        ),
+        Effect.andThen(
+          setBudget(
+            name,
+            budget_microdollars === null ? null : { microdollars: BigInt(budget_microdollars), stops },
+          ),
+        ),
+        Effect.andThen(Accounts.findAccount(name)),
+        Effect.map(withAccountEtag),
+        Effect.catchTags({
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
+        }),
+        withDatabaseErrors,
+      ),
+  }))
+
+/** Returns an ETag of what an erasure would change, except usage and webhook messages, which change all the time. */
+const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = false) {
+  const { body: { account_id, erased_at }, headers } = withAccountEtag(yield* Accounts.findAccount(name, isLocked))
+  return computeEtagOf([headers.etag, erased_at, yield* readErasureVersion(account_id)])
+})
+
+const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
+  handlers.handleAll({
+    preview: ({ params: { name } }) =>
+      // The ETag first, so that it is never newer than the body.
+      Effect.all({ etag: readErasureEtag(name), body: readErasureState(name) }).pipe(
+        Effect.map(({ body, etag }) => HttpApiSchema.withHeaders({ body, headers: { etag } })),
+        Effect.catchTag("NoSuchAccount", failNotFound),
+        withDatabaseErrors,
+      ),
+    erase: ({ headers, params: { name } }) =>
+      readErasureEtag(name, true).pipe(
+        Effect.tap((etag) => requireMatch(headers["if-match"], etag, `account ${name}`)),
+        Effect.andThen(eraseAccount(name)),
+        Effect.map((account) => ({ account })),
+        Effect.catchTag("NoSuchAccount", failNotFound),
+        withDatabaseErrors,
+      ),
+  }))
+
+const withKeyErrors = <A, R>(
+  effect: Effect.Effect<A, KeyAlreadyReplaced | KeyNotActive | NoSuchKey | SqlError.SqlError, R>,
+) =>
+  effect.pipe(
+    Effect.catchTags({
+      KeyAlreadyReplaced: failConflict("key_already_replaced"),
+      NoSuchKey: failNotFound,
+      KeyNotActive: failConflict("key_not_active"),
+    }),
+    withDatabaseErrors,
+  )
+
+/** Returns the key with an ETag of the fields that admins change. Its use changes the others. */
+const withKeyEtag = (key: Keys.ListedApiKey) => {
+  const { endpoints, expires_at, key_id, name, networks, status } = key
+  const etag = computeEtagOf([key_id, name, status, expires_at, endpoints, networks])
+  return HttpApiSchema.withHeaders({ body: key, headers: { etag } })
+}
+
+const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
+  handlers.handleAll({
+    list: ({ query: { account = null, limit = defaultPageSize, unused_days, ...page } }) =>
+      Keys.listApiKeys(
+        { account, unusedFor: unused_days === undefined ? null : Duration.days(unused_days) },
+        { ...page, limit },
+      ).pipe(
+        Effect.map((keys) => toPage(keys, limit, ({ key_id }) => key_id)),
+        Effect.catchTag("NoSuchAccount", failNotFound),
+        withDatabaseErrors,
+      ),
+    find: ({ params: { id } }) =>
+      Keys.findApiKey(id).pipe(
+        Effect.map(withKeyEtag),
+        Effect.catchTag("NoSuchKey", failNotFound),
+        withDatabaseErrors,
+      ),
+    create: ({ payload: { account, endpoints = null, expires = null, name = "default", networks = null } }) =>
+      Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(
+        Effect.catchTags({
+          NoSuchAccount: failNotFound,
+          AccountErased: failConflict("account_erased"),
+        }),
+        withDatabaseErrors,
+      ),
+    rotate: ({ params: { id }, payload: { grace_seconds } }) =>
+      withKeyErrors(Keys.rotateApiKey(id, Duration.seconds(grace_seconds))),
+    networks: ({ headers, params: { id }, payload: { networks } }) =>
+      withKeyErrors(Keys.findApiKey(id, true)).pipe(
+        Effect.flatMap((key) => requireMatch(headers["if-match"], withKeyEtag(key).headers.etag, `key ${id}`)),
+        Effect.andThen(withKeyErrors(Keys.setApiKeyNetworks(id, networks))),
+      ),
+    disable: ({ params: { id } }) => withKeyErrors(Keys.disableApiKey(id)),
+    enable: ({ params: { id } }) => withKeyErrors(Keys.enableApiKey(id)),
+    revoke: ({ params: { id } }) =>
+      Keys.revokeApiKey(id).pipe(
+        Effect.catchTag("NoSuchKey", failNotFound),
+        withDatabaseErrors,
+      ),
+  }))
+
+/** The columns of `usage_totals` by which usage is grouped. */
+const usageGroups = {
+  account: "accounts.name as account",
+  day: "usage_date::text as day",
+  endpoint: "endpoint",
+}
+
+const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
+  handlers.handleAll({
+    totals: Effect.fnUntraced(function* ({ query: { account, from, group_by = "account", to } }) {
+      const sql = yield* SqlClient.SqlClient
+      const results = yield* decodeRows(UsageTotal)(sql`
+        select ${sql.literal(usageGroups[group_by])}, sum(requests)::float8 as requests, sum(errors)::float8 as errors,
+          sum(bytes)::float8 as bytes, sum(cost_microdollars)::float8 as cost_microdollars
+        from usage_totals left join accounts using (account_id)
+        where usage_date between ${from}::text::date and ${to}::text::date
+          and (${account ?? null}::text is null or accounts.name = ${account ?? null})
+        group by 1 order by ${sql.literal(group_by === "day" ? "1" : "cost_microdollars desc, 1")}
+      `)
+      return toList(results)
+    }, withDatabaseErrors),
+    explain: ({ params: { request_id }, query }) =>
+      explainRequests({ id: request_id, ...query }).pipe(
+        Effect.map(({ requests, searchedBackTo = null }) => ({
+          ...toList(requests),
+          searched_back_to: searchedBackTo,
+        })),
+        Effect.catchTags({
+          NoSuchAccount: failNotFound,
+          RequestNotFound: failNotFound,
+          DaysReversed: ({ message }) => Effect.fail(makeFieldError("from", message)),
+          AccountRequired: () =>
+            Effect.fail(makeFieldError("account", "is required to search days, or for an id that a client has made")),
+          UsageSearchStopped: ({ message }) => Effect.fail(new DatabaseUnavailable({ error: { message } })),
+        }),
+        withDatabaseErrors,
+      ),
+  }))
+
+const trafficHandlers = HttpApiBuilder.group(AdminApi, "traffic", (handlers) =>
+  handlers.handleAll({
+    recent: () => withDatabaseErrors(readTraffic),
+    statements: () => withDatabaseErrors(readSlowStatements),
+  }))
+
+const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handlers) =>
+  handlers.handleAll({
+    audit: ({ query: { after, before, limit = defaultPageSize, ...filter } }) =>
+      (before !== undefined || (after === undefined && filter.since === undefined)
+        ? Effect.map(readNewestChanges(filter, limit, before), (results) => ({ ...toList(results), next: null }))
+        : Effect.map(readChangesAfter(filter, after ?? 0, limit), (rows) =>
+          toPage(rows, limit, ({ audit_id }) => audit_id))).pipe(withDatabaseErrors),
+    datasets: Effect.fnUntraced(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const names = JSON.stringify(endpointsByDataset.map(({ dataset }) =>
+        dataset
+      ))
+      const results = yield* decodeRows(DatasetState)(sql`
+        select dataset, greatest(reltuples, 0)::float8 as rows, (
+            select ${sql.literal(formatTimeSql("max(changed_at)"))}
+            from dataset_versions where dataset_versions.dataset = known.dataset
+          ) as changed_at
+        from jsonb_array_elements_text(${names}::text::jsonb) as known (dataset)
+        join pg_class on pg_class.oid = to_regclass('public.' || dataset)
+        order by dataset collate "C"
+      `)
+      return toList(results)
+    }, withDatabaseErrors),
+    ingests: Effect.fnUntraced(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const results = yield* decodeRows(IngestRun)(sql`
+        select run_id::float8, scheduled, status, error, documents::float8, rows::float8, rejections::float8,
+          ${sql.literal(["started_at", "finished_at"].map(makeTimeSql).join(", "))}
+        from edgar_runs order by run_id desc limit 100
+      `)
+      return toList(results)
+    }, withDatabaseErrors),
+    jobs: Effect.fnUntraced(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const results = yield* decodeRows(JobState)(sql`
+        select name, coalesce(until > now(), false) as is_held from leases order by name
+      `)
+      return toList(results)
+    }, withDatabaseErrors),
+    settings: () => Effect.orDie(customerSettings),
+  }))
+
+const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
+  handlers.handleAll({
+    list: ({ query: { limit = defaultPageSize } }) =>
+      readNewestChanges({ subject_type: "dataset" }, limit).pipe(
+        Effect.map((changes) => toList(changes.toReversed())),
+        withDatabaseErrors,
+      ),
+    changes: ({ params: { dataset }, query: { limit = defaultPageSize } }) =>
+      listRecentChanges(dataset, limit).pipe(
+        Effect.map(toList),
+        Effect.catchTag("UnknownDataset", failNotFound),
+        withDatabaseErrors,
+      ),
+  }))
+
+const withEndpointErrors = <A, R>(effect: Effect.Effect<A, Webhooks.NoSuchEndpoint | SqlError.SqlError, R>) =>
+  effect.pipe(
+    Effect.catchTag("NoSuchEndpoint", failNotFound),
+    withDatabaseErrors,
+  )
+
+const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
+  handlers.handleAll({
+    list: ({ query: { limit = defaultPageSize, ...page } }) =>
+      Webhooks.listWebhookEndpoints({ ...page, limit }).pipe(
+        Effect.map((endpoints) => toPage(endpoints, limit, ({ endpoint_id }) => endpoint_id)),
+        withDatabaseErrors,
+      ),
+    messages: ({ params: { id }, query: { limit = defaultPageSize, status } }) =>
+      Webhooks.listWebhookDeliveries(id, { limit, status: Option.fromUndefinedOr(status) }).pipe(
+        Effect.map(toList),
+        withEndpointErrors,
+      ),
+    disable: ({ params: { id }, payload: { reason } }) =>
+      withEndpointErrors(Webhooks.disableWebhookEndpoint(id, reason)),
+    enable: ({ params: { id } }) => withEndpointErrors(Webhooks.enableWebhookEndpoint(id)),
+    replay: ({ payload: { endpoint_id, include_delivered = false, message_id, since } }) =>
+      withDatabaseErrors(Webhooks.replayWebhookMessages({
+        messageId: Option.fromUndefinedOr(message_id),
+        endpointId: Option.fromUndefinedOr(endpoint_id),
+        since: Option.fromUndefinedOr(since),
+        includeDelivered: include_delivered,
+      })),
+  }))
+
+const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (handlers) =>
+  handlers.handleAll({
+    progress: () => withDatabaseErrors(Effect.map(Announcements.readAnnouncementProgress, toList)),
+    announce: Effect.fnUntraced(
+      function* ({ payload: { dry_run = false, entry_ids = [], include_new_accounts = false } }) {
+        const announcements = yield* Announcements.queueAnnouncements({
+          entryIds: entry_ids,
+          version: packageJson.version,
+          includeNewAccounts: include_new_accounts,
+          isDryRun: dry_run,
+          baseUrl: yield* Effect.orDie(BaseUrlConfig),
+          unsubscribeAddress: yield* Effect.orDie(UnsubscribeAddressConfig),
+        })
+        // Counts, because the response to a write with an Idempotency-Key is stored, and addresses must not be.
+        const results = announcements.map(({ email, selection }) => ({
+          entry_id: selection.entry.id,
+          subject: email.subject,
+          emails: selection.recipients.length,
+          queued_before: selection.alreadyQueued,
+          opted_out: selection.optedOut,
+          invalid_addresses: selection.invalidAddresses.length,
+        }))
+        return toList(results)
+      },
+      Effect.catchTag("UnannounceableEntry", ({ message }) => Effect.fail(makeFieldError("entry_ids", message))),
+      withDatabaseErrors,
+    ),
+    undelivered: ({ query: { after, limit = defaultPageSize } }) =>
+      Effect.all({
+        results: Announcements.readUndeliveredEmails({ after, limit }),
+        total: Announcements.countUndeliveredEmails,
+      }).pipe(
+        Effect.map(({ results, total }) => ({ ...toPage(results, limit, ({ mail_id }) => mail_id), total })),
+        Effect.catchTag("NoSuchEmail", failNotFound),
+        withDatabaseErrors,
+      ),
+    retry: ({ payload: { entry_id, status } }) =>
+      Announcements.requeueUndeliveredEmails(status, Option.fromUndefinedOr(entry_id)).pipe(
+        Effect.map((queued) => ({ queued })),
+        withDatabaseErrors,
+      ),
+  }))
+
+const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
+  handlers.handleAll({
+    me: () => Effect.map(CurrentAdmin, Struct.omit(["opened_with"])),
+    signOut: Effect.fnUntraced(function* () {
+      const { token_id } = yield* CurrentAdmin
+      yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))
+    }, withDatabaseErrors),
+    list: ({ query: { limit = defaultPageSize, usable, ...page } }) =>
+      Tokens.listAdminTokens({ ...page, limit, ...(usable !== undefined && { isUsable: usable === "true" }) }).pipe(
+        Effect.map((tokens) => toPage(tokens, limit, ({ token_id }) => token_id)),
+        withDatabaseErrors,
+      ),
+    create: ({ payload: { expires = null, name, scope } }) =>
+      Effect.flatMap(CurrentAdmin, (admin) => Tokens.createAdminToken({ name, scope, expires, created_by: admin.name }))
+        .pipe(
+          Effect.map((token) => ({ token })),
+          Effect.catchTag("AdminTokenExists", failConflict("already_exists")),
+          withDatabaseErrors,
+        ),
+    revoke: ({ params: { id } }) =>
+      Tokens.revokeAdminToken(id).pipe(
+        Effect.catchTag("NoSuchAdminToken", failNotFound),
+        withDatabaseErrors,
+      ),
+  }))
+
+export const adminHandlersLayer = Layer.mergeAll(
+  accountHandlers,
+  budgetHandlers,
+  erasureHandlers,
+  keyHandlers,
+  usageHandlers,
+  trafficHandlers,
+  operationsHandlers,
+  loadHandlers,
+  webhookHandlers,
+  announcementHandlers,
+  tokenHandlers,
+)

@@ -1,0 +1,217 @@
+/**
+ * Tokens of the admin API: created, listed and revoked by commands and admins (docs/operations/admin-api.md).
+ * Sessions of the console and invitations to it are tokens too (docs/operations/console.md).
+ */
+import { Data, Duration, Effect, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeApiKeyHasher, makeSecretFormat } from "../../accounts/keys/ApiKeyFormat.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
+import { AdminScope } from "./AdminErrors.ts"
+import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
+
+export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ readonly message: string }> {}
+
+export class NoSuchAdminToken extends Data.TaggedError("NoSuchAdminToken")<{ readonly message: string }> {}
+
+/** The session cannot be opened, because the token or invitation does not work. */
+export class SignInRefused extends Data.TaggedError("SignInRefused")<{ readonly message: string }> {}
+
+const kinds = ["token", "session", "invitation"] as const
+type Kind = typeof kinds[number]
+
+const formats = {
+  token: makeSecretFormat("tl_admin_"),
+  session: makeSecretFormat("tl_session_"),
+  invitation: makeSecretFormat("tl_invite_"),
+}
+
+/** How long a session lasts, and for how long it may be unused. */
+const sessionLength = Duration.hours(12)
+const maxIdleTime = Duration.hours(1)
+
+const invitationLength = Duration.hours(1)
+
+const toIntervalSql = (duration: Duration.Duration) => `interval '${Duration.toSeconds(duration)} seconds'`
+
+/** Whether a row of `admin_tokens as token` works. */
+const isUsableSql = `token.revoked_at is null and (token.expires_at is null or token.expires_at > now())
+  and (token.kind <> 'session' or token.last_used_at > now() - ${toIntervalSql(maxIdleTime)})
+  and not exists (
+    select from admin_tokens as opener where opener.token_id = token.opened_with
+      and (opener.revoked_at is not null or opener.expires_at <= now())
+  )`
+
+export const AdminToken = Schema.Struct({
+  token_id: Schema.Int,
+  kind: Schema.Literals(kinds),
+  name: Schema.String,
+  scope: AdminScope,
+  token_hint: Schema.String.annotate({ description: "The first characters of the token." }),
+  created_by: Schema.String,
+  created_at: PrintedTime,
+  expires_at: Schema.NullOr(PrintedTime),
+  revoked_at: Schema.NullOr(PrintedTime),
+  last_used_at: Schema.NullOr(PrintedTime).annotate({ description: "Updated at most once a minute." }),
+}).annotate({ identifier: "AdminToken" })
+export type AdminToken = typeof AdminToken.Type
+
+export interface NewAdminToken {
+  readonly name: string
+  readonly scope: AdminScope
+  /** The last day on which the token works (New York), `YYYY-MM-DD`; null if it never expires. */
+  readonly expires: string | null
+  readonly created_by: string
+}
+
+/** Returns the columns of a new secret, of which only the digest and the first characters are stored. */
+const generateSecret = Effect.fnUntraced(function* (kind: Kind) {
+  const hash = yield* makeApiKeyHasher
+  const secret = yield* formats[kind].generate
+  return { secret: Redacted.value(secret), digest: yield* hash(secret), hint: Redacted.value(secret).slice(0, 13) }
+})
+
+/** Creates a token and returns it. It cannot be retrieved later. */
+export const createAdminToken = Effect.fnUntraced(function* ({ created_by, expires, name, scope }: NewAdminToken) {
+  const sql = yield* SqlClient.SqlClient
+  const { digest, hint, secret } = yield* generateSecret("token")
+  const created = yield* sql`
+    insert into admin_tokens (name, scope, token_hash, token_hint, created_by, expires_at)
+    values (${name}, ${scope}, decode(${digest}, 'hex'), ${hint}, ${created_by},
+      (${expires}::text::date + 1)::timestamp at time zone 'America/New_York')
+    on conflict (name) where kind = 'token' and revoked_at is null do nothing returning token_id
+  `
+  if (created.length === 1) return secret
+  return yield* new AdminTokenExists({
+    message: `There already is a token with the name ${name}. Choose another name, or revoke that token first.`,
+  })
+})
+
+/** Creates an invitation and returns it. It opens one session. */
+export const createInvitation = Effect.fnUntraced(
+  function* ({ created_by, name, scope }: Omit<NewAdminToken, "expires">) {
+    const sql = yield* SqlClient.SqlClient
+    const { digest, hint, secret } = yield* generateSecret("invitation")
+    yield* sql`
+      insert into admin_tokens (kind, name, scope, token_hash, token_hint, created_by, expires_at)
+      values ('invitation', ${name}, ${scope}, decode(${digest}, 'hex'), ${hint}, ${created_by},
+        now() + ${sql.literal(toIntervalSql(invitationLength))})
+    `
+    return secret
+  },
+)
+
+/** Someone who has proved who they are. */
+export interface IdentifiedAdmin {
+  readonly name: string
+  readonly scope: AdminScope
+  /** How they have proved it, such as `token alice`. */
+  readonly created_by: string
+  /** The token that ends the session when it is revoked or expires. */
+  readonly opened_with: number | null
+}
+
+/** Opens a session and returns its secret, which the browser sends as a cookie. */
+export const openSession = Effect.fnUntraced(
+  function* ({ created_by, name, opened_with, scope }: IdentifiedAdmin) {
+    const sql = yield* SqlClient.SqlClient
+    const { digest, hint, secret } = yield* generateSecret("session")
+    yield* sql`
+      insert into admin_tokens
+        (kind, name, scope, token_hash, token_hint, created_by, opened_with, expires_at, last_used_at)
+      values ('session', ${name}, ${scope}, decode(${digest}, 'hex'), ${hint}, ${created_by}, ${opened_with},
+        now() + ${sql.literal(toIntervalSql(sessionLength))}, now())
+    `
+    return secret
+  },
+)
+
+const refuseInvitation = new SignInRefused({
+  message: `This link was used before, or has expired. \`${tickerlineCommand} admin invite\` prints a new one.`,
+})
+
+const InvitedAdmin = Schema.Struct({ name: Schema.String, scope: AdminScope, created_by: Schema.String })
+
+const makeInvitationReader = (makeStatement: (isInvitation: string) => string) =>
+  Effect.fnUntraced(function* (invitation: Redacted.Redacted) {
+    if (!formats.invitation.isWellFormed(invitation)) return yield* refuseInvitation
+    const sql = yield* SqlClient.SqlClient
+    const hash = yield* makeApiKeyHasher
+    const statement = makeStatement(`token_hash = decode($1, 'hex') and ${isUsableSql}`)
+    const [found] = yield* decodeRows(InvitedAdmin)(sql.unsafe(statement, [yield* hash(invitation)]))
+    return found ?? (yield* refuseInvitation)
+  })
+
+/** Returns whom an invitation is for. */
+export const findInvitation = makeInvitationReader((isInvitation) =>
+  `select name, scope, created_by from admin_tokens as token where ${isInvitation}`
+)
+
+/** Revokes an invitation that works, so that it works only once. */
+export const acceptInvitation = makeInvitationReader((isInvitation) =>
+  `update admin_tokens as token set revoked_at = now(), last_used_at = now() where ${isInvitation}
+  returning name, scope, created_by`
+)
+
+interface TokenFilter {
+  readonly isUsable?: boolean
+  /** Only tokens that are older than the one with this ID. */
+  readonly after?: number
+  readonly limit?: number
+}
+
+/** Returns the tokens that match, and the sessions and invitations that work, newest first. */
+export const listAdminTokens = Effect.fnUntraced(function* ({ after, isUsable, limit }: TokenFilter = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const isUsableToken = sql.literal(isUsableSql)
+  return yield* decodeRows(AdminToken)(sql`
+    select token_id::int, kind, name, scope, token_hint, created_by, ${
+    sql.literal(["created_at", "expires_at", "revoked_at", "last_used_at"].map(makeTimeSql).join(", "))
+  }
+    from admin_tokens as token
+    where (kind = 'token' or ${isUsableToken})
+      and (${isUsable ?? null}::bool is null or (${isUsableToken}) = ${isUsable ?? null}::bool)
+      and (${after ?? null}::float8 is null or token_id < ${after ?? null}::float8::bigint)
+    order by token.token_id desc limit ${limit ?? null}::float8::bigint
+  `)
+})
+
+/** Revokes a token permanently. The next request with it is refused. */
+export const revokeAdminToken = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const revoked = yield* sql`
+    update admin_tokens set revoked_at = coalesce(revoked_at, now()) where token_id = ${id} returning token_id
+  `
+  if (revoked.length === 0) return yield* new NoSuchAdminToken({ message: `There is no admin token ${id}.` })
+})
+
+const FoundToken = Schema.Struct({
+  token_id: Schema.Int,
+  kind: Schema.Literals(["token", "session"]),
+  name: Schema.String,
+  scope: AdminScope,
+  opened_with: Schema.NullOr(Schema.Int),
+  expires_at: Schema.NullOr(PrintedTime),
+})
+
+/** Finds the admin with a token or a session that works; undefined if there is none. Records its use. */
+export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
+  if (!formats.token.isWellFormed(token) && !formats.session.isWellFormed(token)) return undefined
+  const sql = yield* SqlClient.SqlClient
+  const hash = yield* makeApiKeyHasher
+  const digest = yield* hash(token)
+  const [found] = yield* decodeRows(FoundToken)(sql`
+    with found as (
+      select token_id, kind, name, scope, opened_with, expires_at, last_used_at from admin_tokens as token
+      where token_hash = decode(${digest}, 'hex') and ${sql.literal(isUsableSql)}
+    ), used as (
+      update admin_tokens set last_used_at = now() from found
+      where admin_tokens.token_id = found.token_id
+        and (found.last_used_at is null or found.last_used_at < now() - interval '1 minute')
+    )
+    select token_id::float8, kind, name, scope, opened_with::float8, ${
+    sql.literal(makeTimeSql("expires_at"))
+  } from found
+  `)
+  return found
+})

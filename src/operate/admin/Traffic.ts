@@ -1,0 +1,153 @@
+/** What customers request at the moment, and which statements of PostgreSQL are slow, for the admin API. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { formatTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
+import { describeSqlError } from "../../postgres/FailureText.ts"
+
+const EndpointTraffic = Schema.Struct({
+  endpoint: Schema.String,
+  requests: Schema.Int,
+  client_errors: Schema.Int.annotate({ description: "Requests that were answered with 4xx." }),
+  server_errors: Schema.Int.annotate({ description: "Requests that were answered with 5xx." }),
+  cached: Schema.Int.annotate({ description: "Requests that were answered with 304." }),
+  median_ms: Schema.Int,
+  p95_ms: Schema.Int.annotate({ description: "Of 20 requests, 19 took at most this time." }),
+  max_ms: Schema.Int,
+})
+
+const ErrorTraffic = Schema.Struct({
+  endpoint: Schema.String,
+  status_code: Schema.Int,
+  requests: Schema.Int,
+  accounts: Schema.Int.annotate({
+    description: "Number of known accounts that got this error; 0 if it came before the account was known.",
+  }),
+  last_at: PrintedTime,
+})
+
+const AccountTraffic = Schema.Struct({
+  account: Schema.String,
+  requests: Schema.Int,
+  client_errors: Schema.Int,
+  server_errors: Schema.Int,
+})
+
+export const Traffic = Schema.Struct({
+  since: PrintedTime,
+  accounts: Schema.Array(AccountTraffic).annotate({ description: "The 50 accounts with the most requests." }),
+  endpoints: Schema.Array(EndpointTraffic).annotate({ description: "Endpoint with the most requests first." }),
+  errors: Schema.Array(ErrorTraffic).annotate({ description: "By endpoint and status, most frequent first." }),
+}).annotate({ identifier: "Traffic" })
+
+const trafficMinutes = 15
+
+/**
+ * The usage of the last minutes and what failed before its account was known, as the SQL of a common table expression.
+ * The index begins with the account, so each
+ * account is looked up; `offset 0` keeps PostgreSQL from reading the month instead.
+ */
+const recentSql = `recent as (
+  select recorded.* from accounts cross join lateral (
+    select account_id, endpoint, status_code, duration_ms, cached, request_count, requested_at from usage_requests
+    where usage_requests.account_id = accounts.account_id
+      and moment > now() - interval '${trafficMinutes} minutes'
+      and requested_at > now() - interval '${trafficMinutes} minutes'
+    offset 0
+  ) as recorded
+  union all
+  select null, endpoint, status_code, null, false, requests, minute from failed_requests
+  where minute > now() - interval '${trafficMinutes} minutes'
+)`
+
+/** Reads what all accounts requested within the last 15 minutes, as far as processes have written it. */
+export const readTraffic = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const recent = sql.literal(recentSql)
+  const [start] = yield* decodeRows(Schema.Struct({ since: PrintedTime }))(sql`
+    select ${sql.literal(formatTimeSql(`(now() - interval '${trafficMinutes} minutes')`))} as since
+  `)
+  const endpoints = yield* decodeRows(EndpointTraffic)(sql`
+    with ${recent}
+    select endpoint, sum(request_count)::float8 as requests,
+      coalesce(sum(request_count) filter (where status_code between 400 and 499), 0)::float8 as client_errors,
+      coalesce(sum(request_count) filter (where status_code >= 500), 0)::float8 as server_errors,
+      (count(*) filter (where cached))::float8 as cached,
+      coalesce(percentile_disc(0.5) within group (order by duration_ms), 0) as median_ms,
+      coalesce(percentile_disc(0.95) within group (order by duration_ms), 0) as p95_ms,
+      coalesce(max(duration_ms), 0) as max_ms
+    from recent group by endpoint order by requests desc, endpoint
+  `)
+  const errors = yield* decodeRows(ErrorTraffic)(sql`
+    with ${recent}
+    select endpoint, status_code::int, sum(request_count)::float8 as requests,
+      count(distinct account_id)::float8 as accounts, ${sql.literal(formatTimeSql("max(requested_at)"))} as last_at
+    from recent where status_code >= 400 group by endpoint, status_code order by requests desc, endpoint, status_code
+  `)
+  const accounts = yield* decodeRows(AccountTraffic)(sql`
+    with ${recent}
+    select name as account, sum(request_count)::float8 as requests,
+      coalesce(sum(request_count) filter (where status_code between 400 and 499), 0)::float8 as client_errors,
+      coalesce(sum(request_count) filter (where status_code >= 500), 0)::float8 as server_errors
+    from recent join accounts using (account_id) group by name order by requests desc, name limit 50
+  `)
+  return { since: start?.since ?? "", accounts, endpoints, errors }
+})
+
+export const SlowStatement = Schema.Struct({
+  statement: Schema.String.annotate({
+    description: "The text, with `$1` and so on instead of values, and without comments.",
+  }),
+  calls: Schema.Int,
+  mean_ms: Schema.Finite,
+  max_ms: Schema.Finite,
+  total_ms: Schema.Finite,
+})
+
+/** What the list of the slowest statements has besides them. */
+export const slowStatementFields = {
+  unavailable: Schema.NullOr(Schema.String).annotate({
+    description: "Why there are no statements; null if there are.",
+  }),
+}
+
+const makeUnavailable = (unavailable: string) => ({ unavailable, count: 0, results: [] })
+
+/** SQL expression for the text of a statement without its comments, which may contain values. */
+const uncommentedSql = String.raw`regexp_replace(query, '/\*([^*]|\*+[^*/])*\*+/|--[^\n]*', ' ', 'g')`
+
+/**
+ * SQL condition of a text in which PostgreSQL has replaced all constants, so that no quote is left. It does not do so
+ * in utility statements, such as `create role … password '…'`, nor if the extension forgot a statement while it ran.
+ */
+const hasNoConstantsSql = String.raw`uncommented ~* '^[\s(]*(select|insert|update|delete|merge|with|values|table)\M'
+  and uncommented !~ '''|\$[[:alpha:]_]*\$'`
+
+/**
+ * Reads the 20 statements of this database with the longest mean time, if `pg_stat_statements` is installed. Leaves out
+ * those whose text may contain values.
+ */
+export const readSlowStatements = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [extension] = yield* decodeRows(Schema.Struct({ schema: Schema.String }))(sql`
+    select nspname as schema from pg_extension join pg_namespace on pg_namespace.oid = extnamespace
+    where extname = 'pg_stat_statements'
+  `)
+  if (extension === undefined) return makeUnavailable("The extension pg_stat_statements is not installed.")
+  return yield* decodeRows(SlowStatement)(sql`
+    select btrim(left(uncommented, 2000)) as statement, calls::float8, mean_exec_time as mean_ms,
+      max_exec_time as max_ms, total_exec_time as total_ms
+    from ${sql(extension.schema)}.pg_stat_statements,
+      lateral (select ${sql.literal(uncommentedSql)} as uncommented) as text
+    where dbid = (select oid from pg_database where datname = current_database())
+      and query not like '%pg_stat_statements%' and ${sql.literal(hasNoConstantsSql)}
+    order by mean_exec_time desc limit 20
+  `).pipe(
+    Effect.map((results) => ({ unavailable: null, count: results.length, results })),
+    // The extension raises an error if the server has not loaded its library.
+    Effect.catchTag(
+      "SqlError",
+      (error) => Effect.succeed(makeUnavailable(`pg_stat_statements cannot be read: ${describeSqlError(error)}.`)),
+    ),
+  )
+})

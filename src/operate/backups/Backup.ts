@@ -1,0 +1,214 @@
+/**
+ * Backs up the database into a folder: a dump in the directory format of `pg_dump`, and a manifest with the counts and
+ * digests of all tables. Both are taken in the same snapshot.
+ */
+import { Clock, Data, Effect, FileSystem, Schema } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import { resolve } from "node:path"
+import packageJson from "../../../package.json" with { type: "json" }
+import { recordEvent } from "../../postgres/AuditLog.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { migrationsTableName } from "../../postgres/migrations/Migrations.ts"
+import { makeFolderError } from "../../ingest/load/FileErrors.ts"
+import { describeFailure } from "../../postgres/FailureText.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
+import { describeFiles, dumpFolderName, type Manifest, writeManifest } from "./Manifest.ts"
+import { computeTableDigests, listBackedUpTables, readSequences } from "./TableDigests.ts"
+
+/** The database cannot be backed up. The message says what to do. */
+export class BackupRefused extends Schema.TaggedError<BackupRefused>()("BackupRefused", { message: Schema.String }) {}
+
+export interface BackupTask {
+  /** The folder of the backup, which must be empty or not exist. */
+  readonly folder: string
+  /** Number of tables that `pg_dump` reads at the same time. */
+  readonly jobs: number
+  /** Writes only the manifest, by which a restored base backup is checked. */
+  readonly digestsOnly: boolean
+}
+
+/** Creates the folder of a backup, or fails if it contains anything. Returns an effect that removes what was added. */
+const prepareFolder = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const isNew = !(yield* fs.exists(folder))
+  if (isNew) yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  const entries = yield* fs.readDirectory(folder)
+  if (entries.length > 0) {
+    return yield* new BackupRefused({ message: `${folder} is not empty. Choose a new folder for each backup.` })
+  }
+  const removeEntries = Effect.flatMap(
+    fs.readDirectory(folder),
+    Effect.forEach((name) => fs.remove(`${folder}/${name}`, { recursive: true })),
+  )
+  return Effect.ignore(isNew ? fs.remove(folder, { recursive: true }) : removeEntries)
+})
+
+const SnapshotRow = Schema.Struct({
+  snapshot: Schema.String,
+  database: Schema.String,
+  user: Schema.String,
+  postgresql: Schema.Number,
+  position: Schema.NullOr(Schema.String),
+  /** Whether no transaction was writing, so that the snapshot has all and only what was committed before. */
+  is_quiet: Schema.Boolean,
+})
+const decodeSnapshot = decodeRows(SnapshotRow)
+const decodePosition = decodeRows(Schema.Struct({ position: Schema.NullOr(Schema.String) }))
+const decodeMigrations = decodeRows(Schema.Struct({ id: Schema.Number }))
+const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
+
+/** The position in the write-ahead log; null on a replica. */
+const positionSql = "case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end"
+
+const readPosition = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return (yield* decodePosition(sql.unsafe(`select ${positionSql} as position`)))[0]?.position ?? null
+})
+
+/** Exports a snapshot. It lasts until the end of the transaction, and must be its first statement. */
+const exportSnapshot = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`set transaction isolation level repeatable read read only`
+  yield* sql`set local idle_in_transaction_session_timeout = 0`
+  const [found] = yield* decodeSnapshot(sql.unsafe(`
+    select pg_export_snapshot() as snapshot, current_database() as database, session_user::text as user,
+      current_setting('server_version_num')::int / 10000 as postgresql, ${positionSql} as position,
+      pg_snapshot_xmin(pg_current_snapshot()) = pg_snapshot_xmax(pg_current_snapshot()) as is_quiet
+  `))
+  return yield* Effect.orDie(Effect.fromNullishOr(found))
+})
+
+/** Other transactions were running when the snapshot was taken. */
+class SnapshotNotQuiet extends Data.TaggedError("SnapshotNotQuiet")<{}> {}
+
+/** An attempt takes about a millisecond, and transactions of the service are as short. */
+const maxSnapshotAttempts = 100
+
+/**
+ * Runs an effect in a transaction with an exported snapshot. Tries to find an instant at which no transaction is
+ * writing: then a position in the write-ahead log has exactly the rows of the snapshot.
+ */
+const withSnapshot = <A, E, R>(
+  use: (snapshot: Omit<typeof SnapshotRow.Type, "is_quiet">) => Effect.Effect<A, E, R>,
+) => {
+  const attempt = (left: number): Effect.Effect<
+    A,
+    E | SqlError.SqlError,
+    R | SqlClient.SqlClient
+  > =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const before = yield* readPosition
+      return yield* sql.withTransaction(Effect.gen(function* () {
+        const { is_quiet, ...snapshot } = yield* exportSnapshot
+        const isExact = is_quiet && snapshot.position !== null && snapshot.position === before
+        if (!isExact && snapshot.position !== null && left > 0) return yield* new SnapshotNotQuiet()
+        return yield* use({ ...snapshot, position: isExact ? before : null })
+      }))
+    }).pipe(Effect.catchIf((error) => error instanceof SnapshotNotQuiet, () => attempt(left - 1)))
+  return attempt(maxSnapshotAttempts)
+}
+
+const readMigrations = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeMigrations(sql`
+    select migration_id as id from ${sql(`public.${migrationsTableName}`)} order by 1
+  `)
+  return rows.map(({ id }) => id)
+})
+
+/** Finds the roles to which privileges in this database were granted, because a dump does not contain roles. */
+const readGrantedRoles = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeRoles(sql`
+    select distinct rolname::text as role from pg_shdepend join pg_roles on pg_roles.oid = refobjid
+    where refclassid = 'pg_authid'::regclass and deptype = 'a'
+      and dbid = (select oid from pg_database where datname = current_database())
+    order by 1
+  `)
+  return rows.map(({ role }) => role)
+})
+
+const isNotAuthorized = (error: unknown) => SqlError.isSqlError(error) && error.reason._tag === "AuthorizationError"
+
+const failUnreadable = () =>
+  Effect.fail(
+    new BackupRefused({
+      message: "This role may not read every table. Use the DATABASE_URL of the role that owns the tables.",
+    }),
+  )
+
+/** Fails if `pg_dump` ended without an error but wrote no dump, as a wrapper script with a mistake does. */
+const requireDump = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (yield* Effect.orElseSucceed(fs.exists(`${folder}/${dumpFolderName}/toc.dat`), () => false)) return
+  return yield* new BackupRefused({
+    message:
+      "pg_dump ended without an error, but wrote no dump. Check the program that POSTGRES_PROGRAMS or PATH names.",
+  })
+})
+
+/** Records in the audit log that the data was copied. A failure does not make the backup unusable. */
+const recordBackup = ({ folder }: BackupTask, { created_at }: Manifest) =>
+  recordEvent({ subject_type: "backup", subject: resolve(folder), change: "created", after: { created_at } }).pipe(
+    Effect.catch((error) => Effect.logWarning(`The audit log does not contain this backup: ${describeFailure(error)}`)),
+  )
+
+/** Backs up the database. A failure or an interruption removes what it wrote. Returns the manifest. */
+export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
+  const { digestsOnly, folder, jobs } = task
+  const sql = yield* SqlClient.SqlClient
+  const progress = yield* OperationProgress
+  const now = yield* Clock.currentTimeMillis
+  const toFolderError = makeFolderError(folder)
+  const removeAll = yield* Effect.catchTag(prepareFolder(folder), "PlatformError", (error) => toFolderError(error))
+  const work = withSnapshot(Effect.fnUntraced(function* (found) {
+    const { database, position, postgresql, snapshot, user } = found
+    const tables = yield* listBackedUpTables
+    if (!tables.includes(`public.${migrationsTableName}`)) {
+      return yield* new BackupRefused({
+        message: `The database ${database} has no tables of Tickerline. Check DATABASE_URL.`,
+      })
+    }
+    // Like pg_dump, so that no table disappears before it is read.
+    yield* sql.unsafe(`lock table ${tables.join(", ")} in access share mode`)
+    // Before the dump, which may read later values, because sequences do not belong to a snapshot.
+    const sequences = yield* readSequences
+    const version = digestsOnly ? null : yield* requireClientProgram("pg_dump", postgresql)
+    if (!digestsOnly) {
+      Object.assign(progress, { label: "pg_dump", done: 0, total: undefined, count: 0 })
+      const args = ["--format=directory", `--file=${folder}/${dumpFolderName}`, `--jobs=${jobs}`]
+      yield* runClientProgram("pg_dump", [...args, `--snapshot=${snapshot}`, "--no-unlogged-table-data"], {
+        database,
+        user,
+      })
+      yield* requireDump(folder)
+    }
+    const manifest: Omit<Manifest, "files"> = {
+      format: 1,
+      created_at: new Date(now).toISOString(),
+      tickerline: packageJson.version,
+      database,
+      postgresql,
+      pg_dump: version,
+      wal_position: position,
+      migrations: yield* readMigrations,
+      roles: yield* readGrantedRoles,
+      sequences,
+      tables: yield* computeTableDigests(tables),
+    }
+    return manifest
+  })).pipe(Effect.catchIf(isNotAuthorized, failUnreadable))
+  const manifest = yield* Effect.gen(function* () {
+    const described = yield* work
+    const complete = Effect.gen(function* () {
+      const manifest: Manifest = { ...described, files: digestsOnly ? [] : yield* describeFiles(folder) }
+      yield* writeManifest(folder, manifest)
+      return manifest
+    })
+    return yield* Effect.catchTag(complete, "PlatformError", (error) => toFolderError(error))
+  }).pipe(Effect.onError(() => removeAll))
+  if (!digestsOnly) yield* recordBackup(task, manifest)
+  return manifest
+})

@@ -1,0 +1,142 @@
+/** The file `manifest.json` of a backup: which database it is from, its tables with their digests, and its files. */
+import { Effect, FileSystem, PlatformError, Schema, Stream } from "effect"
+import { createHash } from "node:crypto"
+import { describeReadError } from "../../ingest/load/FileErrors.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { SequenceValue, TableDigest } from "./TableDigests.ts"
+
+/** The name of the folder with the dump inside the folder of the backup. */
+export const dumpFolderName = "dump"
+const manifestName = "manifest.json"
+
+/** A manifest has a line per table and file. A larger file is no manifest, and is not read. */
+const maxManifestBytes = 64 * 1024 * 1024
+
+const BackupFile = Schema.Struct({ file: Schema.String, bytes: Schema.Number, sha256: Schema.String })
+
+export const Manifest = Schema.Struct({
+  /** Changes when a program of an older release could misread the manifest. */
+  format: Schema.Literal(1),
+  created_at: Schema.String.check(
+    Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/),
+    Schema.makeFilter((text: string) => !Number.isNaN(Date.parse(text))),
+  ),
+  /** Version of this program. */
+  tickerline: Schema.String,
+  database: Schema.String,
+  /** Major version of the server. */
+  postgresql: Schema.Number,
+  /** Version of the program that wrote the dump; null without a dump. */
+  pg_dump: Schema.NullOr(Schema.String),
+  /**
+   * The position in the write-ahead log at which the database had exactly the recorded rows. Null if other transactions
+   * were running all the time, or on a replica.
+   */
+  wal_position: Schema.NullOr(Schema.String),
+  /** Numbers of the applied migrations. */
+  migrations: Schema.Array(Schema.Number),
+  /** Roles other than the owner to which privileges were granted. */
+  roles: Schema.Array(Schema.String),
+  tables: Schema.Array(TableDigest),
+  sequences: Schema.Array(SequenceValue),
+  files: Schema.Array(BackupFile),
+})
+export type Manifest = typeof Manifest.Type
+
+const ManifestText = Schema.fromJsonString(Manifest)
+
+/** A folder is no complete backup, or its files have changed. */
+export class DamagedBackup extends Schema.TaggedError<DamagedBackup>()("DamagedBackup", { message: Schema.String }) {}
+
+const digestFile = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const hash = createHash("sha256")
+  yield* Stream.runForEach(fs.stream(path, { chunkSize: 1 << 20 }), (chunk) => Effect.sync(() => hash.update(chunk)))
+  return hash.digest("hex")
+})
+
+/** Lists the files of the dump with their sizes and digests. */
+export const describeFiles = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const progress = yield* OperationProgress
+  const names = (yield* fs.readDirectory(`${folder}/${dumpFolderName}`)).toSorted()
+  return yield* Effect.forEach(names, (name, index) => {
+    Object.assign(progress, { label: "digests of files", done: index, total: names.length, count: 0 })
+    const file = `${dumpFolderName}/${name}`
+    return Effect.map(
+      Effect.all([fs.stat(`${folder}/${file}`), digestFile(`${folder}/${file}`)]),
+      ([{ size }, sha256]): typeof BackupFile.Type => ({ file, bytes: Number(size), sha256 }),
+    )
+  })
+})
+
+/** Writes the manifest, which completes a backup, and waits until it is on the disk. */
+export const writeManifest = Effect.fnUntraced(function* (folder: string, manifest: Manifest) {
+  const fs = yield* FileSystem.FileSystem
+  const file = yield* fs.open(`${folder}/${manifestName}`, { flag: "wx", mode: 0o600 })
+  const text = yield* Effect.orDie(Schema.encodeEffect(ManifestText)(manifest))
+  // One line per table and file, for people and `diff`.
+  const lines = JSON.stringify(JSON.parse(text), null, 1)
+  yield* file.writeAll(new TextEncoder().encode(`${lines}\n`))
+  yield* file.sync
+}, Effect.scoped)
+
+/** Reads the manifest of a complete backup. */
+export const readManifest = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = `${folder}/${manifestName}`
+  const text = yield* Effect.mapError(
+    Effect.andThen(
+      fs.stat(path),
+      ({ size }) => size <= maxManifestBytes ? fs.readFileString(path) : Effect.succeed(""),
+    ),
+    (error) =>
+      new DamagedBackup({
+        message: error.reason._tag === "NotFound"
+          ? `${folder} is no complete backup: it has no ${manifestName}, which backup writes at its end.`
+          : describeReadError(path, error),
+      }),
+  )
+  return yield* Effect.mapError(
+    Schema.decodeEffect(ManifestText)(text),
+    () =>
+      new DamagedBackup({
+        message:
+          `${path} was damaged, or written by a later release of Tickerline. Use another backup, or that release.`,
+      }),
+  )
+})
+
+/** Reads the manifest of a complete backup that has a dump. */
+export const readManifestWithDump = Effect.fnUntraced(function* (folder: string) {
+  const manifest = yield* readManifest(folder)
+  if (manifest.files.length > 0) return manifest
+  return yield* new DamagedBackup({ message: `${folder} has only digests and no dump, so it cannot be restored.` })
+})
+
+const maxReportedFiles = 5
+
+/** Fails if a file of the backup is missing, truncated or altered. */
+export const verifyFiles = Effect.fnUntraced(function* (folder: string, { files }: Manifest) {
+  const fs = yield* FileSystem.FileSystem
+  const progress = yield* OperationProgress
+  const findProblem = Effect.fnUntraced(function* ({ bytes, file, sha256 }: typeof BackupFile.Type, index: number) {
+    const path = `${folder}/${file}`
+    Object.assign(progress, { label: "checking files", done: index, total: files.length, count: 0 })
+    const { size } = yield* fs.stat(path)
+    if (Number(size) !== bytes) return [`${file} has ${size} bytes instead of ${bytes}`]
+    return (yield* digestFile(path)) === sha256 ? [] : [`${file} was altered`]
+  })
+  const explain = (path: string) => (error: PlatformError.PlatformError) =>
+    Effect.succeed([describeReadError(path, error).replace(/\.$/, "")])
+  const problems = yield* Effect.forEach(
+    files,
+    (file, index) => Effect.catch(findProblem(file, index), explain(`${folder}/${file.file}`)),
+  )
+  const found = problems.flat()
+  if (found.length === 0) return
+  const more = found.length > maxReportedFiles ? `; and ${found.length - maxReportedFiles} more` : ""
+  return yield* new DamagedBackup({
+    message: `${folder} is damaged: ${found.slice(0, maxReportedFiles).join("; ")}${more}. Use another backup.`,
+  })
+})

@@ -1,0 +1,380 @@
+/** Restores backups, and checks them: by a restore into a scratch database, or against a restored base backup. */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, FileSystem, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { recordEvent } from "../../postgres/AuditLog.ts"
+import { DirectConnectionConfig, quoteIdentifier } from "../../postgres/pool/ConnectionSettings.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { listMigrationScripts } from "../../postgres/migrations/MigrationScripts.ts"
+import { migrationLockId, migrationsTableName, runMigrations } from "../../postgres/migrations/Migrations.ts"
+import { renewRolePrivileges } from "../../postgres/migrations/ServiceRole.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
+import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyFiles } from "./Manifest.ts"
+import { findDifferences } from "./TableDigests.ts"
+
+/** A backup may not be restored here. Nothing was changed. The message says why, and what to do. */
+export class RestoreRefused
+  extends Schema.TaggedError<RestoreRefused>()("RestoreRefused", { message: Schema.String }) {}
+
+/** The restored rows are not those that were backed up. */
+export class BackupDiffers extends Schema.TaggedError<BackupDiffers>()("BackupDiffers", { message: Schema.String }) {}
+
+export interface RestoreTask {
+  /** The folder of the backup. */
+  readonly folder: string
+  /** Number of tables and indexes that `pg_restore` restores at the same time. */
+  readonly jobs: number
+}
+
+const maxReportedDifferences = 10
+
+/** Maximum length of the name of a database, in bytes. PostgreSQL truncates longer ones. */
+const maxNameLength = 63
+
+const failWithDifferences = (subject: string, differences: ReadonlyArray<string>) =>
+  new BackupDiffers({
+    message: `${subject} is not what was backed up:\n${
+      differences.slice(0, maxReportedDifferences).map((difference) => `  ${difference}`).join("\n")
+    }${
+      differences.length > maxReportedDifferences
+        ? `\n  and ${differences.length - maxReportedDifferences} more differences`
+        : ""
+    }`,
+  })
+
+const ServerRow = Schema.Struct({ database: Schema.String, user: Schema.String, postgresql: Schema.Number })
+const decodeServer = decodeRows(ServerRow)
+const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
+const decodeStatements = decodeRows(Schema.Struct({ statement: Schema.String }))
+const decodeFlags = decodeRows(Schema.Struct({ found: Schema.Boolean }))
+
+const readServer = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [server] = yield* decodeServer(sql`
+    select current_database() as database, session_user::text as user,
+      current_setting('server_version_num')::int / 10000 as postgresql
+  `)
+  return yield* Effect.orDie(Effect.fromNullishOr(server))
+})
+
+/** Runs an effect with a client of another database on the same server. */
+const withDatabase = <A, E, R>(database: string, effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    DirectConnectionConfig,
+    ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, database, maxConnections: 2 })),
+  )
+
+/** Fails unless this program and this server can restore the backup. */
+const requireCompatible = Effect.fnUntraced(
+  function* (manifest: Manifest, { postgresql }: typeof ServerRow.Type) {
+    const known = new Set((yield* listMigrationScripts).map(([id]) => id))
+    const unknown = manifest.migrations.filter((id) => !known.has(id))
+    if (unknown.length > 0) {
+      return yield* new RestoreRefused({
+        message: `The backup was made by release ${manifest.tickerline}, with migrations that this release does not ` +
+          `know: ${unknown.join(", ")}. Use that release or a later one.`,
+      })
+    }
+    if (manifest.postgresql > postgresql) {
+      return yield* new RestoreRefused({
+        message: `The backup is from PostgreSQL ${manifest.postgresql}, and this server is ${postgresql}. ` +
+          "Restore it on a server of the same or a later version.",
+      })
+    }
+    yield* requireClientProgram("pg_restore", postgresql)
+  },
+)
+
+/** Fails if a role to which the backup grants privileges does not exist. */
+const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
+  const sql = yield* SqlClient.SqlClient
+  const existing = new Set(
+    (yield* decodeNames(sql`select rolname::text as name from pg_roles`)).map(({ name }) => name),
+  )
+  const missing = roles.filter((role) => !existing.has(role))
+  if (missing.length === 0) return
+  return yield* new RestoreRefused({
+    message: `This server has no role ${missing.join(", ")}, to which the backup grants privileges. Create it first: ` +
+      missing.map((role) => `create role ${quoteIdentifier(role)} login password '…'`).join("; "),
+  })
+})
+
+/** Fails if other sessions use the database, or if it contains anything. Extensions do not count. */
+const requireUnused = Effect.fnUntraced(function* (database: string, applicationName: string) {
+  const sql = yield* SqlClient.SqlClient
+  const sessions = yield* decodeNames(sql`
+    select distinct format('%s as %s', coalesce(nullif(application_name, ''), 'a program'), usename) as name
+    from pg_stat_activity
+    -- PostgreSQL hides the type of other roles' sessions. Its own workers have no role.
+    where datname = current_database() and coalesce(backend_type, 'client backend') = 'client backend'
+      and usename is not null and application_name <> ${applicationName}
+    order by 1 limit 5
+  `)
+  const advice = "To restore into a new database of this server, add --into NAME."
+  if (sessions.length > 0) {
+    return yield* new RestoreRefused({
+      message: `The database ${database} is in use by ${
+        sessions.map(({ name }) => name).join(", ")
+      }, so nothing was restored. ${advice}`,
+    })
+  }
+  const found = yield* decodeNames(sql`
+    select * from (
+      select format('the schema %I', nspname) as name from pg_namespace
+      where nspname not in ('public', 'information_schema') and nspname !~ '^pg_'
+        and not exists (
+          select from pg_depend where classid = 'pg_namespace'::regclass and objid = pg_namespace.oid and deptype = 'e'
+        )
+      union all
+      select format('the table or view %I.%I', nspname, relname) from pg_class
+        join pg_namespace on pg_namespace.oid = relnamespace
+      where relkind in ('r', 'p', 'v', 'm', 'f') and nspname <> 'information_schema' and nspname !~ '^pg_'
+        and not exists (
+          select from pg_depend where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e'
+        )
+      union all
+      select format('the function %I.%I', nspname, proname) from pg_proc
+        join pg_namespace on pg_namespace.oid = pronamespace
+      where nspname <> 'information_schema' and nspname !~ '^pg_'
+        and not exists (
+          select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e'
+        )
+    ) as objects order by name desc limit 1
+  `)
+  if (found[0] === undefined) return
+  const [migrated] = yield* decodeFlags(sql`
+    select to_regclass(${`public.${migrationsTableName}`}) is not null as found
+  `)
+  const isUnfinished = migrated?.found === true &&
+    (yield* sql`select from ${sql(`public.${migrationsTableName}`)} limit 1`).length === 0
+  return yield* new RestoreRefused({
+    message: isUnfinished
+      ? `The database ${database} has the tables of a restore that did not finish. Drop and create it (drop database ` +
+        `${quoteIdentifier(database)}; create database ${quoteIdentifier(database)}), then restore again. ${advice}`
+      : `The database ${database} is not empty: it has ${found[0].name}. Nothing was restored. ${advice}`,
+  })
+})
+
+/** Splits the contents of the dump in two: the rows of the table of migrations, and everything before them. */
+const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof ServerRow.Type) {
+  const fs = yield* FileSystem.FileSystem
+  const makeFile = fs.makeTempFileScoped({ prefix: "tickerline-restore-" })
+  const all = yield* makeFile
+  yield* runClientProgram("pg_restore", ["--list", `--file=${all}`, dump], target)
+  const contents = (yield* fs.readFileString(all)).split("\n")
+  const isLast = (line: string) => line.includes(` TABLE DATA public ${migrationsTableName} `)
+  const write = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
+    const file = yield* makeFile
+    yield* fs.writeFileString(file, lines.join("\n"))
+    return file
+  })
+  return yield* Effect.all([write(contents.filter((line) => !isLast(line))), write(contents.filter(isLast))])
+})
+
+/**
+ * Restores the dump into the current database, which must be empty, and compares the rows. The rows of the table of
+ * migrations come last, so that the service refuses a database that was restored only in part.
+ */
+const restoreDump = Effect.fnUntraced(
+  function* ({ folder, jobs }: RestoreTask, manifest: Manifest, hasPrivileges: boolean) {
+    const sql = yield* SqlClient.SqlClient
+    const progress = yield* OperationProgress
+    const target = yield* readServer
+    const dump = `${folder}/${dumpFolderName}`
+    const [first, last] = yield* splitContents(dump, target)
+    const restore = (list: string) =>
+      runClientProgram("pg_restore", [
+        makeDatabaseArgument(target),
+        `--jobs=${jobs}`,
+        "--exit-on-error",
+        "--no-owner",
+        ...(hasPrivileges ? [] : ["--no-privileges"]),
+        `--use-list=${list}`,
+        dump,
+      ], target)
+    Object.assign(progress, { label: "pg_restore", done: 0, total: undefined, count: 0 })
+    yield* restore(first)
+    const isOfMigrations = ({ table }: Manifest["tables"][number]) => table === `public.${migrationsTableName}`
+    const compare = Effect.fnUntraced(function* (recorded: Pick<Manifest, "sequences" | "tables">) {
+      const differences = yield* sql.withTransaction(findDifferences(recorded))
+      if (differences.length > 0) return yield* failWithDifferences("The restored database", differences)
+    })
+    const { sequences, tables } = manifest
+    yield* compare({ sequences, tables: tables.filter((table) => !isOfMigrations(table)) })
+    yield* restore(last)
+    yield* compare({ sequences: [], tables: tables.filter(isOfMigrations) })
+  },
+  Effect.scoped,
+)
+
+/** Creates an empty database with the encoding and the locale of the current one. */
+const createDatabase = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [create] = yield* decodeStatements(sql`
+    select format('create database %I template template0 encoding ''UTF8'' lc_collate %L lc_ctype %L',
+      ${name}::text, datcollate, datctype) as statement
+    from pg_database where datname = current_database()
+  `)
+  yield* sql.unsafe(create?.statement ?? "")
+})
+
+const dropDatabase = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`drop database if exists ${quoteIdentifier(name)} with (force)`)
+})
+
+const findDatabase = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly comment: string | null }>`
+    select shobj_description(oid, 'pg_database') as comment from pg_database where datname = ${name}
+  `
+})
+
+/** Reads a backup and checks its files, and that this program and server can restore it. */
+const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
+  const manifest = yield* readManifestWithDump(folder)
+  const server = yield* readServer
+  yield* requireCompatible(manifest, server)
+  yield* verifyFiles(folder, manifest)
+  return { manifest, server }
+})
+
+/** Applies the migrations of this release, and prepares the database for the service. */
+const prepareForService = Effect.fnUntraced(function* (database: string, { created_at }: Manifest) {
+  const sql = yield* SqlClient.SqlClient
+  const progress = yield* OperationProgress
+  const applied = yield* runMigrations
+  yield* renewRolePrivileges
+  yield* recordEvent({
+    subject_type: "database",
+    subject: database,
+    change: "created",
+    after: { restored_from: created_at },
+  })
+  Object.assign(progress, { label: "analyze", done: 0, total: undefined, count: 0 })
+  yield* sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, sql`analyze`))
+  return applied
+})
+
+/** Restores into the current database while no migration runs, which waits until the restore has ended. */
+const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Manifest, applicationName: string) {
+  const sql = yield* SqlClient.SqlClient
+  const { database } = yield* readServer
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* sql`set local idle_in_transaction_session_timeout = 0`
+    const [lock] = yield* decodeFlags(sql`select pg_try_advisory_xact_lock(${migrationLockId}::int8) as found`)
+    if (lock?.found !== true) {
+      return yield* new RestoreRefused({
+        message: `Another restore or a migration is running in the database ${database}. Nothing was restored.`,
+      })
+    }
+    yield* requireUnused(database, applicationName)
+    yield* restoreDump(task, manifest, true)
+  }))
+  return yield* prepareForService(database, manifest)
+})
+
+/**
+ * Restores a backup into the empty database of the command, or into a new one on its server. A failure or an
+ * interruption drops the new database. `applicationName` is the name of the sessions of the command itself.
+ */
+export const restoreBackup = Effect.fnUntraced(
+  function* (task: RestoreTask, into: string | undefined, applicationName: string) {
+    if (into !== undefined && Buffer.byteLength(into) > maxNameLength) {
+      return yield* new RestoreRefused({
+        message: `The name of a database has at most ${maxNameLength} bytes, and this one has ` +
+          `${Buffer.byteLength(into)}: ${into}. Nothing was restored. Choose a shorter name.`,
+      })
+    }
+    const { manifest, server } = yield* openBackup(task)
+    yield* requireRoles(manifest)
+    const restore = restoreHere(task, manifest, applicationName)
+    if (into === undefined) {
+      const migrations = yield* withDatabase(server.database, restore)
+      return { manifest, database: server.database, migrations }
+    }
+    if ((yield* findDatabase(into)).length > 0) {
+      return yield* new RestoreRefused({
+        message: `This server already has a database ${into}. Nothing was restored. Choose another name.`,
+      })
+    }
+    const migrations = yield* Effect.acquireUseRelease(
+      createDatabase(into),
+      () => withDatabase(into, restore),
+      (_, exit) => exit._tag === "Failure" ? Effect.ignore(dropDatabase(into)) : Effect.void,
+    )
+    return { manifest, database: into, migrations }
+  },
+)
+
+const scratchComment = "Scratch database of tickerline backup check"
+
+const getScratchName = (database: string) => {
+  const suffix = "_backup_check"
+  return `${
+    Buffer.from(database).subarray(0, maxNameLength - suffix.length).toString().replace(/\uFFFD+$/, "")
+  }${suffix}`
+}
+
+/** Drops the scratch database of a check that was killed. */
+const dropAbandonedScratch = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* findDatabase(name)
+  if (found === undefined) return
+  if (found.comment !== scratchComment) {
+    return yield* new RestoreRefused({
+      message: `The check needs a database named ${name}, and this server has one that no check has created. Drop or ` +
+        "rename it.",
+    })
+  }
+  // Without `force`, because another check may be using it.
+  yield* Effect.mapError(
+    sql.unsafe(`drop database ${quoteIdentifier(name)}`),
+    () => new RestoreRefused({ message: `Another check is running: sessions use the database ${name}.` }),
+  )
+})
+
+const createScratch = Effect.fnUntraced(function* (name: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* createDatabase(name)
+  yield* sql.unsafe(`comment on database ${quoteIdentifier(name)} is '${scratchComment}'`)
+})
+
+/** Restores a backup into a scratch database of this server, compares the rows, and drops the database. */
+export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
+  const { manifest, server } = yield* openBackup(task)
+  const name = getScratchName(server.database)
+  yield* dropAbandonedScratch(name)
+  yield* Effect.acquireUseRelease(
+    createScratch(name),
+    () => withDatabase(name, restoreDump(task, manifest, false)),
+    () =>
+      Effect.catchCause(
+        dropDatabase(name),
+        (cause) =>
+          Effect.logWarning(`The scratch database ${name} could not be dropped. The next check drops it.`, cause),
+      ),
+  )
+  return manifest
+})
+
+/** Checks the files of a backup against its manifest, without a database. */
+export const checkBackupFiles = Effect.fnUntraced(function* (folder: string) {
+  const manifest = yield* readManifestWithDump(folder)
+  yield* verifyFiles(folder, manifest)
+  return manifest
+})
+
+/** Compares the current database, which was restored from a base backup, with the digests of a backup. */
+export const checkRecoveredDatabase = Effect.fnUntraced(function* (folder: string) {
+  const sql = yield* SqlClient.SqlClient
+  const manifest = yield* readManifest(folder)
+  const { database } = yield* readServer
+  const differences = yield* sql.withTransaction(Effect.andThen(
+    sql`set transaction isolation level repeatable read read only`,
+    findDifferences(manifest),
+  ))
+  if (differences.length > 0) return yield* failWithDifferences(`The database ${database}`, differences)
+  return manifest
+})

@@ -1,0 +1,123 @@
+/** Counts and digests of tables, by which a restored database is compared with the one that was backed up. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+
+export const TableDigest = Schema.Struct({
+  /** The name in SQL, such as `public.news`. */
+  table: Schema.String,
+  rows: Schema.Number,
+  /** The sum of a 64-bit hash of each row's text, so that the order of the rows does not matter. */
+  digest: Schema.String,
+})
+export type TableDigest = typeof TableDigest.Type
+
+export const SequenceValue = Schema.Struct({
+  sequence: Schema.String,
+  /** Null if the sequence has not been used. */
+  value: Schema.NullOr(Schema.String),
+})
+export type SequenceValue = typeof SequenceValue.Type
+
+const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
+const decodeDigests = decodeRows(Schema.Struct({ rows: Schema.String, digest: Schema.String }))
+const decodeSequences = decodeRows(SequenceValue)
+
+/**
+ * Lists the tables of a backup. Partitions belong to their table. Unlogged tables hold only data of the last minute,
+ * and are empty after a crash.
+ */
+export const listBackedUpTables = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const tables = yield* decodeNames(sql`
+    select format('%I.%I', nspname, relname) as name
+    from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+    where relkind in ('r', 'p') and not relispartition and relpersistence = 'p'
+      and nspname <> 'information_schema' and nspname !~ '^pg_'
+      and not exists (
+        select from pg_depend
+        where classid = 'pg_class'::regclass and objid = pg_class.oid and deptype = 'e'
+      )
+    order by 1
+  `)
+  return tables.map(({ name }) => name)
+})
+
+/** Makes the text of values independent of the settings of the server and the role. Only in this transaction. */
+const fixTextFormats = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    select set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, MDY', true),
+      set_config('intervalstyle', 'postgres', true), set_config('extra_float_digits', '1', true),
+      set_config('bytea_output', 'hex', true), set_config('search_path', 'pg_catalog', true),
+      set_config('statement_timeout', '0', true)
+  `
+})
+
+/** Computes the digests of the tables, which must exist. Runs in a transaction. */
+export const computeTableDigests = Effect.fnUntraced(function* (tables: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const progress = yield* OperationProgress
+  yield* fixTextFormats
+  return yield* Effect.forEach(tables, (table, index) => {
+    Object.assign(progress, { label: `digest of ${table}`, done: index, total: tables.length, count: 0 })
+    // The name of a column would hide a shorter alias.
+    const query = decodeDigests(sql.unsafe(`
+      select count(*)::text as rows,
+        coalesce(sum(hashtextextended("the whole row"::text collate "C", 0)), 0)::text as digest
+      from ${table} as "the whole row"
+    `))
+    return Effect.map(query, ([found]): TableDigest => ({
+      table,
+      rows: Number(found?.rows),
+      digest: found?.digest ?? "",
+    }))
+  })
+})
+
+/** Reads the values of all sequences, which are current even in an older snapshot. */
+export const readSequences = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeSequences(sql`
+    select format('%I.%I', schemaname, sequencename) as sequence, last_value::text as value
+    from pg_sequences order by 1
+  `)
+})
+
+/**
+ * Compares the database with recorded tables and sequences. Returns a description of each difference. Runs in a
+ * transaction.
+ */
+export const findDifferences = Effect.fnUntraced(
+  function* (recorded: {
+    readonly tables: ReadonlyArray<TableDigest>
+    readonly sequences: ReadonlyArray<SequenceValue>
+  }) {
+    const existing = new Set(yield* listBackedUpTables)
+    const missing = recorded.tables.filter(({ table }) => !existing.has(table))
+    const found = yield* computeTableDigests(
+      recorded.tables.flatMap(({ table }) => existing.has(table) ? [table] : []),
+    )
+    const byTable = new Map(found.map((digest) => [digest.table, digest]))
+    const values = new Map((yield* readSequences).map(({ sequence, value }) => [sequence, value]))
+    return [
+      ...missing.map(({ table }) => `${table} is missing`),
+      ...recorded.tables.flatMap(({ digest, rows, table }) => {
+        const other = byTable.get(table)
+        if (other === undefined || (other.rows === rows && other.digest === digest)) return []
+        return other.rows === rows
+          ? [`${table} has ${rows} rows as recorded, but other values`]
+          : [`${table} has ${other.rows} rows, but ${rows} were recorded`]
+      }),
+      // A sequence may have advanced after the snapshot, but never goes back.
+      ...recorded.sequences.flatMap(({ sequence, value }) => {
+        const other = values.get(sequence)
+        if (other === undefined) return [`${sequence} is missing`]
+        return value === null || (other !== null && BigInt(other) >= BigInt(value))
+          ? []
+          : [`${sequence} is at ${other ?? "its start"}, but ${value} was recorded`]
+      }),
+    ]
+  },
+)

@@ -1,0 +1,105 @@
+/**
+ * The demo key of an embedded database. It gives access to every endpoint, so it exists only as long as the database
+ * contains nothing but sample data: the first start creates it, and loading other data revokes it.
+ */
+import { Effect, FileSystem, Option, Path, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { ensureAccount, type NewAccount } from "../../accounts/Accounts.ts"
+import { makeApiKeyHasher } from "../../accounts/keys/ApiKeyFormat.ts"
+import { createApiKey } from "../../accounts/keys/ApiKeyManagement.ts"
+import { EmbeddedHomeDirectory } from "../../postgres/ConnectionLayers.ts"
+import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
+import { BeforeLoadCommit } from "../../ingest/load/Load.ts"
+
+const demoAccount: NewAccount = { name: "demo", tier: "ultimate", email: null, prepaid: false }
+const demoKeyName = "demo"
+
+/** The file that contains the demo key. */
+export const getDemoKeyFile = (home: string) => Effect.map(Path.Path, (path) => path.join(home, "demo-key"))
+
+/** The folder with the files of the sample data. */
+export const getSamplesFolder = (home: string) => Effect.map(Path.Path, (path) => path.join(home, "samples"))
+
+/** Creates the demo key. Must run in the transaction that loads the sample data. */
+export const createDemoKey = Effect.fnUntraced(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = yield* getDemoKeyFile(home)
+  yield* ensureAccount(demoAccount)
+  const { key } = yield* createApiKey({
+    account: demoAccount.name,
+    name: demoKeyName,
+    expires: null,
+    endpoints: null,
+    networks: null,
+  })
+  yield* fs.writeFileString(file, `${key}\n`, { mode: 0o600 })
+})
+
+const isActiveKey = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const hash = yield* makeApiKeyHasher
+  const digest = yield* hash(Redacted.make(key))
+  const rows = yield* sql`
+    select 1 from api_keys
+    where key_hash = decode(${digest}, 'hex') and revoked_at is null and disabled_at is null
+      and (expires_at is null or expires_at > now())
+  `
+  return rows.length > 0
+})
+
+/** Returns the file of the demo key; `None` if there is no demo key, or if it no longer works. */
+export const findDemoKeyFile = Effect.fnUntraced(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const file = yield* getDemoKeyFile(home)
+  const stored = yield* Effect.option(fs.readFileString(file))
+  return Option.isSome(stored) && (yield* isActiveKey(stored.value.trim())) ? Option.some(file) : Option.none<string>()
+})
+
+const revokedMessage = "The demo key was revoked, because the database no longer contains only sample data. " +
+  `Create a key of your own with: ${tickerlineCommand} keys create --account me --tier ultimate`
+
+/** Revokes the demo key in the current transaction. After the commit, deletes its file and says so. */
+export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const sql = yield* SqlClient.SqlClient
+  const file = yield* getDemoKeyFile(home)
+  const samples = yield* getSamplesFolder(home)
+  const exists = (path: string) => Effect.orElseSucceed(fs.exists(path), () => false)
+  // The user may have deleted the file. Without the sample data, an account named "demo" is the operator's own.
+  const hasFile = yield* exists(file)
+  if (!hasFile && !(yield* exists(samples))) return
+  const revoked = yield* sql`
+    update api_keys set revoked_at = now() from accounts
+    where accounts.account_id = api_keys.account_id and accounts.name = ${demoAccount.name}
+      and api_keys.name = ${demoKeyName} and revoked_at is null
+      -- Without its file, the demo key is the first key of the database.
+      and (${hasFile} or key_id = (select min(key_id) from api_keys))
+    returning key_id
+  `
+  yield* sql.afterCommit(Effect.andThen(
+    Effect.ignore(fs.remove(file)),
+    revoked.length === 0 ? Effect.void : Effect.logWarning(revokedMessage),
+  ))
+})
+
+/** Whether `file` is one of the files from which the first start loaded the sample data. */
+const isSampleFile = Effect.fnUntraced(function* (file: string, home: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const [folder, real] = yield* Effect.all([fs.realPath(yield* getSamplesFolder(home)), fs.realPath(file)])
+  return path.dirname(real) === folder
+}, Effect.orElseSucceed(() => false))
+
+/**
+ * Makes the loads of `effect` revoke the demo key of an embedded database, in the same transaction. A load from a
+ * sample file does not revoke it; `file` is undefined if the rows come from elsewhere.
+ */
+export const revokingDemoKey = <A, E, R>(effect: Effect.Effect<A, E, R>, file?: string) =>
+  Effect.gen(function* () {
+    const { folder } = yield* EmbeddedHomeDirectory
+    if (Option.isNone(folder)) return yield* effect
+    const home = folder.value
+    if (file !== undefined && (yield* isSampleFile(file, home))) return yield* effect
+    const services = yield* Effect.context<FileSystem.FileSystem | Path.Path | SqlClient.SqlClient>()
+    return yield* Effect.provideService(effect, BeforeLoadCommit, Effect.provide(revokeDemoKey(home), services))
+  })

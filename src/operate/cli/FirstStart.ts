@@ -1,0 +1,141 @@
+/**
+ * Prepares a new embedded database for the first request: loads the sample market and creates a demo key. Also removes
+ * the sample market again.
+ */
+import { Effect, FileSystem, Option, Path, Ref, Stream } from "effect"
+import { Csv } from "effect/encoding"
+import { SqlClient } from "effect/sql"
+import { EmbeddedHomeDirectory } from "../../postgres/ConnectionLayers.ts"
+import { formatLoadLockName } from "../../ingest/load/LoadingTable.ts"
+import { writeMarketFiles } from "../../../samples/generator/MarketFiles.ts"
+import { loadableDatasets } from "../../contract/Datasets.ts"
+import { findDatasetFiles } from "../../ingest/load/FolderScan.ts"
+import { loadDatasetFile, removeFileRows } from "../../ingest/load/Load.ts"
+import { IngestScheduleConfig } from "../../ingest/edgar/schedule/IngestSchedule.ts"
+import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { createDemoKey, findDemoKeyFile, getSamplesFolder, revokeDemoKey, revokingDemoKey } from "./DemoKey.ts"
+import { warnOfSampleMarket } from "./SampleMarket.ts"
+
+const samplesUrl = new URL("../../../samples/", import.meta.url)
+
+/** Files in `samples/` whose rows are added to the generated rows of a table. */
+const shippedFiles = [
+  { table: "ticker_changes", file: "facts/ticker_changes.csv" },
+  { table: "ticker_changes", file: "fictional/ticker_changes.csv" },
+  { table: "historical_tickers", file: "fictional/historical_tickers.csv" },
+]
+
+const readCsvRecords = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* Stream.runCollect(Stream.pipeThroughChannel(fs.stream(file), Csv.decode({ ignoreEmptyLines: true })))
+})
+
+/** Appends the rows of the CSV file `from` to the CSV file `to`. Columns that exist only in `to` stay empty. */
+const appendCsvRows = Effect.fnUntraced(function* (from: string, to: string) {
+  const fs = yield* FileSystem.FileSystem
+  const [header = [], ...rows] = yield* readCsvRecords(from)
+  const [columns = []] = yield* readCsvRecords(to)
+  yield* Stream.fromIterable(rows).pipe(
+    Stream.map((cells) => columns.map((column) => cells[header.indexOf(column)] ?? "")),
+    Stream.pipeThroughChannel(Csv.encode({ newline: "\n" })),
+    Stream.run(fs.sink(to, { flag: "a" })),
+  )
+})
+
+/** Writes the sample market to a folder, one file per table. */
+const writeSampleMarket = Effect.fnUntraced(function* (folder: string) {
+  const path = yield* Path.Path
+  const samples = yield* path.fromFileUrl(samplesUrl)
+  yield* writeMarketFiles({ folder, scale: 1, seed: 1 })
+  for (const { file, table } of shippedFiles) {
+    yield* appendCsvRows(path.join(samples, file), path.join(folder, `${table}.csv`))
+  }
+})
+
+/** Writes the sample market to a folder and loads it. */
+export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
+  yield* writeSampleMarket(folder)
+  const { tasks } = yield* findDatasetFiles(folder)
+  const insertedRows = yield* Ref.make(0)
+  for (const task of tasks) yield* loadDatasetFile({ ...task, append: false }, insertedRows)
+  yield* Effect.logInfo(
+    `Loaded sample data: real symbol changes, and a fictional market. The files are in ${folder}.`,
+  )
+})
+
+/** Returns the folder with the files from which the sample market was loaded, or writes them again. */
+const findSampleFiles = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const { folder: home } = yield* EmbeddedHomeDirectory
+  const loaded = Option.isSome(home) ? yield* getSamplesFolder(home.value) : undefined
+  if (loaded !== undefined && (yield* fs.exists(loaded))) return loaded
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" })
+  yield* writeSampleMarket(folder)
+  return folder
+})
+
+/** The file of `ticker_changes` also contains real facts, which stay. */
+const fictionalRows = new Map([["ticker_changes", { isGiven: "given.source = 'made up'" }]])
+
+/**
+ * Removes the fictional rows of the sample market, in one transaction; those that somebody has changed only if
+ * `includesChanged` is true. Revokes the demo key, because real data follow. Returns the counts of each table.
+ */
+export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const { tasks } = yield* findDatasetFiles(yield* findSampleFiles)
+  return yield* revokingDemoKey(
+    sql.withTransaction(
+      Effect.forEach(tasks, (file) => removeFileRows(file, { ...fictionalRows.get(file.dataset), includesChanged })),
+    ),
+  )
+}, Effect.scoped)
+
+export type RemovedSamples = Effect.Success<ReturnType<typeof removeSampleMarket>>[number]
+
+/** Whether the database contains neither accounts nor data. */
+const isUnused = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const tables = ["accounts", ...loadableDatasets.map(({ table }) => table)]
+  const rows = yield* Effect.forEach(tables, (table) => sql`select 1 from ${sql(table)} limit 1`)
+  return rows.flat().length === 0
+})
+
+/** Waits until no table is being loaded, and blocks other loads until the transaction ends. */
+const lockLoads = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`set local statement_timeout = 0`
+  yield* sql`set local lock_timeout = 0`
+  for (const { table } of loadableDatasets) {
+    yield* sql`select pg_advisory_xact_lock(hashtext(${formatLoadLockName(table)}))`
+  }
+})
+
+/**
+ * Loads the sample market into an unused database and creates the demo key, in one transaction, so that an interrupted
+ * start stores neither.
+ */
+const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
+  const sql = yield* SqlClient.SqlClient
+  if (!(yield* isUnused)) return
+  yield* Effect.logInfo("Loading sample data. Only the first start does this.")
+  Object.assign(yield* OperationProgress, { label: "sample data" })
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* lockLoads
+    if (!(yield* isUnused)) return
+    yield* loadSampleMarket(yield* getSamplesFolder(home))
+    yield* createDemoKey(home)
+  }))
+})
+
+/**
+ * Loads the sample market into an unused database. Returns the file of the demo key, if that key works. A service that
+ * ingests real data gets neither sample data nor a demo key.
+ */
+export const prepareFirstStart = Effect.fnUntraced(function* (home: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* Option.isSome(yield* IngestScheduleConfig)
+    ? Effect.andThen(sql.withTransaction(revokeDemoKey(home)), warnOfSampleMarket)
+    : loadSamplesIfUnused(home)
+  return yield* findDemoKeyFile(home)
+})

@@ -1,0 +1,124 @@
+/** The command `ingest prices`: fills datasets from files with price bars. */
+import { Console, Duration, Effect, Number, Path, Record, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
+import { ingestPriceFile, type PriceFileResult, type PriceIngestOptions } from "../../ingest/prices/PriceIngest.ts"
+import { type PriceDataset, priceDatasets } from "../../ingest/prices/PriceRows.ts"
+import type { ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
+import { CommandFailed, makeBooleanFlag, makeDatasetListParser, makeFlag, withExamples } from "./CommandParts.ts"
+import { revokingDemoKey } from "./DemoKey.ts"
+import { formatMergedRowCounts } from "./RowCountsText.ts"
+import { confirmMixingWithSamples, mixingFlag } from "./SampleMarket.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatElapsedTime } from "./terminal/TerminalText.ts"
+
+const maxExamples = 5
+
+const formatExamples = (names: Iterable<string>) => {
+  const all = [...names]
+  return `${all.slice(0, maxExamples).join(", ")}${all.length > maxExamples ? ", …" : ""}`
+}
+
+/** Returns what a file contained that was not used. */
+const formatUnused = (file: string, { skipped: { ignoredColumns, outside, symbols } }: PriceFileResult) => [
+  ...(ignoredColumns.length === 0 ? [] : [`Columns of ${file} that are not used: ${ignoredColumns.join(", ")}`]),
+  ...(symbols.size === 0 ? [] : [
+    `${file}: left out ${formatCountWithNoun(symbols.size, "symbol")} that the tables cannot contain: ` +
+    formatExamples(symbols.keys()),
+  ]),
+  ...(outside === 0 ? [] : [
+    `${file}: left out ${formatCountWithNoun(outside, "bar")} outside of the sessions from 04:00 to 20:00 in New York`,
+  ]),
+]
+
+type Totals = Map<PriceDataset, ReplacedRowCounts>
+
+const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
+  for (const [dataset, counts] of merged) {
+    const before = totals.get(dataset)
+    totals.set(dataset, before === undefined ? counts : Record.union(before, counts, Number.sum))
+  }
+}
+
+const formatTotals = (totals: Totals) =>
+  Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
+
+/** Ingests the files one by one. If a file is refused, the others are still ingested. */
+const ingestFiles = Effect.fnUntraced(
+  function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
+    const totals: Totals = new Map()
+    let [bars, refused] = [0, 0]
+    for (const file of files) {
+      const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, options))).pipe(
+        Effect.catchTag(
+          ["BarFileRefused", "PartialDayRefused", "UnreadableLoadFile"],
+          ({ message }) => Effect.as(Console.error(message), undefined),
+        ),
+      )
+      if (result === undefined) {
+        refused += 1
+        continue
+      }
+      done.push(file)
+      bars += result.bars
+      addCounts(totals, result)
+      const unused = formatUnused(file, result)
+      if (unused.length > 0) yield* Console.error(unused.join("\n"))
+    }
+    return { totals, bars, refused }
+  },
+)
+
+export const pricesCommand = Command.make(
+  "prices",
+  {
+    files: Argument.Path("file").pipe(
+      Argument.withDescription("Files with minute or day bars: .csv, .csv.gz, .csv.zst or .parquet"),
+      Argument.variadic({ min: 1 }),
+    ),
+    datasets: makeFlag("only", Schema.String, "Datasets to fill, separated by commas (default: all that prices fill)")
+      .pipe(Flag.mapEffect(makeDatasetListParser("Prices", priceDatasets)), Flag.withDefault(priceDatasets)),
+    check: makeBooleanFlag("check", "Only check whether the files can be ingested, and change nothing"),
+    allowEmpty: makeBooleanFlag("allow-empty", "Accept files without bars to ingest"),
+    yes: mixingFlag,
+  },
+  Effect.fnUntraced(function* ({ allowEmpty, check, datasets, files, yes }) {
+    const path = yield* Path.Path
+    // Vendors name files by day. In this order, no previous close is missing.
+    const sorted = files.toSorted((one, other) => path.basename(one).localeCompare(path.basename(other), "en"))
+    const done: Array<string> = []
+    const run = Effect.timed(ingestFiles(sorted, { allowEmpty, check, datasets }, done))
+    const [duration, { bars, refused, totals }] = yield* Effect.andThen(confirmMixingWithSamples(yes || check), run)
+      .pipe(
+        Effect.onInterrupt(() =>
+          Console.error(
+            check
+              ? "Interrupted. Nothing was changed."
+              : `Interrupted. Ingested: ${done.length} of ${formatCountWithNoun(files.length, "file")}` +
+                `${done.length === 0 ? "" : ` (${done.join(", ")})`}. To continue, repeat the command.`,
+          )
+        ),
+        Effect.provide(migratedDatabaseClientLayer),
+      )
+    const time = formatElapsedTime(Duration.toSeconds(duration))
+    yield* Console.log(
+      [
+        ...formatTotals(totals),
+        `${formatCountWithNoun(done.length, "file")}, ${formatCountWithNoun(bars, "bar")}, in ${time}`,
+        ...(check ? ["Nothing was changed."] : []),
+      ].join("\n"),
+    )
+    if (refused > 0) {
+      const message = `Refused ${refused} of ${formatCountWithNoun(files.length, "file")}; see above.`
+      return yield* new CommandFailed({ message })
+    }
+  }),
+).pipe(
+  Command.withDescription("Compute prices, gaps, session statistics and runners from minute or day bars"),
+  withExamples({
+    "ingest prices 2026-06-01.csv.gz": "Ingest a day of minute bars",
+    "ingest prices flatfiles/*.csv.gz --only gap-stats,screener": "Fill two datasets",
+    "ingest prices bars.parquet --check": "Check a file",
+  }),
+)

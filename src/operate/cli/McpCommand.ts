@@ -1,0 +1,159 @@
+/**
+ * The `mcp` command: connects a desktop client, through standard input and output, to a service's `/mcp` endpoint. It
+ * reads one message per line, and prints one reply per line. Standard output contains nothing but replies.
+ */
+import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, Stream } from "effect"
+import { Command } from "effect/cli"
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import { mcpPath } from "../../api/RequestTarget.ts"
+import { requireHttpUrls, serviceConnectionFlags, withSilentExamples } from "./CommandParts.ts"
+import { findClientApiKey } from "./query/QueryRequest.ts"
+import { apiBaseUrl } from "./ServeSettings.ts"
+
+/** Timeout of a request, longer than the API's slowest query. */
+const timeout = Duration.minutes(2)
+
+const Id = Schema.Union([Schema.String, Schema.Number])
+const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(schema)
+
+const versionKey = "io.modelcontextprotocol/protocolVersion"
+
+const Message = Schema.fromJsonString(Schema.Struct({
+  id: optional(Id),
+  method: optional(Schema.String),
+  params: optional(Schema.Struct({
+    _meta: optional(Schema.Struct({ [versionKey]: optional(Schema.String) })),
+    name: optional(Schema.String),
+    uri: optional(Schema.String),
+    requestId: optional(Id),
+  })),
+}))
+type Message = typeof Message.Type
+const parseMessage = Schema.decodeOption(Message)
+
+const InitializeReply = Schema.fromJsonString(
+  Schema.Struct({ result: Schema.Struct({ protocolVersion: Schema.String }) }),
+)
+const parseInitializeReply = Schema.decodeOption(InitializeReply)
+
+const ApiErrorBody = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
+const parseApiError = Schema.decodeOption(ApiErrorBody)
+
+/** Encodes a header value that is not printable ASCII, as protocol version 2026-07-28 requires. */
+const encodeHeader = (text: string) =>
+  /^[\x20-\x7e]*$/.test(text) ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`
+
+/** Returns the HTTP headers that repeat the message's protocol version, method and name. */
+const makeMessageHeaders = ({ method = "", params }: Message, negotiated: string | undefined) => {
+  const ownVersion = params?._meta?.[versionKey]
+  const version = ownVersion ?? negotiated
+  const name = params?.name ?? params?.uri
+  return {
+    ...(version === undefined || method === "initialize" ? {} : { "mcp-protocol-version": version }),
+    ...(ownVersion === undefined ? {} : { "mcp-method": encodeHeader(method) }),
+    ...(ownVersion === undefined || name === undefined ? {} : { "mcp-name": encodeHeader(name) }),
+  }
+}
+
+const formatError = (id: string | number | null, code: number, message: string) =>
+  JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } })
+
+const internalErrorCode = -32603
+const parseErrorCode = -32700
+
+/** Forwards messages until standard input ends. */
+const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Option.Option<Redacted.Redacted>) {
+  const client = yield* HttpClient.HttpClient
+  const { stdin } = yield* Stdio.Stdio
+  const running = yield* FiberMap.make<string | number, void, never>()
+  const url = `${baseUrl.replace(/\/$/, "")}${mcpPath}`
+  const credentials = Option.match(key, {
+    onNone: () => ({}),
+    onSome: (key) => ({ authorization: `Bearer ${Redacted.value(key)}` }),
+  })
+  let negotiated: string | undefined
+
+  const post = Effect.fnUntraced(function* (line: string, message: Message) {
+    const response = yield* client.execute(
+      HttpClientRequest.post(url).pipe(
+        HttpClientRequest.bodyText(line, "application/json"),
+        HttpClientRequest.setHeaders({
+          accept: "application/json, text/event-stream",
+          ...credentials,
+          ...makeMessageHeaders(message, negotiated),
+        }),
+      ),
+    )
+    return { status: response.status, text: yield* response.text }
+  })
+
+  const unreachable = `Nothing answers at ${url}. Start the service, or correct --url.`
+
+  /** Returns the line to print; undefined for a message without a reply. */
+  const getReply = (line: string, message: Message) =>
+    post(line, message).pipe(
+      Effect.timeout(timeout),
+      Effect.match({
+        onFailure: () => message.id === undefined ? undefined : formatError(message.id, internalErrorCode, unreachable),
+        onSuccess: ({ text }) => {
+          if (message.id === undefined) return undefined
+          const refusal = parseApiError(text)
+          const isJsonRpc = text.includes(`"jsonrpc"`)
+          return isJsonRpc ? text.trim() : formatError(
+            message.id,
+            internalErrorCode,
+            Option.match(refusal, {
+              onNone: () => `${url} is not an MCP server.`,
+              onSome: ({ error }) => error.message,
+            }),
+          )
+        },
+      }),
+    )
+
+  const forward = Effect.fnUntraced(function* (line: string, message: Message) {
+    const reply = yield* getReply(line, message)
+    if (reply === undefined) return
+    if (message.method === "initialize") {
+      negotiated = Option.getOrUndefined(parseInitializeReply(reply))?.result.protocolVersion
+    }
+    yield* Console.log(reply)
+  })
+
+  const handleLine = Effect.fnUntraced(function* (line: string) {
+    const message = parseMessage(line)
+    if (Option.isNone(message)) return yield* Console.log(formatError(null, parseErrorCode, "Parse error"))
+    const { id, method, params } = message.value
+    // Interrupting the fiber closes the request's connection, which cancels the request.
+    if (method === "notifications/cancelled" && params?.requestId !== undefined) {
+      return yield* FiberMap.remove(running, params.requestId)
+    }
+    if (id === undefined) return yield* forward(line, message.value)
+    return yield* FiberMap.run(running, id, forward(line, message.value))
+  })
+
+  yield* stdin.pipe(
+    Stream.decodeText(),
+    Stream.splitLines,
+    Stream.filter((line) => line.trim() !== ""),
+    Stream.runForEach(handleLine),
+  )
+  yield* FiberMap.awaitEmpty(running)
+})
+
+export const mcpCommand = Command.make(
+  "mcp",
+  serviceConnectionFlags,
+  Effect.fnUntraced(function* ({ keyFile, url }) {
+    yield* requireHttpUrls("mcp", Option.toArray(url))
+    const key = yield* findClientApiKey(keyFile, Option.isNone(url))
+    const baseUrl = Option.isSome(url) ? url.value : yield* apiBaseUrl
+    yield* Effect.scoped(forwardMessages(baseUrl, key))
+  }),
+).pipe(
+  Command.withDescription("Connect an MCP client, through standard input and output, to a service"),
+  withSilentExamples({
+    "mcp --url https://api.example.com --key-file key": "The command of a desktop client",
+  }),
+  Command.provide(FetchHttpClient.layer),
+)

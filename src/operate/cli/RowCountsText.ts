@@ -1,0 +1,12 @@
+/** Formats the row counts of a load or an ingest. */
+import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
+
+/** Formats the counts: `2 added, 0 updated, 5 unchanged`, then the kept rows if there are any, and the removed ones. */
+export const formatMergedRowCounts = (counts: MergedRowCounts | ReplacedRowCounts) =>
+  [
+    `${counts.added} added`,
+    `${counts.updated} updated`,
+    `${counts.unchanged} unchanged`,
+    ...(counts.kept === 0 ? [] : [`${counts.kept} kept`]),
+    ...("removed" in counts ? [`${counts.removed} removed`] : []),
+  ].join(", ")

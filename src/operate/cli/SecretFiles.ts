@@ -1,0 +1,86 @@
+/**
+ * Secret settings from files: `NAME_FILE` names a file with the value of `NAME`, as Docker, Kubernetes and systemd
+ * provide secrets. Every read of the setting reads the file, so that a changed secret is found without a restart.
+ */
+import { ConfigProvider, Data, Effect, FileSystem, type PlatformError } from "effect"
+import { formatFileErrorReason } from "../../ingest/load/FileErrors.ts"
+
+/** The variable that names a file with the value of a secret setting. */
+export const toFileVariable = (name: string) => `${name}_FILE`
+
+/** The file with a secret cannot be used. The sentences `problem` and `fix` name the file, and never its content. */
+export class SecretFileError extends Data.TaggedError("SecretFileError")<{
+  /** Name of the setting. */
+  readonly name: string
+  readonly problem: string
+  readonly fix: string
+}> {}
+
+/** Returns the content without its last line break, with which most editors end a file. */
+const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name: string, file: string) {
+  const problem = `${toFileVariable(name)} is ${JSON.stringify(file)}, which`
+  const toSecretFileError = (error: PlatformError.PlatformError) =>
+    new SecretFileError({
+      name,
+      problem: `${problem} cannot be read: ${formatFileErrorReason(error)}.`,
+      fix: "Correct the path or the permissions of the file.",
+    })
+  // Reading a pipe or a device may never end.
+  const { type } = yield* Effect.mapError(fs.stat(file), toSecretFileError)
+  if (type !== "File") {
+    return yield* new SecretFileError({
+      name,
+      problem: `${problem} is not a regular file.`,
+      fix: "Name a file, or a symbolic link to one, but no folder, pipe or device.",
+    })
+  }
+  const text = yield* Effect.mapError(fs.readFileString(file), toSecretFileError)
+  const secret = text.replace(/\r?\n$/, "")
+  if (secret !== "") return secret
+  return yield* new SecretFileError({
+    name,
+    problem: `${problem} is empty.`,
+    fix: `Write the value of ${name} into the file, or unset ${toFileVariable(name)}.`,
+  })
+})
+
+/** Whether a variable is set to the empty string, which providers load as a missing value, although they list it. */
+const isEmptyVariable = Effect.fnUntraced(function* (variables: ConfigProvider.ConfigProvider, name: string) {
+  const path = name.split("_")
+  const parent = yield* variables.load(path.slice(0, -1))
+  return parent?._tag === "Record" && parent.keys.has(path.at(-1) ?? "") && (yield* variables.load(path)) === undefined
+})
+
+/** Adds `NAME_FILE` for each of the named settings to the variables of the current provider. */
+export const secretFilesLayer = (names: ReadonlySet<string>) =>
+  ConfigProvider.layer(Effect.gen(function* () {
+    const variables = yield* ConfigProvider.ConfigProvider
+    const fs = yield* FileSystem.FileSystem
+    const load = Effect.fnUntraced(function* (name: string) {
+      const own = yield* variables.load([name])
+      const file = (yield* variables.load([toFileVariable(name)]))?.value
+      if (file === undefined) {
+        if (!(yield* isEmptyVariable(variables, toFileVariable(name)))) return own
+        return yield* new SecretFileError({
+          name,
+          problem: `${toFileVariable(name)} is empty.`,
+          fix: `Set it to the path of a file with the value of ${name}, or unset it.`,
+        })
+      }
+      if (own?.value !== undefined) {
+        return yield* new SecretFileError({
+          name,
+          problem: `${name} and ${toFileVariable(name)} are both set.`,
+          fix: "Unset one of them.",
+        })
+      }
+      return ConfigProvider.makeValue(yield* readSecret(fs, name, file))
+    })
+    return ConfigProvider.make((path) => {
+      const name = path.join("_")
+      return names.has(name)
+        ? Effect.catchTag(load(name), "SecretFileError", (cause) =>
+          Effect.fail(new ConfigProvider.SourceError({ message: `${cause.problem} ${cause.fix}`, cause })))
+        : variables.load(path)
+    })
+  }))

@@ -1,0 +1,156 @@
+/** The `serve` command: prepares the database, starts the server, and prints a request to try. */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Console, Context, Effect, FileSystem, Layer, Option, Path } from "effect"
+import { HttpServer } from "effect/http"
+import { createServer } from "node:http"
+import type { ListenOptions } from "node:net"
+import process from "node:process"
+import { AdminHostConfig, AdminOriginConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
+import { adminServerLayer } from "../console/AdminServer.ts"
+import { homePath } from "../console/ConsolePaths.ts"
+import { recordSettings } from "../../postgres/AuditLog.ts"
+import { customerSettings } from "../../api/catalogue/PriceList.ts"
+import { ChangeStream } from "../../query/history/ChangeStream.ts"
+import { BaseUrl } from "../../postgres/BaseUrl.ts"
+import { defaultConnectionTimeouts, makeHttpServer } from "../../api/ConnectionLimits.ts"
+import { NodeListener } from "../../api/NodeListener.ts"
+import { ShutdownState } from "../../api/catalogue/Readiness.ts"
+import { EmbeddedHomeDirectory, withDirectConnection } from "../../postgres/ConnectionLayers.ts"
+import { requireRightClock } from "../../postgres/health/ClockComparison.ts"
+import * as Migrations from "../../postgres/migrations/Migrations.ts"
+import * as FirstStart from "./FirstStart.ts"
+import { LogFormatConfig } from "./Logging.ts"
+import { MetricsHostConfig, MetricsPortConfig } from "../../postgres/metrics/MetricsSettings.ts"
+import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
+import * as Prometheus from "../../postgres/metrics/PrometheusServer.ts"
+import { getPagePath } from "../../site/Page.ts"
+import { documentationPath } from "../../contract/rules/Deprecation.ts"
+import * as Server from "../../Server.ts"
+import {
+  apiBaseUrl,
+  HostConfig,
+  isLoopback,
+  PortConfig,
+  ReusePortConfig,
+  ShutdownDelayConfig,
+} from "./ServeSettings.ts"
+import { stdoutCapabilities } from "./terminal/OutputCapabilities.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+
+/**
+ * Starts the service and the metrics server. Listens only after all routes exist, because Node never answers a request
+ * that arrives before a request listener is attached.
+ */
+export const startServer = Effect.fnUntraced(
+  function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
+    yield* Layer.build(Layer.fresh(Prometheus.layer))
+    const services = yield* Layer.build(
+      Layer.fresh(Server.layer.pipe(Layer.provideMerge(NodeHttpServer.layerHttpServices))),
+    )
+    const shutdown = yield* ShutdownState
+    const listener = Context.get(services, NodeListener)
+    const { closeConnections, server } = makeHttpServer(timeouts, listener, () => shutdown.begun)
+    const httpServer = yield* NodeHttpServer.make(() => server, options)
+    yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
+    yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
+    // Starts the jobs last, because a process that cannot listen must not run jobs.
+    yield* Effect.provide(Layer.build(Layer.fresh(Server.backgroundJobsLayer)), services)
+    yield* Layer.build(Layer.fresh(adminServerLayer(yield* ReusePortConfig)))
+    return Context.add(services, HttpServer.HttpServer, httpServer)
+  },
+)
+
+/**
+ * Fails if the service cannot listen on one of its ports. With `REUSE_PORT`, does not try that of the API: other
+ * processes may serve on it, and the kernel would assign some of their connections to this attempt.
+ */
+export const requireFreePorts = Effect.gen(function* () {
+  const [metricsPort, adminPort] = [yield* MetricsPortConfig, yield* AdminPortConfig]
+  const reusesPort = yield* ReusePortConfig
+  const attempts: ReadonlyArray<ListenOptions> = [
+    ...(reusesPort ? [] : [{ host: yield* HostConfig, port: yield* PortConfig }]),
+    ...(Option.isSome(metricsPort) ? [{ host: yield* MetricsHostConfig, port: metricsPort.value }] : []),
+    ...(Option.isSome(adminPort) && !reusesPort ? [{ host: yield* AdminHostConfig, port: adminPort.value }] : []),
+  ]
+  yield* Effect.forEach(attempts, (options) => NodeHttpServer.make(() => createServer(), options))
+}).pipe(Effect.scoped)
+
+/** Returns a word of a shell command that is replaced with the key in the file. */
+const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {
+  const path = yield* Path.Path
+  // npm and Deno change the folder, but the user's shell stays in the folder in which it started them.
+  const relative = path.relative(process.env["INIT_CWD"] ?? "", file)
+  const shorter = relative.startsWith("..") ? file : relative
+  return `$(cat ${/^[\w./-]+$/.test(shorter) ? shorter : `'${shorter.replaceAll("'", `'\\''`)}'`})`
+})
+
+/**
+ * Returns a link that opens the lineage explorer with the demo key, which `site/browser/key-link.js` reads. Only for a
+ * terminal, because other output is often logged, and only if nobody on another machine can use the key.
+ */
+const findExplorerLink = Effect.fnUntraced(function* (baseUrl: string, demoKeyFile: Option.Option<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const isPrivate = isLoopback(yield* HostConfig) && isLoopback(new URL(baseUrl).hostname)
+  const isShown = (yield* stdoutCapabilities).isTerminal && (yield* LogFormatConfig) === "pretty"
+  if (!isPrivate || !isShown || Option.isNone(demoKeyFile)) return Option.none<string>()
+  const key = (yield* fs.readFileString(demoKeyFile.value)).trim()
+  return Option.some(`${baseUrl}${getPagePath("explorer")}#key=${key}&symbol=OSTK`)
+})
+
+interface GreetingParts {
+  readonly baseUrl: string
+  /** A word of a shell command that is replaced with the demo key, because output other than a terminal is logged. */
+  readonly demoKey: Option.Option<string>
+  readonly explorerLink: Option.Option<string>
+  readonly adminOrigin: Option.Option<string>
+}
+
+const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: GreetingParts) =>
+  [
+    `Tickerline is running at ${baseUrl}`,
+    ...(Option.isSome(explorerLink) ? [`See a lineage: ${explorerLink.value} (contains the demo key)`] : []),
+    `Documentation: ${baseUrl}${documentationPath}`,
+    ...(Option.isSome(adminOrigin)
+      ? [`Console: ${adminOrigin.value}${homePath} (the first sign-in: ${tickerlineCommand} admin invite --name NAME)`]
+      : []),
+    "Try it:",
+    `  curl -H "Authorization: Bearer ${
+      Option.getOrElse(demoKey, () => "<key>")
+    }" "${baseUrl}/v1/ticker-changes?ticker=BYON"`,
+    ...(Option.isSome(demoKey)
+      ? []
+      : [`Create a key with: ${tickerlineCommand} keys create --account NAME --tier basic`]),
+  ].join("\n")
+
+/** Applies migrations and prepares an embedded database for its first start. Returns the file of the demo key. */
+const prepareDatabase = Effect.gen(function* () {
+  yield* requireRightClock
+  yield* withDirectConnection(Migrations.runMigrations)
+  yield* recordSettings(yield* customerSettings)
+  const { folder } = yield* EmbeddedHomeDirectory
+  return Option.isSome(folder) ? yield* FirstStart.prepareFirstStart(folder.value) : Option.none<string>()
+})
+
+/** Serves until interrupted. Then waits for the shutdown delay, finishes open requests, and closes the database. */
+export const serveUntilInterrupted = Effect.gen(function* () {
+  const baseUrl = yield* apiBaseUrl
+  const delay = yield* ShutdownDelayConfig
+  const shutdown = { begun: false }
+  const demoKeyFile = yield* withProgressDisplay(prepareDatabase)
+  yield* startServer({ host: yield* HostConfig, port: yield* PortConfig, reusePort: yield* ReusePortConfig }).pipe(
+    Effect.provideService(BaseUrl, baseUrl),
+    Effect.provideService(ShutdownState, shutdown),
+  )
+  const demoKey = yield* Effect.transposeOption(Option.map(demoKeyFile, formatKeyFromFile))
+  const hasConsole = Option.isSome(yield* AdminPortConfig)
+  yield* Console.log(formatGreeting({
+    baseUrl,
+    demoKey,
+    explorerLink: yield* findExplorerLink(baseUrl, demoKeyFile),
+    adminOrigin: hasConsole ? yield* AdminOriginConfig : Option.none(),
+  }))
+  return yield* Effect.onInterrupt(Effect.never, () => {
+    shutdown.begun = true
+    return Effect.sleep(delay)
+  })
+}).pipe(Effect.scoped)

@@ -1,0 +1,697 @@
+/** Checks the database over a read-only connection: server, connections, schema, data and replicas. */
+import { PgClient } from "@effect/sql-pg"
+import { Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { listUnfinishedErasures } from "../../../accounts/AccountErasure.ts"
+import { AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
+import { DatabasePoolSizeConfig } from "../../../postgres/pool/ConnectionPool.ts"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
+import { listMigrationScripts } from "../../../postgres/migrations/MigrationScripts.ts"
+import { checkDirectConnection, checkPooledAndDirectConnections } from "../../../postgres/pool/PoolerCheck.ts"
+import {
+  describeClockDifference,
+  exceeds,
+  maxClockDifference,
+  maxUnreportedDifference,
+  measureClockDifference,
+} from "../../../postgres/health/ClockComparison.ts"
+import { makeTlsSockets, readTlsSettings } from "../../../postgres/pool/DatabaseTls.ts"
+import { clientSettings, DirectDatabaseUrlConfig, sessionSettings } from "../../../postgres/pool/ConnectionSettings.ts"
+import type { ReplicaUrlsConfig } from "../../../postgres/replicas/ReadRouter.ts"
+import { makeServerPoll } from "../../../postgres/versions/ServerState.ts"
+import { IngestScheduleConfig } from "../../../ingest/edgar/schedule/IngestSchedule.ts"
+import { readWorkSize } from "../../../ingest/edgar/store/IngestWork.ts"
+import { MaxConcurrentExportsConfig } from "../../../query/lists/ExportPlaces.ts"
+import { loadableDatasets } from "../../../contract/Datasets.ts"
+import { describeFailure } from "../../../postgres/FailureText.ts"
+import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
+import * as Finding from "./DoctorFinding.ts"
+import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
+
+/** Connects to the database with short timeouts, and read-only, so that a faulty check cannot change data. */
+export const doctorConnectionLayer = (url: Redacted.Redacted) =>
+  Layer.unwrap(Effect.map(makeTlsSockets(url), ({ sockets, ssl }) =>
+    PgClient.layer({
+      url,
+      ssl,
+      stream: sockets.open,
+      maxConnections: 1,
+      connectTimeout: "5 seconds",
+      applicationName: "tickerline-doctor",
+      startupParameters: {
+        ...sessionSettings,
+        ...clientSettings,
+        default_transaction_read_only: "on",
+        statement_timeout: "5s",
+        lock_timeout: "1s",
+      },
+    })))
+
+/** Runs the same pooler check as the service does at startup, and reports the same errors. */
+export const checkPooler = Effect.fnUntraced(
+  function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
+    if (Option.isNone(directUrl)) {
+      const { hasPooler } = yield* checkDirectConnection("DATABASE_URL", url)
+      return Finding.passed(
+        hasPooler ? "in session mode" : "none; the service connects to PostgreSQL directly",
+        "pooler",
+      )
+    }
+    const { hasPooler } = yield* checkPooledAndDirectConnections(url, directUrl.value)
+    return hasPooler
+      ? Finding.passed("in transaction mode; work that needs a session uses DATABASE_DIRECT_URL", "pooler")
+      : Finding.warning(
+        "DATABASE_URL points directly to PostgreSQL, but statements are planned on every use, as for a pooler",
+        "Unset DATABASE_DIRECT_URL, or set DATABASE_URL to the pooler.",
+        "pooler",
+      )
+  },
+)
+
+const oldestVersion = 15
+
+const isLocal = (url: URL) => url.hostname === "" || /^(localhost|127\.|\[?::1|\/)/.test(url.hostname)
+
+const encryptionAdvice =
+  "Add ?sslmode=verify-full to DATABASE_URL, and &sslrootcert=FILE if a private authority issued " +
+  "the server's certificate, unless you trust the network in between."
+
+/** Reports whether the connection is encrypted and verified. A connection to this machine needs neither. */
+const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, version: string | null) {
+  const { mode, rootCertificate } = yield* readTlsSettings(url)
+  const isRemote = !isLocal(new URL(Redacted.value(url)))
+  if (version === null) {
+    return isRemote
+      ? [Finding.warning("the connection to another machine is not encrypted", encryptionAdvice, "encryption")]
+      : []
+  }
+  const isVerified = mode.startsWith("verify") || (mode === "require" && rootCertificate !== undefined)
+  if (isVerified) {
+    const name = mode === "verify-full" ? "certificate and host name" : "certificate, but not the host name,"
+    const authority = rootCertificate ?? "the authorities that Node trusts"
+    return [Finding.passed(`${version}; sslmode=${mode} verifies the ${name} with ${authority}`, "encryption")]
+  }
+  const found = `${version}, but sslmode=${mode} does not verify the server's certificate`
+  return [
+    isRemote
+      ? Finding.warning(`${found}, so another machine could take its place`, encryptionAdvice, "encryption")
+      : Finding.passed(found, "encryption"),
+  ]
+})
+
+export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const sql = yield* SqlClient.SqlClient
+  const [server] = yield* sql<{
+    readonly version: string
+    readonly number: number
+    readonly encoding: string
+    /** The version of TLS; null if the connection is not encrypted. */
+    readonly tls_version: string | null
+    readonly autovacuum: string
+    readonly is_replica: boolean
+  }>`
+    select current_setting('server_version') as version, current_setting('server_version_num')::int as number,
+      pg_encoding_to_char(encoding) as encoding, current_setting('autovacuum') as autovacuum,
+      pg_is_in_recovery() as is_replica,
+      (select version from pg_stat_ssl where pid = pg_backend_pid() and ssl) as tls_version
+    from pg_database where datname = current_database()
+  `
+  if (server === undefined) return []
+  const { autovacuum, encoding, is_replica, number, tls_version, version } = server
+  const findings: Array<Finding.CheckResult> = [
+    Math.floor(number / 10_000) >= oldestVersion
+      ? Finding.passed(`PostgreSQL ${version}`, "version")
+      : Finding.failed(`PostgreSQL ${version} is too old`, `Use PostgreSQL ${oldestVersion} or newer.`, "version"),
+  ]
+  if (encoding !== "UTF8") {
+    const advice = "Create a database in UTF-8: create database … encoding 'UTF8'"
+    findings.push(Finding.failed(`the database's encoding is ${encoding}`, advice, "encoding"))
+  }
+  if (is_replica) {
+    const advice = "Set DATABASE_URL to the primary."
+    findings.push(Finding.failed("the server is a replica, which cannot record usage", advice, "primary"))
+  }
+  if (autovacuum !== "on") {
+    findings.push(
+      Finding.warning("it is off, so statistics and query plans become outdated", "Turn it on.", "autovacuum"),
+    )
+  }
+  return [...findings, ...yield* checkEncryption(url, tls_version)]
+})
+
+export const checkDatabaseClock = Effect.gen(function* () {
+  const difference = yield* measureClockDifference
+  if (!exceeds(difference, maxUnreportedDifference)) {
+    const seconds = Math.abs(difference.millis) / 1000
+    return Finding.passed(`this machine and the database differ by ${seconds.toFixed(2)} s`)
+  }
+  const found = describeClockDifference(difference)
+  const advice = "Set both clocks with NTP. Dates in responses, key expiry and recorded usage depend on them."
+  return exceeds(difference, maxClockDifference)
+    ? Finding.failed(`${found}, so the service does not start and is not ready`, advice)
+    : Finding.warning(found, advice)
+})
+
+/** Connections of the admin API (docs/operations/admin-api.md). */
+const adminConnections = 3
+
+export const checkConnectionLimit = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
+    select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
+      (select count(*)::int from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid())
+        as used,
+      (select rolconnlimit from pg_roles where rolname = current_user) as role_limit
+  `
+  const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
+  // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe and the
+  // poll for dataset versions connect directly.
+  const own = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxConcurrentExportsConfig) + 2
+  const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
+  // The limit of the service's role does not count the connections of another role.
+  const countsAdmin = row === undefined || max === row.max || Option.isNone(yield* AdminDatabaseUrlConfig)
+  const needed = own + (countsAdmin && Option.isSome(yield* AdminPortConfig) ? adminConnections : 0)
+  const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
+  const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
+  if (needed > max) return Finding.failed(found, `There are too few connections: ${advice}`)
+  return needed * 2 > max
+    ? Finding.warning(found, `There are too few for a second instance: ${advice}`)
+    : Finding.passed(found)
+})
+
+const tables = loadableDatasets.map(({ table }) => table)
+const tableList = tables.join(",")
+
+const formatNames = (names: ReadonlyArray<string>) =>
+  names.length <= 6 ? names.join(", ") : `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
+
+export const isDatabaseMigrated = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly exists: boolean }>`
+    select to_regclass(${migrationsTableName}) is not null and to_regclass('public.usage') is not null as exists
+  `
+  return row?.exists === true
+})
+
+export const checkMigrations = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const known = yield* listMigrationScripts
+  const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
+    select to_regclass(${migrationsTableName}) is not null as exists,
+      coalesce(has_table_privilege(to_regclass(${migrationsTableName})::oid, 'select'), false) as is_readable
+  `
+  const advice =
+    `Run \`${tickerlineCommand} migrate\` as the role that owns the tables, or start the service as that role.`
+  if (table?.exists !== true) return Finding.warning("the database is empty", advice)
+  if (!table.is_readable) {
+    return Finding.skipped("this role may not read which migrations were applied")
+  }
+  const applied = yield* sql<{ readonly id: number; readonly name: string }>`
+    select migration_id as id, name from ${sql(migrationsTableName)} order by migration_id
+  `
+  const appliedIds = new Set(applied.map(({ id }) => id))
+  const pending = known.filter(([id]) => !appliedIds.has(id)).map(([id, name]) => `${id}_${name}`)
+  const newer = applied.filter(({ id }) => !known.some(([knownId]) => knownId === id))
+    .map(({ id, name }) => `${id}_${name}`)
+  if (newer.length > 0) {
+    return Finding.warning(
+      `the database is newer than this program: ${formatNames(newer)}`,
+      "This release works with the tables of the next one. Update this program soon.",
+    )
+  }
+  return pending.length === 0
+    ? Finding.passed(`all ${known.length} are applied`)
+    : Finding.failed(`${pending.length} are missing: ${formatNames(pending)}`, advice)
+})
+
+interface RolePrivileges {
+  readonly name: string
+  readonly owns_tables: boolean
+  readonly is_superuser: boolean
+  /** Whether it has a privilege of the admin API. */
+  readonly is_admin: boolean
+  readonly missing: ReadonlyArray<string> | null
+  readonly excessive: ReadonlyArray<string> | null
+}
+
+/** Compares the role's privileges with those that `tickerline grant` grants. */
+export const checkRolePrivileges = (isEmbedded: boolean) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [role] = yield* sql<RolePrivileges>`
+      with needed (what, has) as (
+        select 'select on ' || t, has_table_privilege('public.' || t, 'select')
+        from unnest(string_to_array(${tableList}, ',')) as t where to_regclass('public.' || t) is not null
+        union all values
+          ('insert on usage', has_table_privilege('public.usage', 'insert')),
+          ('update of counts in usage', (
+            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
+            where attrelid = 'public.usage'::regclass and attname = 'request_count'
+          )),
+          ('insert on usage_batches', has_table_privilege(to_regclass('public.usage_batches'), 'insert')),
+          ('settle_usage', has_function_privilege(to_regprocedure('public.settle_usage()'), 'execute')),
+          ('insert, update on usage_daily', has_table_privilege('public.usage_daily', 'insert')
+            and has_table_privilege('public.usage_daily', 'update')),
+          ('insert, update on usage_daily_prices',
+            has_table_privilege(to_regclass('public.usage_daily_prices'), 'insert')
+            and has_table_privilege(to_regclass('public.usage_daily_prices'), 'update')),
+          ('insert, update on rate_limit_buckets',
+            has_table_privilege(to_regclass('public.rate_limit_buckets'), 'insert')
+            and has_table_privilege(to_regclass('public.rate_limit_buckets'), 'update')),
+          ('insert, update, delete on balance_reservations',
+            has_table_privilege(to_regclass('public.balance_reservations'), 'insert')
+            and has_table_privilege(to_regclass('public.balance_reservations'), 'update')
+            and has_table_privilege(to_regclass('public.balance_reservations'), 'delete')),
+          ('select on api_keys', has_table_privilege('public.api_keys', 'select')),
+          ('select on accounts', has_table_privilege('public.accounts', 'select')),
+          ('update of last_used_at', has_column_privilege('public.api_keys', 'last_used_at', 'update')),
+          ('update of last_used_address', (
+            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
+            where attrelid = 'public.api_keys'::regclass and attname = 'last_used_address'
+          )),
+          ('update of balances', has_column_privilege('public.accounts', 'balance_microdollars', 'update')),
+          ('update of budgets', (
+            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
+            where attrelid = 'public.accounts'::regclass and attname = 'budget_spent_microdollars'
+          ))
+      ), beyond (what, has) as (
+        select 'write ' || t, has_table_privilege('public.' || t, 'insert, update, delete, truncate')
+        from unnest(string_to_array(${tableList}, ',')) as t where to_regclass('public.' || t) is not null
+        union all values
+          ('read payments', has_table_privilege('public.credits', 'select')),
+          ('create tables', has_schema_privilege('public', 'create')),
+          ('create temporary tables', has_database_privilege(current_database(), 'temporary'))
+      )
+      select current_user as name, rolsuper as is_superuser,
+        has_table_privilege('public.credits', 'insert') as is_admin,
+        (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.usage'::regclass) as owns_tables,
+        (select array_agg(what) from needed where not has) as missing,
+        (select array_agg(what) from beyond where has) as excessive
+      from pg_roles where rolname = current_user
+    `
+    const grant = `Run \`${tickerlineCommand} grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
+    const advice = role?.is_admin === true
+      ? `If the admin API uses this role, set DATABASE_URL to another role. Otherwise: ${grant}`
+      : grant
+    if (role?.missing != null) {
+      return Finding.failed(`${role.name} lacks: ${formatNames(role.missing)}`, advice)
+    }
+    if (isEmbedded || role === undefined) {
+      return Finding.passed("the embedded server has a single role")
+    }
+    if (role.is_superuser) {
+      return Finding.warning(
+        `${role.name} is a superuser`,
+        `Let the service connect as a role with fewer privileges: \`${tickerlineCommand} grant ROLE\`.`,
+      )
+    }
+    if (role.owns_tables) {
+      return Finding.passed(`${role.name} owns the tables: it can load, migrate and serve`)
+    }
+    return role.excessive === null
+      ? Finding.passed(`${role.name} has only the privileges to serve`)
+      : Finding.warning(`${role.name} can also ${formatNames(role.excessive)}`, advice)
+  })
+
+interface ExpectedTrigger {
+  /** Schema and name, such as `public.news`. */
+  readonly table: string
+  readonly trigger: string
+  /** Schema and name of the function that it calls. */
+  readonly calls: string
+}
+
+/** Returns the triggers that are missing, call another function, or do not fire in every session. */
+const findTriggerProblems = Effect.fnUntraced(function* (expected: ReadonlyArray<ExpectedTrigger>) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<ExpectedTrigger & { readonly problem: string; readonly is_disabled: boolean }>`
+    with expected as (
+      select * from jsonb_to_recordset(${
+    JSON.stringify(expected)
+  }::text::jsonb) as e ("table" text, trigger text, calls text)
+    ), found as (
+      select expected.*, tgenabled, pronamespace::regnamespace || '.' || proname as called
+      from expected left join pg_trigger on tgrelid = to_regclass(expected."table") and tgname = expected.trigger
+      left join pg_proc on pg_proc.oid = tgfoid
+    )
+    select "table", trigger, calls,
+      case when called is null then 'missing' when called <> calls then 'calls ' || called
+        when tgenabled = 'D' then 'disabled' else 'not always enabled' end as problem,
+      coalesce(called = calls, false) as is_disabled
+    from found where called is distinct from calls or tgenabled <> 'A' order by 1, 2
+  `
+})
+
+const enableTrigger = ({ table, trigger }: ExpectedTrigger) =>
+  `alter table ${table.replace("public.", "")} enable always trigger ${trigger}`
+
+/** Checks that each dataset has the `note_change` trigger, which counts its changes (D17, caching). */
+export const checkChangeTriggers = Effect.gen(function* () {
+  const problems = yield* findTriggerProblems(
+    tables.map((table) => ({ table: `public.${table}`, trigger: "note_change", calls: "public.note_change" })),
+  )
+  if (problems.length === 0) return Finding.passed("all datasets record their changes")
+  const repairs = problems.map((problem) => {
+    if (problem.is_disabled) return enableTrigger(problem)
+    const table = problem.table.replace("public.", "")
+    return `create or replace trigger note_change after insert or update or delete or truncate on ${table} ` +
+      `for each statement execute function note_change(); ${enableTrigger(problem)}`
+  })
+  return Finding.failed(
+    `note_change is missing or not always enabled: ${
+      formatNames(problems.map(({ table }) => table.replace("public.", "")))
+    }; their responses may be outdated or are never cached`,
+    repairs.join("; "),
+  )
+})
+
+/** The triggers that record the history of a dataset, with their functions in the schema `history`. */
+const historyTriggers: Readonly<Record<string, string>> = {
+  history_begin: "begin_transaction",
+  history_insert: "stamp_row",
+  history_stamp: "stamp_row",
+  history_update: "keep_",
+  history_delete: "keep_",
+  history_truncate: "keep_",
+  history_written: "end_statement",
+}
+
+const recordTrigger = {
+  table: "history.transactions",
+  trigger: "record_transaction",
+  calls: "history.record_transaction",
+}
+
+const createRecordTrigger = "drop trigger if exists record_transaction on history.transactions; " +
+  "create constraint trigger record_transaction after insert or update of is_pending on history.transactions " +
+  "deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction()"
+
+/** Checks that the history has all triggers and columns that it needs to record every change (decision 0113). */
+export const checkHistory = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [schema] = yield* sql`select where to_regprocedure('history.end_statement()') is not null`
+  if (schema === undefined) return Finding.skipped("migrations are missing")
+  const triggers = yield* findTriggerProblems([
+    recordTrigger,
+    ...tables.flatMap((table) =>
+      Object.entries(historyTriggers).map(([trigger, name]) => ({
+        table: `public.${table}`,
+        trigger,
+        calls: `history.${name === "keep_" ? `keep_${table}` : name}`,
+      }))
+    ),
+  ])
+  const columns = yield* sql<{ readonly table: string; readonly column: string }>`
+    select dataset as table, attname as column
+    from unnest(string_to_array(${tableList}, ',')) as dataset
+    join pg_attribute as live on attrelid = to_regclass('public.' || dataset) and attnum > 0 and not attisdropped
+    where not exists (
+      select from pg_attribute as kept
+      where kept.attrelid = to_regclass('history.' || dataset) and kept.attname = live.attname and not attisdropped
+    ) or (attgenerated = '' and attname <> 'recorded_in' and not exists (
+      select from history.datasets where datasets.dataset = dataset.dataset and live.attname = any (columns)
+    ))
+    order by 1, attnum
+  `
+  if (triggers.length === 0 && columns.length === 0) {
+    return Finding.passed("all datasets keep their earlier rows")
+  }
+  const problems = [
+    ...triggers.map(({ problem, table, trigger }) => `${trigger} of ${table.replace("public.", "")} (${problem})`),
+    ...columns.map(({ column, table }) => `column ${table}.${column} (not kept)`),
+  ]
+  const repairs = [
+    ...triggers.flatMap((problem) =>
+      problem.is_disabled
+        ? [enableTrigger(problem)]
+        : problem.table === recordTrigger.table
+        ? [createRecordTrigger, enableTrigger(problem)]
+        : [`select history.track('${problem.table.replace("public.", "")}')`]
+    ),
+    ...columns.map(({ table }) => `select history.track('${table}')`),
+  ]
+  return Finding.failed(
+    `${problems.join(", ")}; as_of and /v1/changes miss what is written meanwhile`,
+    `As the role that owns the tables, run: ${
+      Array.from(new Set(repairs)).join("; ")
+    }. Then see "Repair the history" in ` +
+      "docs/operations/history.md.",
+  )
+})
+
+export const checkIndexes = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const invalid = yield* sql<{ readonly name: string }>`
+    select indexrelid::regclass::text as name from pg_index join pg_class on pg_class.oid = indrelid
+    where relnamespace = 'public'::regnamespace and not indisvalid order by 1
+  `
+  const names = invalid.map(({ name }) => name)
+  return names.length === 0 ? Finding.passed("all are valid") : Finding.failed(
+    `invalid, so no query uses them: ${formatNames(names)}`,
+    names.map((name) => `reindex index concurrently ${name}`).join("; "),
+  )
+})
+
+/** Finds constraints that are not validated (D34, stored values). Requests for rows that violate one of them fail. */
+export const checkConstraints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const notValidated = yield* sql<{ readonly dataset: string; readonly name: string; readonly expression: string }>`
+    select relname as dataset, conname as name, pg_get_expr(conbin, conrelid) as expression
+    from pg_constraint join pg_class on pg_class.oid = conrelid
+    where relnamespace = 'public'::regnamespace and contype = 'c' and not convalidated
+      and relname = any (string_to_array(${tableList}, ','))
+    order by 1, 2
+  `
+  if (notValidated.length === 0) return [Finding.passed("all rows of the datasets satisfy the constraints")]
+  return notValidated.map(({ dataset, expression, name }) =>
+    Finding.warning(
+      `${name} is not validated; requests for rows of ${dataset} that violate it fail`,
+      `Find the rows: select * from ${dataset} where not (${expression}). Correct them, then run: ` +
+        `alter table ${dataset} validate constraint ${name}. Or load ${dataset} again.`,
+    )
+  )
+})
+
+/** Reports which datasets have rows, when they last changed, and whether statistics exist. */
+export const checkDatasetRows = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const empty = yield* Effect.filter(
+    tables,
+    (table) => Effect.map(sql`select 1 from ${sql("public")}.${sql(table)} limit 1`, (rows) => rows.length === 0),
+  )
+  const [change] = yield* sql<{ readonly days: number | null }>`
+    select floor(extract(epoch from now() - max(changed_at)) / 86400)::int as days from dataset_versions
+    where dataset = any (string_to_array(${tableList}, ','))
+  `
+  const notAnalyzed = yield* sql<{ readonly name: string }>`
+    select relname as name from pg_stat_user_tables
+    where schemaname = 'public' and relname = any (string_to_array(${tableList}, ','))
+      and last_analyze is null and last_autoanalyze is null and n_live_tup > 1000
+  `
+  const days = change?.days ?? null
+  const lastChange = days === null ? "" : `; last change ${days < 1 ? "less than a day" : `${days} days`} ago`
+  const found = `${tables.length - empty.length} of ${tables.length} have rows${lastChange}`
+  return [
+    empty.length > 0
+      ? Finding.warning(
+        `${found}; empty: ${formatNames(empty)}`,
+        `Load data: \`${tickerlineCommand} load DATASET FILE\`.`,
+      )
+      : days !== null && days > 7
+      ? Finding.warning(found, "Find out whether the loads still run.")
+      : Finding.passed(found),
+    ...(notAnalyzed.length === 0 ? [] : [
+      Finding.warning(
+        `never analyzed: ${formatNames(notAnalyzed.map(({ name }) => name))}`,
+        "Run `analyze`.",
+        "statistics",
+      ),
+    ]),
+  ]
+})
+
+/** Age of the last successful ingest above which doctor warns. One daily run may be skipped. */
+const maxIngestAgeHours = 50
+
+/** Age above which doctor warns of a document that the ingest could not read. */
+const maxWorkAgeHours = 7 * 24
+
+const IngestRuns = Schema.Struct({
+  success_hours: Schema.NullOr(Schema.Finite),
+  status: Schema.String,
+  scheduled: Schema.Boolean,
+  error: Schema.NullOr(Schema.String),
+  /** Whether the process of the newest run has recorded that it is alive within the last two minutes. */
+  is_alive: Schema.Boolean,
+  seen_minutes: Schema.Finite,
+  /** Why a run failed after the last success. */
+  last_failure: Schema.NullOr(Schema.String),
+})
+
+/**
+ * If the ingest is scheduled, reads only its runs. Otherwise, if all companies were ingested within a month, reads only
+ * such runs: a run over a few companies by hand does not show that the others work.
+ */
+const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(IngestRuns)(sql`
+    with runs as (
+      select * from edgar_runs where case
+        when ${isScheduled}::boolean then scheduled
+        when exists (select from edgar_runs where tickers is null and started_at > now() - interval '30 days')
+          then tickers is null
+        else true
+      end
+    )
+    select floor(extract(epoch from now() - succeeded.at) / 3600)::float8 as success_hours,
+      newest.status, newest.scheduled, newest.error,
+      newest.seen_at > now() - interval '2 minutes' as is_alive,
+      floor(extract(epoch from now() - newest.seen_at) / 60)::float8 as seen_minutes,
+      (select error from runs where status = 'failed' and (succeeded.at is null or finished_at > succeeded.at)
+        order by run_id desc limit 1) as last_failure
+    from (select max(finished_at) as at from runs where status = 'succeeded') as succeeded,
+      (select * from runs order by run_id desc limit 1) as newest
+  `)
+  return found
+})
+
+/** Describes the documents that the ingest has set aside. */
+const describeIngestWork = ({ final, oldest_hours, waiting }: Effect.Success<typeof readWorkSize>) => [
+  ...(waiting === 0 ? [] : [
+    `${formatCountWithNoun(waiting, "document")} will be requested again, the oldest for ${
+      formatCountWithNoun(oldest_hours ?? 0, "hour")
+    }`,
+  ]),
+  ...(final === 0 ? [] : [`${formatCountWithNoun(final, "document")} rejected for good`]),
+]
+
+/** Reports when the SEC's documents were last ingested, why the newest run failed, and which documents are missing. */
+export const checkIngest = Effect.gen(function* () {
+  const isScheduled = Option.isSome(yield* IngestScheduleConfig)
+  const runs = yield* readIngestRuns(isScheduled)
+  if (runs === undefined) {
+    return isScheduled
+      ? Finding.warning("INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
+      : Finding.passed("the SEC's documents were never ingested")
+  }
+  const { error, is_alive, last_failure, scheduled, seen_minutes, status, success_hours } = runs
+  const work = yield* readWorkSize
+  const isDead = status === "running" && !is_alive
+  const states: ReadonlyMap<string, string> = new Map([
+    ["failed", `the newest run failed: ${error ?? "no reason"}`],
+    ["interrupted", "the newest run was interrupted"],
+    ["incomplete", `the newest run is incomplete: ${error ?? "no reason"}`],
+    [
+      "running",
+      isDead
+        ? `the process of the newest run ended without a report ${formatCountWithNoun(seen_minutes, "minute")} ago`
+        : `a run is in progress${last_failure === null ? "" : `; the run before failed: ${last_failure}`}`,
+    ],
+  ])
+  const found = [
+    success_hours === null ? "never succeeded" : `last succeeded ${formatCountWithNoun(success_hours, "hour")} ago`,
+    ...(states.has(status) ? [states.get(status)] : []),
+    ...describeIngestWork(work),
+  ].join("; ")
+  if (isDead || status === "failed" || status === "interrupted") {
+    return Finding.warning(
+      found,
+      scheduled
+        ? "A process with INGEST_EDGAR continues it within half an hour. Find out whether one runs."
+        : `Continue it: \`${tickerlineCommand} ingest edgar --resume\`.`,
+    )
+  }
+  if (status === "incomplete" || (work.oldest_hours ?? 0) > maxWorkAgeHours) {
+    return Finding.warning(found, `Find the documents and the reasons: \`${tickerlineCommand} ingest rejections\`.`)
+  }
+  return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
+    ? Finding.warning(found, "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md.")
+    : Finding.passed(found)
+})
+
+/** Reports accounts whose erasure has not finished. */
+export const checkErasures = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`select where to_regclass('public.account_erasures') is not null`
+  const unfinished = found.length === 0 ? [] : yield* listUnfinishedErasures
+  if (unfinished.length === 0) return Finding.passed("no account is half erased")
+  return Finding.warning(
+    `unfinished: ${unfinished.map(({ account, erased_at }) => `${account} since ${erased_at}`).join(", ")}`,
+    `A running \`serve\` finishes them. Without one, run \`${tickerlineCommand} accounts erase NAME --yes\`.`,
+  )
+})
+
+type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
+
+/** Reads a server's state and the identifier of its cluster. */
+const readServer = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [server] = yield* sql<{ readonly system: string }>`
+    select system_identifier::text as system from pg_control_system()
+  `
+  return { state: yield* makeServerPoll(sql), system: server?.system }
+})
+
+/** Time within which a replica should replay the primary's latest changes. */
+const replayTimeout = Duration.seconds(1)
+
+const checkReplica = (primary: Effect.Success<typeof readServer>) =>
+  Effect.gen(function* () {
+    const replica = yield* readServer
+    if (replica.system !== primary.system) {
+      return Finding.failed(
+        "it belongs to another cluster than DATABASE_URL",
+        "List only replicas of the primary in DATABASE_READ_URLS.",
+      )
+    }
+    if (!replica.state.is_replica) {
+      return Finding.warning("it is not a replica, so it is not used", "List the primary only in DATABASE_URL.")
+    }
+    const datasets = Array.from(primary.state.datasets.keys())
+    if (replica.state.datasets.size === 0 || !datasets.some((dataset) => replica.state.datasets.has(dataset))) {
+      return Finding.failed(
+        "it has none of the datasets",
+        "Check that the URL names the right database and that replay is running.",
+      )
+    }
+    const sql = yield* SqlClient.SqlClient
+    const target = primary.state.wal_position ?? 0
+    const missing = yield* Effect.map(makeServerPoll(sql), ({ wal_position }) => target - (wal_position ?? 0)).pipe(
+      Effect.repeat({
+        until: (bytes) => bytes <= 0,
+        schedule: Schedule.upTo(Schedule.spaced("50 millis"), { duration: replayTimeout }),
+      }),
+    )
+    return missing <= 0
+      ? Finding.passed(`it replays changes of the primary within ${Duration.format(replayTimeout)}`)
+      : Finding.warning(
+        `it is ${(missing / 1_048_576).toFixed(1)} MiB of WAL behind after ${Duration.format(replayTimeout)}; ` +
+          "until it catches up, it serves no changed datasets",
+        "See pg_stat_replication on the primary. Replay may be paused, or wait for a query.",
+      )
+  })
+
+/** Compares each server in `DATABASE_READ_URLS` with the primary. */
+export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted, named: ReadonlyArray<NamedReplica>) {
+  if (named.length === 0) return []
+  const primary = yield* Effect.provide(readServer, doctorConnectionLayer(url))
+  if (primary.state.is_replica) {
+    return [Finding.skipped("DATABASE_URL points to a replica, so there is no primary to compare with")]
+  }
+  const findings = yield* Effect.forEach(
+    named,
+    (replica) =>
+      Finding.runDoctorCheck({
+        name: `replica ${replica.name}`,
+        advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
+        effect: checkReplica(primary).pipe(
+          Effect.provide(doctorConnectionLayer(replica.url)),
+          // `summarizeError` would name `DATABASE_URL`, which is not the replica's URL.
+          Effect.mapError((error) => ({ message: describeFailure(error) })),
+        ),
+      }),
+    { concurrency: "unbounded" },
+  )
+  return findings.flat()
+})

@@ -1,0 +1,212 @@
+/**
+ * Sends the requests of the `query` command with the client in `src/client`: finds the URL and the API key, and fetches
+ * one page, all pages or an export. See docs/decisions/0040-query-sends-through-the-client.md.
+ */
+import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
+import type { NoAnswer } from "../../../client/ClientErrors.ts"
+import { describeCertificateError } from "../../../postgres/metrics/ConnectionErrors.ts"
+import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
+import { startCommand } from "../../../postgres/ProjectCommands.js"
+import { makeRequestSender } from "../../../client/EndpointCaller.ts"
+import type { ResponseMetadata } from "../../../client/ResponseMetadata.ts"
+import { TickerlineHomeConfig } from "../../../postgres/embedded/EmbeddedPostgres.ts"
+import type { ExportFormat } from "../../../contract/rows/ListFormats.ts"
+import { describeReadError } from "../../../ingest/load/FileErrors.ts"
+import { readLinkParameters } from "../../../contract/rules/Links.ts"
+import { CommandFailed } from "../CommandParts.ts"
+import {
+  extractResponseRows,
+  makeQueryErrorFromResponse,
+  parseJsonWithExactNumbers,
+  type ResponseRow,
+} from "./QueryResponse.ts"
+
+interface QueryTarget {
+  /** Scheme, host and port; undefined unless the argument is a complete URL. */
+  readonly origin: string | undefined
+  readonly path: string
+  /** The query string with its `?`, or empty. */
+  readonly search: string
+}
+
+/** Resolves the argument of `query`: `news`, `v1/news`, `/v1/news` or a complete URL, plus `--param` values. */
+export const parseQueryCommandTarget = (
+  argument: string,
+  parameters: Readonly<Record<string, string>>,
+  paths: ReadonlyArray<string>,
+): QueryTarget => {
+  const url = /^https?:\/\//i.test(argument) ? new URL(argument) : undefined
+  const pathAndQuery = url === undefined ? argument : `${url.pathname}${url.search}`
+  const [, before = "", query = ""] = /^([^?]*)\??(.*)$/s.exec(pathAndQuery) ?? []
+  const path = before.startsWith("/") ? before : `/${before}`
+  const versionedPath = `/v1${path}`
+  const added = Object.entries(parameters).map(([name, value]) =>
+    `${encodeURIComponent(name)}=${encodeURIComponent(value)}`
+  )
+  const search = [query, ...added].filter((part) => part !== "").join("&")
+  return {
+    origin: url?.origin,
+    path: !paths.includes(path) && paths.includes(versionedPath) ? versionedPath : path,
+    search: search === "" ? "" : `?${search}`,
+  }
+}
+
+export const ClientApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
+
+const keyFileAdvice = "Put only the key into the file. To create a key, run: tickerline keys create"
+
+const parseKeyFile = (path: string, text: string) => {
+  const key = text.trim()
+  if (/^\S+$/.test(key)) return Effect.succeed(Redacted.make(key))
+  const problem = key === "" ? "is empty" : "contains more than one word"
+  return Effect.fail(new CommandFailed({ message: `The key file ${path} ${problem}. ${keyFileAdvice}` }))
+}
+
+const readKeyFile = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const text = yield* Effect.mapError(
+    fs.readFileString(path),
+    (error) => new CommandFailed({ message: `--key-file: ${describeReadError(path, error)} ${keyFileAdvice}` }),
+  )
+  return yield* parseKeyFile(path, text)
+})
+
+/** Reads the key from `--key-file`, `TICKERLINE_KEY` or, if the service is this machine's own, the demo key file. */
+export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
+  if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
+  const configured = yield* ClientApiKeyConfig
+  if (Option.isSome(configured) || !isOwnService) return configured
+  const demoKeyFile = `${yield* TickerlineHomeConfig}/demo-key`
+  const text = yield* Effect.option((yield* FileSystem.FileSystem).readFileString(demoKeyFile))
+  return yield* Effect.transposeOption(Option.map(text, (text) => parseKeyFile(demoKeyFile, text)))
+})
+
+export interface QueryCommandRequest {
+  readonly baseUrl: string
+  readonly path: string
+  /** The query string with its `?`, or empty. */
+  readonly search: string
+  readonly apiKey: Option.Option<Redacted.Redacted>
+  /** The arrow in messages: `→`, or `->` on an ASCII terminal. */
+  readonly arrow: string
+}
+
+const timeout = Duration.minutes(1)
+
+/** Makes a request sender that does not retry, because the user is waiting. */
+export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest) =>
+  makeRequestSender({
+    baseUrl,
+    apiKey: Option.getOrUndefined(apiKey),
+    retries: { times: 0 },
+    timeout,
+    userAgent: "tickerline-query",
+  }).pipe(
+    Effect.mapError(({ message }) =>
+      new CommandFailed({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
+    ),
+  )
+
+export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, reason }: NoAnswer) => {
+  const certificateError = describeCertificateError(cause)
+  return new CommandFailed({
+    message: reason === "timeout"
+      ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
+      : certificateError !== undefined
+      ? `There is no connection to ${baseUrl}: ${certificateError}.`
+      : `Nothing answers at ${baseUrl}. Start the service (${startCommand}), or give its address with --url or ` +
+        "BASE_URL. To find out why it does not start, run: tickerline doctor",
+  })
+}
+
+/** Returns a function that fetches the page for a query string. */
+const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandRequest) {
+  const { arrow, path } = request
+  const { send } = yield* makeSingleAttemptSender(request)
+  return Effect.fnUntraced(function* (search: string) {
+    const { headers, text, metadata } = yield* Effect.mapError(
+      send(path, search),
+      (error) => makeNoResponseError(request, error),
+    )
+    const { retry_after_seconds, status } = metadata
+    if (status !== 200) {
+      return yield* makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
+    }
+    if (headers["content-type"]?.startsWith("text/html") === true) {
+      return yield* new CommandFailed({
+        message: `${request.baseUrl}${path} is a page for browsers, not an endpoint. To list the endpoints, run: ` +
+          "tickerline query endpoints",
+      })
+    }
+    return {
+      body: text,
+      isJson: headers["content-type"]?.startsWith("application/json") === true,
+      metadata,
+      rows: Option.match(parseJsonWithExactNumbers(text), { onNone: () => [], onSome: extractResponseRows }),
+      /** The query string of the link to the next page (D8, pages); `None` on the last page. */
+      nextSearch: Option.map(
+        Option.fromUndefinedOr(readLinkParameters(metadata.next_page)),
+        (parameters) => `?${parameters}`,
+      ),
+    }
+  })
+})
+
+/** If the rate limit is exhausted, waits until the token bucket has a token again (D18, rate limits). */
+export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
+  if (rate_limit === null || rate_limit.remaining > 0) return
+  const seconds = Math.ceil(60 / rate_limit.limit)
+  yield* Console.error(`The rate limit is reached. The next page follows in ${seconds} s.`)
+  yield* Effect.sleep(Duration.seconds(seconds))
+})
+
+/**
+ * Fetches pages up to `maxRows` rows or the last page; without `maxRows`, only the first page. Returns the last page,
+ * and the rows and the cost (microdollars) of all pages.
+ */
+export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows?: number) {
+  const progress = yield* OperationProgress
+  progress.label = request.path
+  const fetchPage = yield* makePageFetcher(request)
+  let page = yield* fetchPage(request.search)
+  const rows: Array<ResponseRow> = [...page.rows]
+  let cost = page.metadata.cost_microdollars ?? 0
+  while (rows.length < (maxRows ?? 0) && Option.isSome(page.nextSearch)) {
+    progress.count = rows.length
+    yield* waitForRateLimit(page.metadata)
+    page = yield* fetchPage(page.nextSearch.value)
+    rows.push(...page.rows)
+    cost += page.metadata.cost_microdollars ?? 0
+  }
+  const shown = rows.slice(0, maxRows)
+  const hasMoreRows = rows.length > shown.length || Option.isSome(page.nextSearch)
+  return { page, rows: shown, cost, hasMoreRows }
+})
+export type QueryResult = Effect.Success<ReturnType<typeof fetchQueryPages>>
+
+/** Adds `limit=all` and `format` to a query string, unless it already contains them. */
+const addExportParameters = (search: string, format: ExportFormat) => {
+  const names = new Set(new URLSearchParams(search).keys())
+  const added = Object.entries({ limit: "all", format }).filter(([name]) => !names.has(name))
+  const parameters = [...(search === "" ? [] : [search.slice(1)]), ...added.map((entry) => entry.join("="))]
+  return `?${parameters.join("&")}`
+}
+
+/** Starts the download of a complete list. The byte stream fails if the response is cut off. */
+export const openExportDownload = Effect.fnUntraced(function* (request: QueryCommandRequest, format: ExportFormat) {
+  const { arrow, path, search } = request
+  const { openFile } = yield* makeSingleAttemptSender(request)
+  const { body, headers, metadata } = yield* Effect.mapError(
+    openFile(path, addExportParameters(search, format), format),
+    (error) => makeNoResponseError(request, error),
+  )
+  if (typeof body === "string") {
+    const { retry_after_seconds: retryAfterSeconds, status } = metadata
+    return yield* makeQueryErrorFromResponse({ status, text: body, retryAfterSeconds }, arrow)
+  }
+  const bytes = Stream.mapError(
+    body,
+    () => new CommandFailed({ message: "The response was cut off, so the file is not complete. Try again." }),
+  )
+  return { bytes, rows: headers["x-row-count"] }
+})

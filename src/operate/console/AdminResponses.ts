@@ -1,0 +1,76 @@
+/** What all responses of the admin port have in common: headers (§9.1.2, D12, D14), and errors that no route gives. */
+import { Cause, Effect, Schema } from "effect"
+import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { AdminRequestId } from "../admin/AdminAccess.ts"
+import { UnsupportedContentEncoding } from "../admin/AdminErrors.ts"
+import { compressedBodyRefusal, isCompressed } from "../../api/Compression.ts"
+import { type ProtocolError, protocolErrorMessages, type Rejection } from "../../api/ProtocolErrors.ts"
+import { isDecodableUrl } from "../../api/RequestTarget.ts"
+import { undecodableUrlMessage } from "../../api/UnroutedResponses.ts"
+import { BadRequest, InternalError, NotFound, redactApiKeys } from "../../contract/rules/Errors.ts"
+import { resolveRequestId } from "../../contract/rules/RequestIds.ts"
+import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+
+/** A HEAD gets the message of its GET, whose length is a header. */
+const describeUnknownPath = (method: string, url: string) =>
+  `There is no endpoint ${method === "HEAD" ? "GET" : method.slice(0, 100)} ${url.slice(0, 200)}. ` +
+  "/v1/openapi.json lists all endpoints."
+
+/** Describes the responses to requests that Node cannot parse, or that exceed a limit. */
+export const describeProtocolError = ({ request, status }: Rejection): ProtocolError =>
+  status === "unknown method"
+    ? {
+      status: 404,
+      code: "not_found",
+      message: redactApiKeys(describeUnknownPath(request?.method ?? "", request?.target ?? "")),
+      headers: {},
+    }
+    : { status, code: "bad_request", message: protocolErrorMessages[status], headers: {} }
+
+const encode = Schema.encodeSync(Schema.Union([BadRequest, InternalError, NotFound, UnsupportedContentEncoding]))
+
+const makeErrorResponse = (status: number, error: Parameters<typeof encode>[0], request_id: string) =>
+  HttpServerResponse.jsonUnsafe({ ...encode(error), request_id }, { status })
+
+/** Returns the error of a request that no route may answer; undefined for all others. */
+const refuse = ({ headers, url }: HttpServerRequest.HttpServerRequest, request_id: string) => {
+  if (!isDecodableUrl(url)) {
+    return makeErrorResponse(400, new BadRequest({ error: { message: undecodableUrlMessage } }), request_id)
+  }
+  if (!isCompressed(headers["content-encoding"])) return undefined
+  const error = new UnsupportedContentEncoding({ error: { message: compressedBodyRefusal.message } })
+  return HttpServerResponse.setHeaders(makeErrorResponse(415, error, request_id), compressedBodyRefusal.headers)
+}
+
+const isRouteNotFound = (error: unknown) =>
+  HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
+
+const setCommonHeaders = (response: HttpServerResponse.HttpServerResponse, request_id: string) =>
+  HttpServerResponse.setHeaders(response, {
+    // Responses may have customers' data and new keys.
+    "cache-control": response.headers["cache-control"] ?? "no-store",
+    "x-content-type-options": "nosniff",
+    "x-api-version": "v1",
+    "x-request-id": request_id,
+    ...(response.status === 401 && { "www-authenticate": "Bearer" }),
+    ...(response.body._tag === "Empty" && response.status !== 204 && { "content-length": "0" }),
+  })
+
+/** Answers with the route of the request. A request without one, and a failed one, get errors like those of the API. */
+export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const id = resolveRequestId(request.headers["x-request-id"])
+    const answered = routes.pipe(
+      Effect.provideService(AdminRequestId, id),
+      Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
+        const failure = Cause.squash(cause)
+        if (!isRouteNotFound(failure)) {
+          return Effect.map(logDefectAsInternalError(failure, id), (error) => makeErrorResponse(500, error, id))
+        }
+        const message = describeUnknownPath(request.method, request.url)
+        return Effect.succeed(makeErrorResponse(404, new NotFound({ error: { message } }), id))
+      }),
+    )
+    return setCommonHeaders(refuse(request, id) ?? (yield* answered), id)
+  })

@@ -1,0 +1,93 @@
+/** Serves the admin API and the console on a port of its own, if `ADMIN_PORT` is set. */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { PgClient } from "@effect/sql-pg"
+import { ByteSize, Duration, Effect, Layer, Option, Scope } from "effect"
+import { HttpIncomingMessage, HttpMiddleware, HttpRouter } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { SqlClient } from "effect/sql"
+import { ShutdownState } from "../../api/catalogue/Readiness.ts"
+import { DirectConnectionConfig, makeConnectionConfig } from "../../postgres/pool/ConnectionSettings.ts"
+import { describeProtocolError, withCommonResponses } from "./AdminResponses.ts"
+import { initializeAdminMetrics, withAdminMetrics } from "./AdminMetrics.ts"
+import { describeSqlError } from "../../postgres/FailureText.ts"
+import { consoleLayer } from "./ConsoleRoutes.ts"
+import { OpenIdConnect } from "./OpenIdConnect.ts"
+import { signInLayer } from "./SignIn.ts"
+import { defaultConnectionTimeouts, makeHttpServer } from "../../api/ConnectionLimits.ts"
+import { findUrlFile } from "../../postgres/pool/PasswordRotation.ts"
+import { adminAccessLayer, adminConnections, adminTransactionLayer } from "../admin/AdminRequests.ts"
+import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
+import { AdminApi } from "../admin/AdminApi.ts"
+import { adminHandlersLayer } from "../admin/AdminHandlers.ts"
+import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
+
+const databaseLayer = Layer.unwrap(Effect.gen(function* () {
+  const url = yield* AdminDatabaseUrlConfig
+  const urlFile = yield* findUrlFile("ADMIN_DATABASE_URL", AdminDatabaseUrlConfig)
+  const { config } = Option.isSome(url)
+    ? yield* makeConnectionConfig({ url: url.value, urlFile, applicationName: "tickerline-admin", pooled: false })
+    : yield* DirectConnectionConfig
+  // Connections of their own, so that admins and customers never wait for each other.
+  return PgClient.layer({ ...config, applicationName: "tickerline-admin", maxConnections: adminConnections })
+}))
+
+const maxBodySize = ByteSize.mebibytes(1)
+
+const timeouts = { ...defaultConnectionTimeouts, request: Duration.seconds(10) }
+
+/** Handlers refuse bodies above `maxBodySize` themselves: the API with JSON, the console with a page. */
+const bodies = { isRead: () => true, maxBytes: Number.POSITIVE_INFINITY }
+
+const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.json" }).pipe(
+  Layer.provide(adminHandlersLayer),
+  Layer.provide([adminAccessLayer, adminTransactionLayer]),
+  Layer.merge([consoleLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
+)
+
+/** Warns of a role that cannot be used, because the service itself starts without the admin API's connections. */
+const warnOfUnusableRole = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select from admin_tokens limit 1`
+}).pipe(
+  Effect.catch((error) =>
+    Effect.logWarning(
+      `The admin API cannot use its database: ${
+        describeSqlError(error)
+      }. Check ADMIN_DATABASE_URL, and grant its role ` +
+        `the privileges with \`${tickerlineCommand} grant ROLE --admin\`.`,
+    )
+  ),
+)
+
+/** Serves on `ADMIN_PORT`, if it is set. `reusePort` lets several processes share the port. */
+export const adminServerLayer = (reusePort: boolean) =>
+  Layer.unwrap(Effect.gen(function* () {
+    const port = yield* AdminPortConfig
+    if (Option.isNone(port)) return Layer.empty
+    const host = yield* AdminHostConfig
+    const serve = Effect.gen(function* () {
+      yield* initializeAdminMetrics
+      yield* warnOfUnusableRole
+      const shutdown = yield* ShutdownState
+      const routes = yield* HttpRouter.toHttpEffect(routesLayer)
+      const handle = yield* NodeHttpServer.makeHandler(withCommonResponses(routes), {
+        middleware: withAdminMetrics,
+        // Closes after the server, so that it interrupts no request in progress.
+        scope: yield* Scope.fork(yield* Effect.scope, "parallel"),
+      })
+      const { closeConnections, server } = makeHttpServer(
+        timeouts,
+        { handle, describeError: describeProtocolError },
+        () => shutdown.begun,
+        bodies,
+      )
+      yield* NodeHttpServer.make(() => server, { host, port: port.value, reusePort })
+      yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
+    })
+    return Layer.effectDiscard(serve).pipe(
+      Layer.provide(NodeHttpServer.layerHttpServices),
+      Layer.provide(Layer.succeed(HttpMiddleware.TracerDisabledWhen, () => true)),
+      Layer.provide(Layer.succeed(HttpIncomingMessage.MaxBodySize, maxBodySize)),
+      Layer.provide(databaseLayer),
+    )
+  }))

@@ -1,0 +1,94 @@
+/** The page with the audit log. */
+import { Effect, Predicate } from "effect"
+import type { AuditRow } from "../../postgres/AuditLog.ts"
+import { auditQuery } from "../admin/AdminApi.ts"
+import { call, decodeQuery } from "./ConsoleApi.ts"
+import { type ConsolePage, makePageUrl, renderWithFilter } from "./ConsolePage.ts"
+import { getText, renderSearchForm } from "./Forms.ts"
+import { markup, renderLong, renderRows, renderTime } from "./Html.ts"
+
+/** Lists the fields that differ, with the value before and after. */
+const renderDifference = ({ after, before }: AuditRow) => {
+  const [old, next] = [before, after].map((value) => Predicate.isObject(value) ? value : { value })
+  const valueOf = (values: object | undefined, name: string) => {
+    const value: unknown = values !== undefined && Predicate.hasProperty(values, name) ? values[name] : undefined
+    return value === undefined || value === null ? "–" : typeof value === "string" ? value : JSON.stringify(value)
+  }
+  const names = Array.from(new Set([...Object.keys(old ?? {}), ...Object.keys(next ?? {})]))
+    .filter((name) => valueOf(old, name) !== valueOf(next, name))
+  if (names.length === 0) return "–"
+  const lines = names.map((name) =>
+    before === null
+      ? `${name}: ${valueOf(next, name)}`
+      : after === null
+      ? `${name}: ${valueOf(old, name)}`
+      : `${name}: ${valueOf(old, name)} → ${valueOf(next, name)}`
+  )
+  return markup`<details class="change"><summary>${names.slice(0, 3).join(", ")}${
+    names.length > 3 && " …"
+  }</summary><pre
+ tabindex="0" role="group" aria-label="Values">${lines.join("\n")}</pre></details>`
+}
+
+/** Renders changes, newest first. */
+export const renderChanges = (label: string, changes: ReadonlyArray<AuditRow>) =>
+  renderRows(
+    label,
+    ["Time", "Who", "Operation", "What", "Account", "Values"],
+    changes.toReversed().map((row) => [
+      renderTime(row.recorded_at),
+      markup`${renderLong(row.actor)} (${row.via}${row.origin !== null && `, ${row.origin}`})`,
+      renderLong(row.operation ?? "–"),
+      markup`${row.subject_type} ${renderLong(row.subject)} ${row.change}`,
+      renderLong(row.account ?? "–"),
+      renderDifference(row),
+    ]),
+    "There are no such changes.",
+  )
+
+const filterFields = [
+  ["since", "Since"],
+  ["until", "Until"],
+  ["actor", "Who"],
+  ["account", "Account"],
+  ["subject_type", "Kind, such as key"],
+  ["subject", "Name or ID"],
+] as const
+
+const pageSize = 100
+
+/** A higher number than any change has, so that the newest are listed also with a filter by time. */
+const afterNewest = 999_999_999_999_999
+
+export const auditPage: ConsolePage = {
+  path: "/console/audit",
+  label: "Audit log",
+  render: ({ api, query }) => {
+    const filter: Readonly<Record<string, string>> = Object.fromEntries(filterFields.flatMap(([name]) => {
+      const value = getText(query, name)
+      return value === undefined ? [] : [[name, value]]
+    }))
+    const before = getText(query, "before")
+    const fields = filterFields.map(([name, label]) => ({
+      name,
+      label,
+      value: filter[name] ?? "",
+      type: name === "since" || name === "until" ? "date" as const : "text" as const,
+    }))
+    const changes = decodeQuery(auditQuery, { ...filter, before }).pipe(
+      Effect.flatMap((page) =>
+        call(api.read.operations.audit({ query: { before: afterNewest, ...page, limit: pageSize } }))
+      ),
+      Effect.map(({ results }) => {
+        const oldest = results.at(0)
+        return markup`${renderChanges("Changes", results)}${
+          oldest !== undefined && results.length === pageSize &&
+          markup`<p><a rel="next" href="${
+            makePageUrl("/console/audit", { ...filter, before: oldest.audit_id })
+          }">Older changes</a></p>`
+        }`
+      }),
+    )
+    return renderWithFilter("Audit log", renderSearchForm(fields, "Filter"), changes)
+  },
+}

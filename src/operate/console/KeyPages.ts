@@ -1,0 +1,235 @@
+/** Pages about API keys: the list, and one key with what can be done to it. */
+import { Effect } from "effect"
+import type { ListedApiKey } from "../../accounts/keys/ApiKeyManagement.ts"
+import { isScopeSufficient } from "../admin/AdminAccess.ts"
+import { keyEndpointPaths } from "../../api/catalogue/Endpoints.ts"
+import { keyListQuery } from "../admin/AdminApi.ts"
+import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
+import {
+  type ConsolePage,
+  type FormAction,
+  InvalidForm,
+  makeAccountUrl,
+  makeKeyUrl,
+  makePageUrl,
+  type Outcome,
+  type PageRequest,
+  parseId,
+  renderWithFilter,
+} from "./ConsolePage.ts"
+import { type Field, getText, renderForm, renderSearchForm, resourceField } from "./Forms.ts"
+import { escapeMarkup, renderCodeBlock } from "../../site/browser/markup.js"
+import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+
+const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoked: "bad" } as const
+
+const renderAccountLink = ({ account }: ListedApiKey) =>
+  markup`<a href="${makeAccountUrl(account)}">${renderLong(account)}</a>`
+
+export const renderKeys = (keys: ReadonlyArray<ListedApiKey>, hasAccounts: boolean) =>
+  renderRows(
+    "Keys",
+    ["Key", "Name", ...(hasAccounts ? ["Account"] : []), "Status", "Last used", "Expires"],
+    keys.map((key) => [
+      markup`<a href="${makeKeyUrl(key.key_id)}">${key.key_id}: <code>${key.key_hint}…</code></a>`,
+      renderLong(key.name),
+      ...(hasAccounts ? [renderAccountLink(key)] : []),
+      renderBadge(key.status, statusKinds[key.status]),
+      renderTime(key.last_used_at, "never"),
+      renderTime(key.expires_at, "never"),
+    ]),
+    "There are no such keys.",
+  )
+
+const networksField: Field = {
+  name: "networks",
+  label: "Networks",
+  type: "textarea",
+  hint: "One address or network per line, such as 192.0.2.0/24. Empty: the key works from everywhere.",
+}
+
+export const keyFields: ReadonlyArray<Field> = [
+  { name: "name", label: "Name", value: "default", isRequired: true },
+  { name: "expires", label: "Last day", type: "date", hint: "In New York. Empty: the key never expires." },
+  networksField,
+  {
+    name: "endpoints",
+    label: "Only some endpoints",
+    type: "checkboxes",
+    hint: "If none is chosen, the key works for all endpoints of the tier.",
+    options: keyEndpointPaths.map((path) => [path, path] as const),
+  },
+]
+
+/** Returns the lines of the field; null if it is empty, which means every network. */
+const getNetworks = (form: URLSearchParams) => {
+  const networks = (form.get("networks") ?? "").split(/[\s,]+/).filter((network) => network !== "")
+  return networks.length === 0 ? null : networks
+}
+
+/** The page that shows a new secret. It is rendered only in the response to the form that made it. */
+export const showSecret = (what: "key" | "token", secret: string | null, next: string): Outcome => ({
+  shown: {
+    title: secret === null ? `The ${what} was created before` : `The new ${what}`,
+    body: markup`${
+      secret === null
+        ? markup`<p>This form was sent before. Its ${what} was shown once and cannot be shown again. If it is lost,
+create another ${what} and revoke the lost one.</p>`
+        : markup`<p role="status">Copy it now: it is shown only this once, and is not stored.</p>
+${new Html(renderCodeBlock(`The ${what}`, `<span class="secret" id="secret">${escapeMarkup(secret)}</span>`))}`
+    }
+<p><a href="${next}">Continue</a></p>`,
+  },
+})
+
+export const createKey = Effect.fnUntraced(function* (form: URLSearchParams, account: string, { api }: PageRequest) {
+  const endpoints = form.getAll("endpoints")
+  const created = yield* api.write(apiUrl.keys.create(), {
+    form,
+    body: {
+      account,
+      name: getText(form, "name") ?? "",
+      expires: getText(form, "expires") ?? null,
+      networks: getNetworks(form),
+      endpoints: endpoints.length === 0 ? null : endpoints,
+    },
+  })
+  return showSecret("key", readSecret(created, "key"), makeAccountUrl(account))
+})
+
+export const keysPage: ConsolePage = {
+  path: "/console/keys",
+  label: "Keys",
+  render: ({ api, query }) => {
+    const [account, unused_days] = [getText(query, "account"), getText(query, "unused_days")]
+    const fields = [
+      { name: "account", label: "Account", value: account ?? "" },
+      { name: "unused_days", label: "Days without use", value: unused_days ?? "" },
+    ]
+    const results = decodeQuery(keyListQuery, { account, unused_days, after: getText(query, "after") }).pipe(
+      Effect.flatMap((page) => call(api.read.keys.list({ query: page }))),
+      Effect.map(({ next, results }) =>
+        markup`${renderKeys(results, true)}${
+          next !== null &&
+          markup`<p><a rel="next" href="${
+            makePageUrl("/console/keys", { account, unused_days, after: next })
+          }">Older keys</a></p>`
+        }`
+      ),
+    )
+    return renderWithFilter("Keys", renderSearchForm(fields, "Filter"), results)
+  },
+}
+
+const getKeyId = (query: URLSearchParams) => parseId(query.get("id"))
+
+const gracePeriods = [
+  ["0", "none: the old key ends at once"],
+  ["3600", "an hour"],
+  ["86400", "a day"],
+  ["604800", "7 days"],
+  ["2592000", "30 days"],
+] as const
+
+const renderActions = (key: ListedApiKey, etag: string, { refused }: PageRequest) => {
+  const form = (id: string, submit: string, fields: ReadonlyArray<Field> = []) =>
+    renderForm({ id, submit, fields, isDestructive: id === "disable" || id === "revoke" }, refused)
+  const confirm = { name: "confirmed", label: "Revoke it permanently", type: "checkbox", isRequired: true } as const
+  const isStale = refused?.values.get("form") === "networks" && refused.values.get("etag") !== etag
+  const networks = {
+    ...networksField,
+    value: key.networks?.join("\n") ?? "",
+    note: isStale ? `The saved value is now: ${key.networks?.join(", ") ?? "(empty)"}` : undefined,
+  }
+  const networksForm = {
+    id: "networks",
+    fields: [networks],
+    hidden: { etag, [resourceField]: "key" },
+    submit: "Save networks",
+  }
+  return markup`${
+    key.status === "active" && markup`<h2 id="rotate">Rotate</h2>
+<p>A new key replaces this one, with the same name, limits and expiry.</p>
+${
+      form("rotate", "Rotate key", [{
+        name: "grace_seconds",
+        label: "The old key works for",
+        type: "select",
+        options: gracePeriods,
+        value: "86400",
+      }])
+    }`
+  }
+${key.status !== "revoked" && markup`<h2 id="networks">Networks</h2>${renderForm(networksForm, refused)}`}
+${key.status === "active" && markup`<h2 id="disable">Disable</h2>${form("disable", "Disable until it is enabled")}`}
+${key.status === "disabled" && markup`<h2 id="enable">Enable</h2>${form("enable", "Enable key")}`}
+${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form("revoke", "Revoke key", [confirm])}`}`
+}
+
+const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
+  const id = getKeyId(request.query)
+  const { body: key, headers: { etag } } = yield* call(request.api.read.keys.find({ params: { id } }))
+  return {
+    title: `Key ${id}`,
+    body: markup`${
+      renderFacts([
+        ["Account", renderAccountLink(key)],
+        ["Name", key.name],
+        ["Status", renderBadge(key.status, statusKinds[key.status])],
+        ["Begins with", markup`<code>${key.key_hint}</code>`],
+        ["Created", renderTime(key.created_at)],
+        ["Expires", renderTime(key.expires_at, "never")],
+        ["Last used", renderTime(key.last_used_at, "never")],
+        ["Last address", key.last_used_address ?? "–"],
+        ["Networks", key.networks?.join(", ") ?? "all"],
+        ["Endpoints", key.endpoints?.join(", ") ?? "all of the tier"],
+      ])
+    }
+<p><a href="${makePageUrl("/console/audit", { subject_type: "key", subject: id })}">Changes of this key in the audit
+log</a></p>
+${isScopeSufficient(request.admin.scope, "support") && renderActions(key, etag, request)}`,
+  }
+})
+
+/** Makes the action of a form without values. */
+const makeKeyAction = (
+  action: "disable" | "enable",
+  done: "key-disabled" | "key-enabled",
+): FormAction =>
+  Effect.fnUntraced(function* (form, { api, query }) {
+    const id = getKeyId(query)
+    yield* api.write(apiUrl.keys[action]({ params: { id } }), { form })
+    return { to: makeKeyUrl(id), done }
+  })
+
+export const keyPage: ConsolePage = {
+  path: "/console/key",
+  render: renderKey,
+  actions: {
+    rotate: Effect.fnUntraced(function* (form, { api, query }) {
+      const id = getKeyId(query)
+      const body = { grace_seconds: Number(form.get("grace_seconds")) }
+      const created = yield* api.write(apiUrl.keys.rotate({ params: { id } }), { form, body })
+      return showSecret("key", readSecret(created, "key"), makeKeyUrl(id))
+    }),
+    networks: Effect.fnUntraced(function* (form, { api, query }) {
+      const id = getKeyId(query)
+      yield* api.write(apiUrl.keys.networks({ params: { id } }), {
+        form,
+        body: { networks: getNetworks(form) },
+        etag: form.get("etag") ?? "",
+      })
+      return { to: makeKeyUrl(id), done: "key-limited" } as const
+    }),
+    disable: makeKeyAction("disable", "key-disabled"),
+    enable: makeKeyAction("enable", "key-enabled"),
+    revoke: Effect.fnUntraced(function* (form, { api, query }) {
+      const id = getKeyId(query)
+      if (!form.has("confirmed")) {
+        return yield* new InvalidForm({ field: "confirmed", reason: "must be checked, because it cannot be undone" })
+      }
+      yield* api.write(apiUrl.keys.revoke({ params: { id } }), { form })
+      return { to: makeKeyUrl(id), done: "key-revoked" } as const
+    }),
+  },
+}

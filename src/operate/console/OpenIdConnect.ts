@@ -1,0 +1,223 @@
+/** Sign-in with an OpenID Connect provider, whose groups decide the scope (docs/operations/console.md). */
+import { Context, Data, Effect, Layer, Option, Redacted, Schema } from "effect"
+import type * as Client from "openid-client"
+import { isEmailAddress } from "../../contract/EmailAddress.ts"
+import { TrimmedName } from "../../accounts/TrimmedName.ts"
+import { type AdminScope, adminScopes } from "../admin/AdminErrors.ts"
+import {
+  OidcClientIdConfig,
+  OidcClientSecretConfig,
+  OidcGroupsClaimConfig,
+  OidcGroupsConfig,
+  OidcIssuerConfig,
+  OidcScopesConfig,
+} from "../admin/AdminSettings.ts"
+import { type IdentifiedAdmin, SignInRefused } from "../admin/AdminTokens.ts"
+
+/** The provider cannot be reached, or does not answer as it should. */
+export class ProviderUnavailable extends Data.TaggedError("ProviderUnavailable")<{ readonly message: string }> {}
+
+/** What a sign-in keeps in the browser until the provider sends the browser back. */
+export const PendingSignIn = Schema.fromJsonString(Schema.Struct({
+  state: Schema.String,
+  nonce: Schema.String,
+  verifier: Schema.String,
+  /** The path of the page to which the admin wanted to go. */
+  to: Schema.String,
+}))
+export type PendingSignIn = typeof PendingSignIn.Type
+
+interface Provider {
+  readonly issuer: URL
+  readonly clientId: string
+  readonly clientSecret: Option.Option<Redacted.Redacted>
+  readonly groups: ReadonlyMap<string, AdminScope>
+  readonly groupsClaim: string
+  readonly scopes: string
+}
+
+const timeoutSeconds = 10
+
+/** Loaded with the first sign-in, so that the service starts without it. */
+const loadClient = Effect.promise(() => import("openid-client"))
+
+const maxResponseBytes = 1_048_576
+
+/** Sends a request to the provider. Reads at most a mebibyte of the response. */
+const fetchBounded: Client.CustomFetch = async (url, { body: sent = null, ...options }) => {
+  const content = sent instanceof Uint8Array ? Buffer.from(sent) : sent
+  const { body, headers, status } = await globalThis.fetch(url, { ...options, body: content })
+  const chunks: Array<Uint8Array> = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    length += chunk.length
+    if (length > maxResponseBytes) throw new Error("a response of the provider is larger than 1 MiB")
+    chunks.push(chunk)
+  }
+  return new Response(body === null ? null : Buffer.concat(chunks), { status, headers })
+}
+
+/** Providers accept the secret in at least one of two ways; without a statement, in the header. */
+const authenticate =
+  (client: typeof Client, secret: string): Client.ClientAuth => (server, metadata, body, headers) => {
+    const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"]
+    const method = methods.includes("client_secret_basic") ? client.ClientSecretBasic : client.ClientSecretPost
+    return method(secret)(server, metadata, body, headers)
+  }
+
+const describeCause = (cause: unknown): string =>
+  cause instanceof Error
+    ? cause.cause === undefined || cause.message === describeCause(cause.cause)
+      ? cause.message
+      : `${cause.message}: ${describeCause(cause.cause)}`
+    : "unknown"
+
+class ProviderFailure extends Data.TaggedError("ProviderFailure")<{ readonly cause: unknown }> {}
+
+const withProvider = <A>(issuer: URL, run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (cause) => new ProviderFailure({ cause }) }).pipe(
+    Effect.tapError(({ cause }) => Effect.logWarning(`Sign-in with ${issuer.href} failed: ${describeCause(cause)}`)),
+  )
+
+const makeUnavailable = () =>
+  new ProviderUnavailable({
+    message: "The identity provider cannot be reached, or does not answer as it should; the log of the service says " +
+      "why. Try again later, or sign in with an admin token.",
+  })
+
+const reject = ({ issuer }: Provider, reason: string) =>
+  Effect.andThen(
+    Effect.logWarning(`Sign-in with ${issuer.href} failed: ${reason}.`),
+    Effect.fail(makeUnavailable()),
+  )
+
+/** Discovers the provider anew for each sign-in, so that changes of its keys and addresses need no restart. */
+const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId, clientSecret, issuer }: Provider) {
+  return yield* withProvider(issuer, () =>
+    client.discovery(
+      issuer,
+      clientId,
+      undefined,
+      Option.match(clientSecret, {
+        onNone: () => client.None(),
+        onSome: (secret) => authenticate(client, Redacted.value(secret)),
+      }),
+      {
+        [client.customFetch]: fetchBounded,
+        timeout: timeoutSeconds,
+        // Checks the signatures of ID tokens, which the specification leaves to TLS in this flow.
+        execute: [
+          client.enableNonRepudiationChecks,
+          ...(issuer.protocol === "http:" ? [client.allowInsecureRequests] : []),
+        ],
+      },
+    )).pipe(Effect.mapError(makeUnavailable))
+})
+
+const isTextList = Schema.is(Schema.Array(Schema.String))
+
+/** Returns the groups of a claim, which some providers send as one text if there is only one. */
+const toGroups = (claim: unknown) => isTextList(claim) ? claim : typeof claim === "string" ? [claim] : []
+
+const isName = Schema.is(TrimmedName)
+
+/** Returns the name for the audit log: an email address that the provider has verified, or else its ID. */
+const findName = ({ email, email_verified, sub }: Readonly<Record<string, unknown>>) => {
+  const isVerified = email_verified === true || email_verified === "true"
+  return [isVerified && typeof email === "string" && isEmailAddress(email) ? email : undefined, sub].find(isName)
+}
+
+/** Returns the highest scope of the groups; undefined if they have none. */
+const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, AdminScope>) =>
+  adminScopes.findLast((scope) => groups.some((group) => scopes.get(group) === scope))
+
+const makeSignIn = (provider: Provider) => ({
+  /** Returns the URL to which the browser goes, and what the browser keeps meanwhile. */
+  begin: Effect.fnUntraced(function* (redirect_uri: string, to: string) {
+    const client = yield* loadClient
+    const config = yield* discover(client, provider)
+    const pending: PendingSignIn = {
+      state: client.randomState(),
+      nonce: client.randomNonce(),
+      verifier: client.randomPKCECodeVerifier(),
+      to,
+    }
+    const code_challenge = yield* Effect.promise(() => client.calculatePKCECodeChallenge(pending.verifier))
+    const url = yield* withProvider(provider.issuer, async () =>
+      client.buildAuthorizationUrl(config, {
+        redirect_uri,
+        scope: provider.scopes,
+        state: pending.state,
+        nonce: pending.nonce,
+        code_challenge,
+        code_challenge_method: "S256",
+      })).pipe(Effect.mapError(makeUnavailable))
+    return /^https?:$/.test(url.protocol) ? { url, pending } : yield* reject(provider, "its address is no web address")
+  }),
+
+  /** Identifies who comes back from the provider with the URL. */
+  finish: Effect.fnUntraced(function* (url: URL, pending: PendingSignIn) {
+    const client = yield* loadClient
+    const config = yield* discover(client, provider)
+    const tokens = yield* withProvider(provider.issuer, () =>
+      client.authorizationCodeGrant(config, url, {
+        expectedState: pending.state,
+        expectedNonce: pending.nonce,
+        pkceCodeVerifier: pending.verifier,
+        idTokenExpected: true,
+      })).pipe(
+        Effect.mapError(({ cause }) =>
+          cause instanceof client.AuthorizationResponseError || cause instanceof client.ResponseBodyError ||
+            (cause instanceof client.ClientError && cause.code === "OAUTH_INVALID_RESPONSE")
+            ? new SignInRefused({ message: "The identity provider did not confirm who you are. Sign in again." })
+            : makeUnavailable()
+        ),
+      )
+    const identity = tokens.claims()
+    if (identity === undefined) return yield* reject(provider, "it sent no ID token")
+    // Many providers state the email address and the groups only here.
+    const details = config.serverMetadata().userinfo_endpoint === undefined ? {} : yield* withProvider(
+      provider.issuer,
+      () => client.fetchUserInfo(config, tokens.access_token, identity.sub),
+    ).pipe(Effect.mapError(makeUnavailable))
+    const claims: Readonly<Record<string, unknown>> = { ...details, ...identity }
+    const name = findName(claims)
+    if (name === undefined) return yield* reject(provider, "the claim sub is not a name")
+    const scope = findScope(toGroups(claims[provider.groupsClaim]), provider.groups)
+    if (scope === undefined) {
+      return yield* new SignInRefused({
+        message: `${name} is in no group that may use the console. Ask for membership, then sign in again.`,
+      })
+    }
+    const admin: IdentifiedAdmin = {
+      name,
+      scope,
+      created_by: `OpenID Connect ${identity.sub}`,
+      opened_with: null,
+    }
+    return admin
+  }),
+})
+
+/** Sign-in with the provider that the settings name; none without `ADMIN_OIDC_ISSUER`. */
+export class OpenIdConnect extends Context.Service<
+  OpenIdConnect,
+  Option.Option<ReturnType<typeof makeSignIn>>
+>()("tickerline/console/OpenIdConnect") {
+  static readonly layer = Layer.effect(
+    OpenIdConnect,
+    Effect.gen(function* () {
+      const provider = Option.all({
+        issuer: yield* OidcIssuerConfig,
+        clientId: yield* OidcClientIdConfig,
+        groups: yield* OidcGroupsConfig,
+      })
+      const rest = {
+        clientSecret: yield* OidcClientSecretConfig,
+        groupsClaim: yield* OidcGroupsClaimConfig,
+        scopes: yield* OidcScopesConfig,
+      }
+      return Option.map(provider, (required) => makeSignIn({ ...required, ...rest }))
+    }),
+  )
+}

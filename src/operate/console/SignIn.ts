@@ -1,0 +1,218 @@
+/** Sign-in to the console with an admin token, an invitation or OpenID Connect (docs/operations/console.md). */
+import { Duration, Effect, Option, Redacted, Schema } from "effect"
+import { type Digest, SecureRandom } from "effect/crypto"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { SqlClient, type SqlError } from "effect/sql"
+import { AdminRequestId } from "../admin/AdminAccess.ts"
+import { logRefusal, withDatabaseErrors } from "../admin/AdminRequests.ts"
+import { AdminOriginConfig } from "../admin/AdminSettings.ts"
+import {
+  acceptInvitation,
+  findAdminToken,
+  findInvitation,
+  type IdentifiedAdmin,
+  openSession,
+  SignInRefused,
+} from "../admin/AdminTokens.ts"
+import { withActor } from "../../postgres/SessionActor.ts"
+import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { sessionCookie } from "./ConsoleApi.ts"
+import { makePageUrl, renderConsolePage } from "./ConsolePage.ts"
+import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePaths.ts"
+import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
+import { OpenIdConnect, PendingSignIn, ProviderUnavailable } from "./OpenIdConnect.ts"
+import { type Html, markup } from "./Html.ts"
+import { type FormRefused, readForm } from "./ReceivedForm.ts"
+import { renderHiddenField } from "./Forms.ts"
+
+/** Each sign-in has a cookie of its own, because a browser can begin several in different tabs. */
+const makePendingCookie = (state: string | null) => `tickerline_sign_in_${state?.slice(0, 8).replace(/\W/g, "_")}`
+
+const oidcPath = `${signInPath}/openid`
+const callbackPath = `${signInPath}/callback`
+
+const renderPage = (body: Html) =>
+  renderConsolePage({ title: "Sign in to the console", body }, { pages: [], path: signInPath })
+
+interface SignInForm {
+  readonly to: string
+  readonly hasProvider: boolean
+  readonly error?: string
+}
+
+const renderSignIn = ({ error, hasProvider, to }: SignInForm) =>
+  renderPage(markup`${error !== undefined && markup`<div class="notice" role="alert"><p>${error}</p></div>`}
+${
+    hasProvider &&
+    markup`<p><a class="button" href="${makePageUrl(oidcPath, { to })}">Sign in with your organization</a></p>`
+  }
+<form method="post" action="${signInPath}">
+${renderHiddenField("to", to)}
+<label for="token">Admin token</label>
+<div class="field"><input id="token" name="token" type="password" autocomplete="current-password" required
+ spellcheck="false" autocapitalize="off"><button class="main">Sign in</button></div>
+<p class="quiet">The command <code>tickerline admin tokens create</code> creates a token, and
+ <code>tickerline admin invite</code> a link that signs you in once.</p>
+</form>`)
+
+const renderInvitation = (name: string, scope: string, invitation: string) =>
+  renderPage(
+    markup`<p>You are invited as <strong>${name}</strong>, with the scope ${scope}. The link works once, and
+ the session ends after 12 hours, or after an hour without use.</p>
+<form method="post" action="${invitationPath}">${renderHiddenField("invitation", invitation)}
+<button class="main">Sign in as ${name}</button></form>`,
+  )
+
+const getTarget = (request: HttpServerRequest.HttpServerRequest, adminOrigin: string) =>
+  new URL(request.url, adminOrigin)
+
+const setCookie = (name: string, value: string, isSecure: boolean, seconds?: number) =>
+  HttpServerResponse.setCookieUnsafe(name, value, {
+    path: "/console",
+    httpOnly: true,
+    secure: isSecure,
+    sameSite: "lax",
+    ...(seconds !== undefined && { maxAge: Duration.seconds(seconds) }),
+  })
+
+const identifyByToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
+  const found = yield* findAdminToken(token)
+  if (found?.kind !== "token") {
+    return yield* new SignInRefused({ message: "The admin token is unknown, revoked or expired." })
+  }
+  const admin: IdentifiedAdmin = {
+    name: found.name,
+    scope: found.scope,
+    created_by: `token ${found.name}`,
+    opened_with: found.token_id,
+  }
+  return admin
+})
+
+const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.Redacted) {
+  const { created_by, name, scope } = yield* findInvitation(invitation)
+  const admin: IdentifiedAdmin = { name, scope, created_by: `invitation of ${created_by}`, opened_with: null }
+  return admin
+})
+
+export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
+  const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest | SecureRandom.SecureRandom>()
+  const provider = yield* OpenIdConnect
+  const adminOrigin = Option.getOrThrow(yield* AdminOriginConfig)
+  const isSecure = adminOrigin.startsWith("https:")
+  const hasProvider = Option.isSome(provider)
+
+  /** Opens a session in the name of the admin, and goes on to the page. `accept` is part of the transaction. */
+  const signIn = Effect.fnUntraced(
+    function* <E, R>(admin: IdentifiedAdmin, operation: string, to: string, accept: Effect.Effect<unknown, E, R>) {
+      const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
+      const origin = Option.getOrElse(remoteAddress, () => "unknown")
+      const actor = { actor: admin.name, via: "admin" as const, origin, operation }
+      const session = yield* withActor(actor, Effect.andThen(accept, openSession(admin)))
+      return makeRedirect(to).pipe(setCookie(sessionCookie, session, isSecure))
+    },
+  )
+
+  const showError = (to: string, status: number) => ({ message }: { readonly message: string }) =>
+    Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, error: message }), status))
+
+  /** Shows the form again with what went wrong. */
+  const withForm = (to: string) =>
+  <R>(
+    response: Effect.Effect<
+      HttpServerResponse.HttpServerResponse,
+      FormRefused | ProviderUnavailable | SignInRefused | SqlError.SqlError,
+      R
+    >,
+  ) =>
+    response.pipe(
+      withDatabaseErrors,
+      Effect.catchTags({
+        DatabaseRoleInsufficient: ({ error }) => showError(to, 503)(error),
+        DatabaseUnavailable: ({ error }) => showError(to, 503)(error),
+        FormRefused: (refused) => showError(to, refused.status)(refused),
+        ProviderUnavailable: showError(to, 502),
+        SignInRefused: (refused) =>
+          Effect.andThen(logRefusal(`sign-in: ${refused.message}`), showError(to, 403)(refused)),
+      }),
+      Effect.catchDefect((defect) =>
+        Effect.gen(function* () {
+          const request_id = yield* AdminRequestId
+          yield* logDefectAsInternalError(defect, request_id)
+          const message = `Something went wrong. The log has the details under ${request_id}.`
+          return yield* showError(to, 500)({ message })
+        })
+      ),
+      Effect.provideContext(services),
+    )
+
+  yield* router.add("GET", signInPath, (request) => {
+    const parameters = getTarget(request, adminOrigin).searchParams
+    const to = toConsolePath(parameters.get("to"))
+    const lost = "Your session has ended, so the form was not saved. Sign in, and send it again."
+    const error = parameters.has("form") ? { error: lost } : {}
+    return Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, ...error })))
+  })
+  yield* router.add("POST", signInPath, () =>
+    readForm(adminOrigin).pipe(
+      Effect.flatMap((form) => {
+        const to = toConsolePath(form.get("to"))
+        const token = Redacted.make((form.get("token") ?? "").trim())
+        return withForm(to)(
+          Effect.flatMap(
+            identifyByToken(token),
+            (admin) => signIn(admin, "sign in with a token", to, Effect.void),
+          ),
+        )
+      }),
+      withForm(homePath),
+    ))
+  yield* router.add("GET", invitationPath, (request) => {
+    const invitation = getTarget(request, adminOrigin).searchParams.get("invitation") ?? ""
+    return findInvitation(Redacted.make(invitation)).pipe(
+      Effect.map(({ name, scope }) => makeHtmlResponse(renderInvitation(name, scope, invitation))),
+      withForm(homePath),
+    )
+  })
+  yield* router.add("POST", invitationPath, () =>
+    readForm(adminOrigin).pipe(
+      Effect.flatMap((form) => {
+        const invitation = Redacted.make(form.get("invitation") ?? "")
+        return Effect.flatMap(
+          identifyByInvitation(invitation),
+          (admin) => signIn(admin, "sign in with an invitation", homePath, acceptInvitation(invitation)),
+        )
+      }),
+      withForm(homePath),
+    ))
+
+  if (Option.isNone(provider)) return
+  yield* router.add("GET", oidcPath, (request) => {
+    const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
+    return Effect.gen(function* () {
+      const { pending, url } = yield* provider.value.begin(adminOrigin + callbackPath, to)
+      const value = Buffer.from(yield* encodePending(pending)).toString("base64url")
+      return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
+    }).pipe(withForm(to))
+  })
+  yield* router.add("GET", callbackPath, (request) =>
+    Effect.gen(function* () {
+      const target = getTarget(request, adminOrigin)
+      const cookie = makePendingCookie(target.searchParams.get("state"))
+      const pending = yield* decodePending(Buffer.from(request.cookies[cookie] ?? "", "base64url").toString())
+      const admin = yield* provider.value.finish(target, pending)
+      const response = yield* signIn(admin, "sign in with OpenID Connect", toConsolePath(pending.to), Effect.void)
+      return HttpServerResponse.expireCookieUnsafe(response, cookie, { path: "/console" })
+    }).pipe(withForm(homePath)))
+}))
+
+const encodePending = (pending: PendingSignIn) => Effect.orDie(Schema.encodeEffect(PendingSignIn)(pending))
+
+const decodePending = (text: string) =>
+  Schema.decodeUnknownEffect(PendingSignIn)(text).pipe(
+    Effect.mapError(() =>
+      new SignInRefused({
+        message: "This sign-in was not begun in this browser, or more than ten minutes ago. Sign in again.",
+      })
+    ),
+  )

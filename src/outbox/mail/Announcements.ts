@@ -1,0 +1,230 @@
+/** Queues customer emails about changelog entries: §9.6 (notification). They are rendered when they are sent. */
+import { Data, DateTime, Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { isEmailAddress } from "../../contract/EmailAddress.ts"
+import {
+  changelogEntries,
+  isEmailMandatory,
+  isEntryAnnouncedByEmail,
+  isReleasedIn,
+} from "../../api/changelog/Changelog.ts"
+import type { ChangelogEntry } from "../../contract/ChangelogEntry.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { printedOffset, todayInNewYork } from "../../contract/rules/Dates.ts"
+import { type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
+
+/** An entry is unknown, in the future or not released. */
+export class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
+
+/** The email at the end of a page was removed, so the next page is unknown. */
+export class NoSuchEmail extends Data.TaggedError("NoSuchEmail")<{ readonly message: string }> {}
+
+interface EntrySelection {
+  /** Ids of the entries to announce. If empty, every entry that is announced by email. */
+  readonly entryIds: ReadonlyArray<string>
+  /** The version of this program. Later releases in the changelog are not released yet. */
+  readonly version: string
+}
+
+/**
+ * Finds the entries with the given ids. Without ids, finds the entries that are announced by email, are released and
+ * not in the future. Fails if an id is unknown or belongs to an entry that is in the future or not released.
+ */
+const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: EntrySelection) {
+  const today = yield* todayInNewYork
+  const isReleased = isReleasedIn(version)
+  const past = changelogEntries.filter(({ date }) => date <= today).toReversed()
+  const due = past.filter(isReleased)
+  if (entryIds.length === 0) {
+    const unreleased = new Set(
+      past.filter((entry) => isEntryAnnouncedByEmail(entry) && !isReleased(entry)).map(({ release }) => release),
+    )
+    if (unreleased.size > 0) {
+      yield* Effect.logWarning(
+        `Not announced, because this program is version ${version}: release ${[...unreleased].join(", ")}`,
+      )
+    }
+    return due.filter(isEntryAnnouncedByEmail)
+  }
+  return yield* Effect.forEach(entryIds, (id) => {
+    const entry = changelogEntries.find((one) => one.id === id)
+    if (entry === undefined) {
+      return new UnannounceableEntry({
+        message: `The changelog has no entry ${id}. It has: ${due.map((one) => one.id).join(", ")}`,
+      })
+    }
+    if (entry.date > today) {
+      return new UnannounceableEntry({ message: `The date of ${id} is in the future. Nothing was queued.` })
+    }
+    if (!isReleased(entry)) {
+      return new UnannounceableEntry({
+        message: `${id} belongs to release ${entry.release}, but this program is version ${version}. Nothing was ` +
+          `queued. Announce it with the program of that release, after the deployment.`,
+      })
+    }
+    return Effect.succeed(entry)
+  })
+})
+
+const Contact = Schema.Struct({
+  recipient: Schema.String,
+  news: Schema.Boolean,
+  queued: Schema.Boolean,
+  is_new: Schema.Boolean,
+})
+
+const AddressCount = Schema.Struct({ missing: Schema.Int })
+
+/** Selects the recipients and prepares the email. By default, excludes accounts created after the day of the entry. */
+const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00${printedOffset.text}`), { days: 1 })
+  // Accounts with the same address get one email. If one has unsubscribed, the address gets no news emails.
+  const contacts = yield* decodeRows(Contact)(sql`
+    with contacts as (
+      select (array_agg(btrim(contact_email) order by account_id))[1] as recipient,
+        coalesce(bool_and(news) filter (where is_old), true) as news, not bool_or(is_old) as is_new,
+        min(account_id) as first
+      from accounts, lateral (
+        select ${options.includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz as is_old
+      ) as age
+      where btrim(contact_email) <> ''
+      group by lower(btrim(contact_email))
+    )
+    select recipient, news, is_new, exists (
+      select from announcement_mails as mail
+      where mail.entry_id = ${entry.id} and lower(mail.recipient) = lower(contacts.recipient)
+    ) as queued
+    from contacts order by first
+  `)
+  const [addresses] = yield* decodeRows(AddressCount)(sql`
+    select count(*)::int as missing from accounts
+    where coalesce(btrim(contact_email), '') = '' and account_id not in (select account_id from account_erasures)
+  `)
+  const email = renderChangelogEmail(entry, options)
+  const unqueued = contacts.filter(({ is_new, queued }) => !queued && !is_new)
+  const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
+  const subscribed = valid.filter(({ news }) => news || email.operational)
+  const selection = {
+    entry,
+    recipients: subscribed.map(({ recipient }) => recipient),
+    /** Number of addresses for which the outbox already contains the entry, sent or not. */
+    alreadyQueued: contacts.filter(({ queued }) => queued).length,
+    /** Number of addresses that belong only to accounts that were created after the day of the entry. */
+    tooNew: contacts.filter(({ is_new, queued }) => is_new && !queued).length,
+    /** Number of accounts without a contact address. */
+    withoutAddress: addresses?.missing ?? 0,
+    /** Number of addresses that get no email, because they have unsubscribed from news emails. */
+    optedOut: valid.length - subscribed.length,
+    invalidAddresses: unqueued.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
+  }
+  return { selection, email }
+})
+export type PreparedAnnouncement = Effect.Success<ReturnType<typeof prepareAnnouncement>>
+
+/** Queues the emails, and webhooks about a deprecation. Repeated and concurrent runs queue each once. */
+const queueEmails = Effect.fnUntraced(function* ({ selection }: PreparedAnnouncement) {
+  const sql = yield* SqlClient.SqlClient
+  const { entry, recipients } = selection
+  const { id, paths, successor, sunset, text, title } = entry
+  const deprecation = entry.type === "deprecated" ? { entry_id: id, title, text, paths, successor, sunset } : null
+  if (recipients.length === 0 && deprecation === null) return
+  yield* sql`
+    select announce_entry(${id}, ${isEmailMandatory(entry)}, ${JSON.stringify(recipients)}::text::json,
+      ${deprecation === null ? null : JSON.stringify(deprecation)}::text::json)
+  `
+})
+
+interface AnnouncementOptions extends EmailLinks, EntrySelection {
+  /** Includes accounts created after the day of the entry. */
+  readonly includeNewAccounts: boolean
+  readonly isDryRun: boolean
+}
+
+export const queueAnnouncements = Effect.fnUntraced(function* (options: AnnouncementOptions) {
+  const sql = yield* SqlClient.SqlClient
+  const entries = yield* findDueEntries(options)
+  return yield* sql.withTransaction(Effect.forEach(entries, (entry) =>
+    Effect.tap(
+      prepareAnnouncement(entry, options),
+      (prepared) => options.isDryRun ? Effect.void : queueEmails(prepared),
+    )))
+})
+
+export const AnnouncementProgress = Schema.Struct({
+  entry_id: Schema.NullOr(Schema.String).annotate({
+    description: "Null: the notices to single accounts, which are counted together.",
+  }),
+  queued: Schema.Int,
+  sent: Schema.Int,
+  failed: Schema.Int,
+  unknown: Schema.Int,
+})
+
+/** Counts the emails of each announced entry by status, oldest announcement first, then those of all notices. */
+export const readAnnouncementProgress = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(AnnouncementProgress)(sql`
+    select case when account_id is null then entry_id end as entry_id,
+      (count(*) filter (where status in ('queued', 'sending', 'handed')))::int as queued,
+      (count(*) filter (where status = 'sent'))::int as sent,
+      (count(*) filter (where status = 'failed'))::int as failed,
+      (count(*) filter (where status = 'unknown'))::int as unknown
+    from announcements join announcement_mails using (entry_id)
+    group by 1 order by 1 is null, min(announced_at), 1
+  `)
+})
+
+export const UndeliveredEmail = Schema.Struct({
+  mail_id: Schema.String,
+  entry_id: Schema.String,
+  recipient: Schema.String,
+  status: Schema.String,
+  attempts: Schema.Int,
+  last_error: Schema.String,
+})
+
+const isUndeliveredSql = "last_error is not null and status <> 'sent'"
+
+/**
+ * Reads the emails whose last attempt failed, with the reason, newest first: all, or `limit` of those that follow the
+ * email `after`.
+ */
+export const readUndeliveredEmails = Effect.fnUntraced(
+  function* ({ after, limit }: { readonly after?: string | undefined; readonly limit?: number } = {}) {
+    const sql = yield* SqlClient.SqlClient
+    const follows = after === undefined ? sql`true` : sql`
+      (queued_at, mail_id) < (select queued_at, mail_id from announcement_mails where mail_id = ${after}::text::uuid)
+    `
+    const emails = yield* decodeRows(UndeliveredEmail)(sql`
+      select mail_id::text, entry_id, recipient, status, attempts, last_error from announcement_mails
+      where ${sql.literal(isUndeliveredSql)} and ${follows}
+      order by queued_at desc, mail_id desc limit ${limit ?? null}::float8::bigint
+    `)
+    if (emails.length > 0 || after === undefined) return emails
+    const found = yield* sql`select from announcement_mails where mail_id = ${after}::text::uuid`
+    return found.length === 0 ? yield* new NoSuchEmail({ message: `There is no email ${after} any more.` }) : emails
+  },
+)
+
+/** Counts the emails whose last attempt failed. */
+export const countUndeliveredEmails = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeRows(Schema.Struct({ emails: Schema.Int }))(sql`
+    select count(*)::int as emails from announcement_mails where ${sql.literal(isUndeliveredSql)}
+  `)
+  return row?.emails ?? 0
+})
+
+export const requeueableEmailStatuses = ["failed", "unknown"] as const
+
+/** Requeues emails with the status `failed` or `unknown`, for one entry or for all. Returns their number. */
+export const requeueUndeliveredEmails = Effect.fnUntraced(
+  function* (status: typeof requeueableEmailStatuses[number], entryId: Option.Option<string>) {
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* decodeRows(Schema.Struct({ emails: Schema.Int }))(sql`
+      select retry_emails(${status}, ${Option.getOrNull(entryId)}::text)::int as emails
+    `)
+    return row?.emails ?? 0
+  },
+)

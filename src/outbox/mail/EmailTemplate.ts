@@ -1,0 +1,122 @@
+/** Renders changelog entries (§9.6, notification) and notices to single accounts as emails. */
+import { Option, Schema } from "effect"
+import { escapeXml } from "../../api/changelog/AtomFeed.ts"
+import { isEmailMandatory } from "../../api/changelog/Changelog.ts"
+import { type ChangelogEntry, changelogPagePath } from "../../contract/ChangelogEntry.ts"
+import { documentationPath } from "../../contract/rules/Deprecation.ts"
+
+export const EmailContent = Schema.Struct({
+  subject: Schema.String,
+  text: Schema.String,
+  html: Schema.String,
+  /** Whether the email is sent even to customers who have unsubscribed from news emails. */
+  operational: Schema.Boolean,
+})
+export type EmailContent = typeof EmailContent.Type
+
+export interface EmailLinks {
+  /** URL of the service, for links. */
+  readonly baseUrl: Option.Option<string>
+  readonly unsubscribeAddress: Option.Option<string>
+}
+
+const maxLineLength = 76
+
+/** Breaks a line between words. Words are never split. */
+const wrapLine = (line: string) => {
+  const [first = "", ...words] = line.split(" ")
+  let wrapped = first
+  let length = first.length
+  for (const word of words) {
+    const fits = length + 1 + word.length <= maxLineLength
+    wrapped += `${fits ? " " : "\n"}${word}`
+    length = fits ? length + 1 + word.length : word.length
+  }
+  return wrapped
+}
+
+const renderSubject = ({ breaking, title, type }: ChangelogEntry) =>
+  `Tickerline ${breaking ? "breaking change" : type === "deprecated" ? "deprecation" : "update"}: ${title}`
+
+const listFacts = ({ date, names, paths, release, successor, sunset, takes_effect }: ChangelogEntry) =>
+  [
+    ["Announced", `${date} (release ${release})`],
+    ["Takes effect", takes_effect],
+    ["Works until", sunset],
+    ["Replacement", successor],
+    ["Endpoints", paths.join(", ")],
+    ["Parameters and fields", names.length === 0 ? null : names.join(", ")],
+  ].filter((fact): fact is [string, string] => typeof fact[1] === "string")
+
+const explainRecipient = (operational: boolean, unsubscribeAddress: Option.Option<string>) => {
+  if (operational) {
+    return "You are receiving this email because it affects how the API answers your requests. We send such notices " +
+      "to the contact address of every account."
+  }
+  const unsubscribe = Option.match(unsubscribeAddress, {
+    onNone: () => "To unsubscribe, contact the operator of the service.",
+    onSome: (address) => `To unsubscribe, write to ${address}.`,
+  })
+  return `You are receiving this email because your account is subscribed to Tickerline news. ${unsubscribe}`
+}
+
+interface Contents {
+  readonly title: string
+  readonly paragraphs: ReadonlyArray<string>
+  readonly facts: ReadonlyArray<readonly [label: string, value: string]>
+  readonly links: ReadonlyArray<readonly [label: string, url: string]>
+  readonly footer: string
+}
+
+const formatLines = (lines: Contents["facts"]) => lines.map(([label, value]) => `${label}: ${value}`).join("\n")
+
+const renderContent = ({ facts, footer, links, paragraphs, title }: Contents) => {
+  const text = [
+    title,
+    ...paragraphs,
+    ...(facts.length === 0 ? [] : [formatLines(facts)]),
+    ...(links.length === 0 ? [] : [formatLines(links)]),
+    `-- \n${footer}`,
+  ].map((paragraph) => paragraph.split("\n").map(wrapLine).join("\n")).join("\n\n")
+  const html = [
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(title)}</title></head><body>`,
+    `<h1 style="font-size:1.2em">${escapeXml(title)}</h1>`,
+    ...paragraphs.map((paragraph) => `<p>${escapeXml(paragraph)}</p>`),
+    ...(facts.length === 0 ? [] : [
+      "<table>",
+      ...facts.map(([label, value]) => `<tr><th align="left">${label}</th><td>${escapeXml(value)}</td></tr>`),
+      "</table>",
+    ]),
+    ...links.map(([label, url]) => `<p>${label}: <a href="${escapeXml(url)}">${escapeXml(url)}</a></p>`),
+    `<hr><p><small>${escapeXml(footer)}</small></p>`,
+    "</body></html>",
+  ].join("\n")
+  return { text: `${text}\n`, html: `${html}\n` }
+}
+
+export const renderChangelogEmail = (
+  entry: ChangelogEntry,
+  { baseUrl, unsubscribeAddress }: EmailLinks,
+): EmailContent => {
+  const operational = isEmailMandatory(entry)
+  const paragraphs = [entry.text, ...(entry.migration === null ? [] : [`What to do: ${entry.migration}`])]
+  const facts = listFacts(entry)
+  const links = Option.match(baseUrl, {
+    onNone: () => [],
+    onSome: (base) => [
+      ["Details", `${base}${changelogPagePath}#${entry.id}`] as const,
+      ["Documentation", `${base}${documentationPath}`] as const,
+    ],
+  })
+  const footer = explainRecipient(operational, unsubscribeAddress)
+  const content = renderContent({ title: entry.title, paragraphs, facts, links, footer })
+  return { subject: renderSubject(entry), ...content, operational }
+}
+
+/** Renders a notice to one account. Its subject is also its title. */
+export const renderNotice = (subject: string, paragraphs: ReadonlyArray<string>): EmailContent => {
+  const footer = "You are receiving this email because it concerns your account. We send such notices to the contact " +
+    "address of the account."
+  const content = renderContent({ title: subject, paragraphs, facts: [], links: [], footer })
+  return { subject: `Tickerline: ${subject}`, ...content, operational: true }
+}

@@ -1,0 +1,69 @@
+/** Settings for customer emails. Without `SMTP_URL`, no emails are sent. */
+import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
+import { EmailAddress, isEmailAddress } from "../../contract/EmailAddress.ts"
+import { BaseUrlConfig } from "../../postgres/BaseUrl.ts"
+
+export interface Mailbox {
+  readonly name: string
+  readonly address: string
+}
+
+const parseMailbox = (text: string): Mailbox | undefined => {
+  const [, name = "", address = ""] = /^\s*"?([^"<>\p{Cc}]*?)"?\s*<([^<>]+)>\s*$/u.exec(text) ?? ["", "", text.trim()]
+  return isEmailAddress(address) ? { name, address } : undefined
+}
+
+export const EmailSenderAddressConfig = Config.schema(
+  Schema.String.check(Schema.makeFilter((text: string) => parseMailbox(text) !== undefined, {
+    message: "must be an email address, such as Tickerline <notices@example.com>",
+  })),
+  "MAIL_FROM",
+).pipe(Config.map((text) => parseMailbox(text) ?? { name: "", address: text }))
+
+/** The address to which customers write if they want no more news emails. */
+export const UnsubscribeAddressConfig = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
+
+const isSmtpUrl = (text: string) => {
+  try {
+    const { hash, hostname, password, pathname, protocol, search, username } = new URL(text)
+    decodeURIComponent(`${username}:${password}`)
+    return /^smtps?:$/.test(protocol) && hostname !== "" && /^\/?$/.test(pathname) && search === "" && hash === "" &&
+      (username === "") === (password === "")
+  } catch {
+    return false
+  }
+}
+
+export const SmtpUrlConfig = Config.schema(
+  Schema.String.check(Schema.makeFilter(isSmtpUrl, {
+    message: "must be the URL of a mail server: smtp://user:password@host:587, or smtps:// for implicit TLS",
+  })),
+  "SMTP_URL",
+).pipe(Config.map((text) => Redacted.make(text)))
+
+export const EmailsPerMinuteConfig = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
+  "MAIL_PER_MINUTE",
+).pipe(Config.withDefault(60))
+
+export const EmailRetryDelayConfig = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
+
+/** Reads the settings. Returns `None` if `SMTP_URL` is not set. */
+export const loadMailSettings = Effect.gen(function* () {
+  const url = yield* Config.option(SmtpUrlConfig)
+  if (Option.isNone(url)) return Option.none()
+  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* EmailsPerMinuteConfig)
+  return Option.some({
+    url: url.value,
+    from: yield* EmailSenderAddressConfig,
+    unsubscribe: yield* UnsubscribeAddressConfig,
+    /** URL of the service, for links. */
+    baseUrl: yield* BaseUrlConfig,
+    /** Delay between two emails. */
+    pace,
+    /** Delay before the first retry. Each further retry doubles the delay. */
+    retryAfter: yield* EmailRetryDelayConfig,
+  })
+})
+
+export type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>

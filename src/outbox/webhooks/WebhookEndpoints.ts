@@ -1,0 +1,263 @@
+/** Creates, lists and changes webhook endpoints, and sends their messages again (docs/operations/webhooks.md). */
+import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { unlessErased } from "../../accounts/Accounts.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { formatMoment, formatTimeSql, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
+import type { ChangeFeedDataset } from "../../contract/endpoints/changes.ts"
+import { makeDnsResolver, makeWebhookDelivery } from "./WebhookDelivery.ts"
+import type { WebhookSubscription } from "./WebhookEvents.ts"
+import { AllowedHostsConfig } from "./WebhookSettings.ts"
+import { generateWebhookSecret } from "./WebhookSignature.ts"
+import { checkWebhookUrl } from "./WebhookUrl.ts"
+
+/** So that one account cannot occupy all concurrent attempts, and its events are not multiplied without limit. */
+const maxEndpointsPerAccount = 20
+
+export class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
+
+class EndpointNotCreated extends Data.TaggedError("EndpointNotCreated")<{ readonly message: string }> {}
+
+/** The previous secret still signs, and there is room for only one. The message says what to do. */
+class PreviousSecretValid extends Data.TaggedError("PreviousSecretValid")<{ readonly message: string }> {}
+
+class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: string }> {}
+
+const noSuchEndpoint = (id: number) =>
+  new NoSuchEndpoint({ message: `There is no webhook endpoint ${id}. \`webhooks list\` shows the ids.` })
+
+/** SQL condition of a row in `webhook_endpoints`: the endpoint is enabled and subscribes to changed datasets. */
+export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
+
+/** SQL expression for the secrets that sign a message to a row of `webhook_endpoints`. */
+export const signingSecretsSql =
+  "array_remove(array[secret, case when previous_secret_until > now() then previous_secret end], null)"
+
+const toJson = (value: ReadonlyArray<string> | null) => value === null ? null : JSON.stringify(value)
+
+export interface NewWebhookEndpoint {
+  /** Name of an existing account. */
+  readonly account: string
+  readonly url: string
+  /** Null: all events. */
+  readonly events: ReadonlyArray<WebhookSubscription> | null
+  /** Datasets of `dataset.changed`; null: all that the account may read. */
+  readonly datasets: ReadonlyArray<ChangeFeedDataset> | null
+  /** Symbols of `dataset.changed`, at most 100; null: all. */
+  readonly tickers: ReadonlyArray<string> | null
+}
+
+const CreatedEndpoint = Schema.Struct({ endpoint_id: Schema.BigInt, url: Schema.String })
+
+/** Creates an endpoint. Its secret cannot be retrieved later. */
+export const createWebhookEndpoint = Effect.fnUntraced(function* (
+  { account, datasets, events, tickers, url }: NewWebhookEndpoint,
+) {
+  const sql = yield* SqlClient.SqlClient
+  const checked = checkWebhookUrl(url, yield* AllowedHostsConfig)
+  if ("problem" in checked) {
+    return yield* new UrlRefused({ message: `The URL ${checked.problem}. Nothing was created.` })
+  }
+  const secret = generateWebhookSecret()
+  const toArray = (values: ReadonlyArray<string> | null) =>
+    sql`(select array_agg(value) from json_array_elements_text(${toJson(values)}::text::json) as value)`
+  const [created] = yield* decodeRows(CreatedEndpoint)(sql`
+    insert into webhook_endpoints (account_id, url, events, datasets, tickers, secret)
+    select account_id, ${checked.url.href}, ${toArray(events)}, ${toArray(datasets)}, ${toArray(tickers)}, ${secret}
+    from accounts, (select begin_webhook_feed()) as begun where name = ${account} and (
+      select count(*) from webhook_endpoints where webhook_endpoints.account_id = accounts.account_id
+    ) < ${maxEndpointsPerAccount}
+    returning endpoint_id, url
+  `)
+  if (created !== undefined) return { ...created, secret }
+  const accounts = yield* sql`select from accounts where name = ${account}`
+  return yield* new EndpointNotCreated({
+    message: accounts.length === 0
+      ? `There is no account ${account}. \`accounts list\` shows all accounts.`
+      : `The account ${account} has ${maxEndpointsPerAccount} webhook endpoints, which is the limit. Delete one first.`,
+  })
+}, (write, { account }) => unlessErased(account)(write))
+
+export interface SecretRotation {
+  /** How long the old secret also signs. */
+  readonly grace: Duration.Duration
+  /** Also ends the secret before the old one if it is still valid. Otherwise the rotation is refused. */
+  readonly endPrevious: boolean
+}
+
+const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(PrintedTime) })
+
+/** Gives the endpoint a new secret and returns it. Until the grace period ends, the old one signs as well. */
+export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { endPrevious, grace }: SecretRotation) {
+  const sql = yield* SqlClient.SqlClient
+  const secret = generateWebhookSecret()
+  const graceSeconds = Duration.toSeconds(grace)
+  const rotated = yield* sql`
+    update webhook_endpoints set secret = ${secret},
+      previous_secret = case when ${graceSeconds}::float8 > 0 then secret end,
+      previous_secret_until = now() + make_interval(secs => ${graceSeconds}::float8)
+    where endpoint_id = ${id}
+      and (${endPrevious} or previous_secret is null or previous_secret_until <= now()) returning endpoint_id
+  `
+  if (rotated.length === 1) return secret
+  const [endpoint] = yield* decodeRows(PreviousSecret)(sql`
+    select ${sql.literal(formatTimeSql("previous_secret_until"))} as valid_until
+    from webhook_endpoints where endpoint_id = ${id}
+  `)
+  return yield* endpoint === undefined ? noSuchEndpoint(id) : new PreviousSecretValid({
+    message: `The previous secret of webhook endpoint ${id} still signs until ${endpoint.valid_until ?? "now"}, and ` +
+      "there can be only one. Nothing was changed. Rotate after that, or add --end-previous to end it now.",
+  })
+})
+
+/** Stops sending to an endpoint and queueing events for it. Waiting messages remain until it is enabled. */
+export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, reason: string) {
+  const sql = yield* SqlClient.SqlClient
+  const changed = yield* sql`
+    update webhook_endpoints
+    set disabled_at = coalesce(disabled_at, now()), disabled_reason = coalesce(disabled_reason, ${reason})
+    where endpoint_id = ${id} returning endpoint_id
+  `
+  if (changed.length === 0) return yield* noSuchEndpoint(id)
+})
+
+const EnabledEndpoint = Schema.Struct({ exists: Schema.Boolean })
+
+/** Enables an endpoint. Its waiting messages are sent at once, with all their attempts. */
+export const enableWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [enabled] = yield* decodeRows(EnabledEndpoint)(sql`select enable_webhook_endpoint(${id}) as exists`)
+  if (enabled?.exists !== true) return yield* noSuchEndpoint(id)
+})
+
+/** Deletes an endpoint and all its messages. */
+export const deleteWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const deleted = yield* sql`delete from webhook_endpoints where endpoint_id = ${id} returning endpoint_id`
+  if (deleted.length === 0) return yield* noSuchEndpoint(id)
+})
+
+export const ListedWebhookEndpoint = Schema.Struct({
+  endpoint_id: Schema.Int,
+  account: Schema.String,
+  url: Schema.String,
+  events: Schema.NullOr(Schema.Array(Schema.String)),
+  datasets: Schema.NullOr(Schema.Array(Schema.String)),
+  tickers: Schema.NullOr(Schema.Array(Schema.String)),
+  disabled_reason: Schema.NullOr(Schema.String).annotate({ description: "Null: the endpoint is enabled." }),
+  waiting: Schema.Int.annotate({ description: "Number of messages that wait to be sent." }),
+  created_at: PrintedTime,
+}).annotate({ identifier: "WebhookEndpoint" })
+
+export type ListedWebhookEndpoint = typeof ListedWebhookEndpoint.Type
+
+interface EndpointPage {
+  /** Only endpoints with a higher id. */
+  readonly after?: number
+  readonly limit?: number
+}
+
+/** Returns endpoints, oldest first; all of them by default. */
+export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, limit }: EndpointPage = {}) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(ListedWebhookEndpoint)(sql`
+    select endpoint_id::float8, accounts.name as account, url, events, datasets, tickers, disabled_reason,
+      (
+        select count(*)::int from webhook_messages as message
+        where message.endpoint_id = endpoint.endpoint_id and status = 'pending'
+      ) as waiting,
+      ${sql.literal(formatTimeSql("endpoint.created_at"))} as created_at
+    from webhook_endpoints as endpoint join accounts using (account_id)
+    where endpoint_id > ${after}::float8::bigint order by endpoint_id limit ${limit ?? null}::float8::bigint
+  `)
+})
+
+export const messageStatuses = ["pending", "delivered", "dead"] as const
+export type MessageStatus = typeof messageStatuses[number]
+
+export const ListedWebhookMessage = Schema.Struct({
+  message_id: Schema.String,
+  type: Schema.String,
+  status: Schema.Literals(messageStatuses),
+  attempts: Schema.Int.annotate({ description: "Attempts so far, also those before it was last queued again." }),
+  created_at: PrintedTime,
+  last_attempt_at: Schema.NullOr(PrintedTime),
+  next_attempt_at: Schema.NullOr(PrintedTime).annotate({ description: "Null unless the message waits." }),
+  http_status: Schema.NullOr(Schema.Int),
+  last_error: Schema.NullOr(Schema.String),
+}).annotate({ identifier: "WebhookMessage" })
+
+export interface DeliverySelection {
+  readonly status: Option.Option<MessageStatus>
+  /** Maximum number of messages. */
+  readonly limit: number
+}
+
+/** Returns the newest messages of an endpoint, newest first. */
+export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { limit, status }: DeliverySelection) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* decodeRows(ListedWebhookMessage)(sql`
+    select message_id, type, status, attempts,
+      ${sql.literal(["created_at", "last_attempt_at"].map(makeTimeSql).join(", "))},
+      case status when 'pending' then ${sql.literal(formatTimeSql("next_attempt_at"))} end as next_attempt_at,
+      http_status, last_error
+    from webhook_messages
+    where endpoint_id = ${id} and status = coalesce(${Option.getOrNull(status)}::text, status)
+    order by position desc limit ${limit}
+  `)
+  if (found.length > 0) return found
+  const endpoints = yield* sql`select from webhook_endpoints where endpoint_id = ${id}`
+  return endpoints.length === 0 ? yield* noSuchEndpoint(id) : found
+})
+
+/** Selects the messages to send again. Messages must meet all given conditions. */
+export interface ReplaySelection {
+  readonly messageId: Option.Option<string>
+  readonly endpointId: Option.Option<number>
+  /** Messages of events since this time, which has a zone. */
+  readonly since: Option.Option<string>
+  /** Also messages that the receiver accepted, not only dead letters. */
+  readonly includeDelivered: boolean
+}
+
+const ReplayedCounts = Schema.Struct({
+  replayed: Schema.Int,
+  found: Schema.Int,
+  /** Disabled endpoints that have replayed messages. */
+  disabled: Schema.Array(Schema.BigInt),
+})
+
+/**
+ * Queues messages again, with the same ids and in their order, before all that wait. An endpoint gets the oldest ones
+ * if they do not all fit. Returns the number of messages that were found and that were queued, and which
+ * endpoints get them only after they are enabled.
+ */
+export const replayWebhookMessages = Effect.fnUntraced(
+  function* ({ endpointId, includeDelivered, messageId, since }: ReplaySelection) {
+    const sql = yield* SqlClient.SqlClient
+    const [counts = { replayed: 0, found: 0, disabled: [] }] = yield* decodeRows(ReplayedCounts)(sql`
+      select replayed, found, disabled from replay_webhook_messages(${Option.getOrNull(messageId)}::text,
+        ${Option.getOrNull(endpointId)}::bigint, ${Option.getOrNull(since)}::text::timestamptz, ${includeDelivered})
+    `)
+    return counts
+  },
+)
+
+const TestedEndpoint = Schema.Struct({ url: Schema.String, secrets: Schema.Array(Schema.String) })
+
+/** Sends a message `webhook.test` from this process, at once and without a retry, and returns the result. */
+export const testWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
+  const sql = yield* SqlClient.SqlClient
+  const deliver = makeWebhookDelivery(yield* AllowedHostsConfig, makeDnsResolver())
+  const [endpoint] = yield* decodeRows(TestedEndpoint)(sql`
+    select url, ${sql.literal(signingSecretsSql)} as secrets from webhook_endpoints where endpoint_id = ${id}
+  `)
+  if (endpoint === undefined) return yield* noSuchEndpoint(id)
+  const now = yield* Clock.currentTimeMillis
+  return yield* deliver({
+    message_id: `msg_test_${now}`,
+    url: endpoint.url,
+    body: JSON.stringify({ type: "webhook.test", timestamp: formatMoment(now, "000000"), data: {} }),
+    secrets: endpoint.secrets,
+  })
+})

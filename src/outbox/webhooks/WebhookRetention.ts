@@ -1,0 +1,70 @@
+/** The job that deletes old messages, and queues events about keys that will expire soon. */
+import { type Config, Duration, Effect, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Job } from "../../postgres/jobs/Job.ts"
+import { makeMomentSql } from "../../contract/rules/Dates.ts"
+import { WebhooksConfig } from "./WebhookSettings.ts"
+
+/** Maximum number of delivered messages and dead letters that an endpoint keeps. */
+const maxFinishedMessages = 50_000
+
+/** Number of messages that a statement deletes, so that it is short. */
+const batchSize = 1_000
+
+/**
+ * Deletes messages thirty days after they were delivered or given up, those that have waited for so long for a disabled
+ * endpoint, and the oldest of an endpoint that has too many.
+ */
+export const deleteOldMessages = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  let deleted = batchSize
+  while (deleted === batchSize) {
+    const rows = yield* sql`
+      delete from webhook_messages where message_id in (
+        (select message_id from webhook_messages where finished_at < now() - interval '30 days' limit ${batchSize})
+        union
+        (
+          select message_id from webhook_endpoints join webhook_messages using (endpoint_id)
+          where disabled_at < now() - interval '30 days' and status = 'pending'
+            and webhook_messages.created_at < now() - interval '30 days'
+          limit ${batchSize}
+        )
+        union
+        (
+          select message_id from webhook_endpoints as endpoint cross join lateral (
+            select message_id from webhook_messages as message
+            where message.endpoint_id = endpoint.endpoint_id and status <> 'pending'
+            order by position desc offset ${maxFinishedMessages}
+          ) as surplus
+          limit ${batchSize}
+        )
+        limit ${batchSize}
+      )
+      returning message_id
+    `
+    deleted = rows.length
+  }
+})
+
+/** Queues an event about each active key that expires within a week, once. */
+export const queueExpiringKeys = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    select enqueue_key_event('key.expiring', api_keys, null,
+      'key.expiring ' || key_id || ' ' || ${sql.literal(makeMomentSql("expires_at"))})
+    from api_keys
+    where revoked_at is null and disabled_at is null and expires_at > now() and expires_at < now() + interval '7 days'
+      and account_id in (select account_id from webhook_endpoints)
+  `
+})
+
+/** Runs only if `WEBHOOKS` is on. */
+export const webhookRetentionJob = {
+  name: "webhook-retention",
+  every: Duration.hours(1),
+  prepare: () =>
+    Effect.map(
+      WebhooksConfig,
+      (setting) => setting === "on" ? Option.some(Effect.andThen(queueExpiringKeys, deleteOldMessages)) : Option.none(),
+    ),
+} satisfies Job<Config.ConfigError, SqlClient.SqlClient>

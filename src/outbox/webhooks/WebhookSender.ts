@@ -1,0 +1,347 @@
+/**
+ * The job that sends waiting messages: at least once, each endpoint's in order and one at a time. A receiver that hangs
+ * or fails delays only its own messages (docs/operations/webhooks.md).
+ */
+import { type Config, Duration, Effect, Fiber, Metric, Option, Random, Schedule, Schema, type Scope } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
+import { addForkedFinalizer } from "../../postgres/metrics/BackgroundFibers.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
+import { describeFailure } from "../../postgres/FailureText.ts"
+import {
+  type DeliveryFailure,
+  deliveryFailures,
+  type DeliveryResult,
+  deliveryTimeout,
+  makeDnsResolver,
+  makeWebhookDelivery,
+} from "./WebhookDelivery.ts"
+import { type DueEndpoint, makeSendTurns } from "./SendTurns.ts"
+import { signingSecretsSql } from "./WebhookEndpoints.ts"
+import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"
+
+const pollInterval = Duration.seconds(1)
+
+/** Only every tenth run updates the metrics, because that takes a count of all waiting messages. */
+const runsPerReading = 10
+
+/** After this time or this number of messages, an endpoint gets no further message before others had their turn. */
+const [maxTurnTime, maxMessagesPerTurn] = [Duration.seconds(5), 100]
+
+/** The delays before the retries, as in the Standard Webhooks specification: about three days in total. */
+export const retryDelays = [
+  Duration.seconds(5),
+  Duration.minutes(5),
+  Duration.minutes(30),
+  Duration.hours(2),
+  Duration.hours(5),
+  Duration.hours(10),
+  Duration.hours(14),
+  Duration.hours(20),
+  Duration.hours(24),
+]
+
+/** After this number of dead letters without a delivered message, an endpoint is disabled. */
+const maxDeadLettersInARow = 3
+
+/** If an attempt has no result after this time, its sender has died, and the message is sent again. */
+const abandonedAfter = Duration.times(deliveryTimeout, 4)
+
+/** How long a stopping process waits for the results of attempts. */
+const shutdownTimeout = Duration.seconds(8)
+
+/**
+ * Returns the delay before the next attempt: that of the schedule, varied by up to 20 %, or what the receiver asked for
+ * if it is longer. Undefined after the last attempt.
+ */
+export const computeRetryDelay = Effect.fnUntraced(function* (attempts: number, retryAfterSeconds = 0) {
+  const delay = retryDelays[attempts - 1]
+  if (delay === undefined) return undefined
+  const varied = Duration.times(delay, 0.8 + 0.4 * (yield* Random.next))
+  return Duration.max(varied, Duration.seconds(retryAfterSeconds))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Statements
+// ---------------------------------------------------------------------------------------------------------------------
+
+const FoundEndpoint = Schema.Struct({ endpoint_id: Schema.BigInt, account_id: Schema.BigInt })
+
+const ClaimedMessage = Schema.Struct({
+  message_id: Schema.String,
+  type: Schema.String,
+  body: Schema.String,
+  attempts: Schema.Int,
+  /** Attempts since the message was last queued. */
+  attempts_since: Schema.Int,
+  url: Schema.String,
+  secrets: Schema.Array(Schema.String),
+})
+type ClaimedMessage = typeof ClaimedMessage.Type
+
+const QueueState = Schema.Struct({
+  waiting: Schema.Int,
+  overdue_seconds: Schema.Number,
+  disabled: Schema.Int,
+})
+
+const DeadLetter = Schema.Struct({ is_disabled: Schema.Boolean })
+
+type SenderLease = Pick<JobLease, "holderCondition" | "isHeld">
+
+const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: SenderLease) {
+  const sql = yield* SqlClient.SqlClient
+  const secondsFromNow = (duration: Duration.Duration) =>
+    sql`now() + make_interval(secs => ${Duration.toSeconds(duration)}::float8)`
+
+  /** The waiting message of each enabled endpoint that is its next one. */
+  const heads = sql`
+    webhook_endpoints as endpoint cross join lateral (
+      select next_attempt_at from webhook_messages as message
+      where message.endpoint_id = endpoint.endpoint_id and status = 'pending' order by position limit 1
+    ) as head
+  `
+
+  const readState = decodeRows(QueueState)(sql`
+    select (select count(*)::int from webhook_messages where status = 'pending') as waiting,
+      coalesce((
+        select extract(epoch from now() - min(next_attempt_at)) from ${heads}
+        where disabled_at is null and next_attempt_at < now()
+      ), 0)::float8 as overdue_seconds,
+      (select count(*)::int from webhook_endpoints where disabled_by_service) as disabled
+  `)
+
+  /** Finds the endpoints whose next message is due, longest due first. */
+  const findDue = decodeRows(FoundEndpoint)(sql`
+    select endpoint_id, account_id from ${heads}
+    where disabled_at is null and next_attempt_at <= now() order by next_attempt_at
+  `)
+
+  /** Claims the next message of an endpoint if it is due, and only while this process has the lease. */
+  const claimNext = (endpointId: bigint) =>
+    decodeRows(ClaimedMessage)(sql`
+      update webhook_messages as message
+      set attempts = attempts + 1, last_attempt_at = now(), next_attempt_at = ${secondsFromNow(abandonedAfter)}
+      from webhook_endpoints as endpoint
+      where endpoint.endpoint_id = message.endpoint_id and disabled_at is null and ${holderCondition}
+        and status = 'pending' and next_attempt_at <= now() and message_id = (
+          select message_id from webhook_messages
+          where endpoint_id = ${String(endpointId)}::text::bigint and status = 'pending' order by position limit 1
+        )
+      returning message_id, type, body, attempts, attempts - attempts_before as attempts_since, url, ${
+      sql.literal(signingSecretsSql)
+    } as secrets
+    `)
+
+  // The results need no lease. An attempt that was given up and repeated has another number, so its result is ignored.
+  const isAttempt = ({ attempts, message_id }: ClaimedMessage) =>
+    sql`message_id = ${message_id} and status = 'pending' and attempts = ${attempts}`
+
+  const markDelivered = (message: ClaimedMessage, status: number) =>
+    sql`
+      with delivered as (
+        update webhook_messages
+        set status = 'delivered', finished_at = now(), http_status = ${status}, last_error = null
+        where ${isAttempt(message)} returning endpoint_id
+      )
+      update webhook_endpoints set dead_letters_in_a_row = 0
+      where dead_letters_in_a_row > 0 and endpoint_id in (select endpoint_id from delivered)
+    `
+
+  const postpone = (
+    message: ClaimedMessage,
+    { reason, status }: FailedDelivery,
+    delay: Duration.Duration,
+  ) =>
+    sql`
+      update webhook_messages set next_attempt_at = ${secondsFromNow(delay)}, http_status = ${status ?? null}::int,
+        last_error = ${reason}
+      where ${isAttempt(message)}
+    `
+
+  /** Returns whether the endpoint is now disabled, because it accepted none of several messages. */
+  const markDead = (message: ClaimedMessage, { reason, status }: FailedDelivery) =>
+    decodeRows(DeadLetter)(sql`
+      with dead as (
+        update webhook_messages set status = 'dead', finished_at = now(), http_status = ${status ?? null}::int,
+          last_error = ${reason}
+        where ${isAttempt(message)} returning endpoint_id
+      )
+      update webhook_endpoints set dead_letters_in_a_row = dead_letters_in_a_row + 1,
+        disabled_at = case when dead_letters_in_a_row + 1 < ${maxDeadLettersInARow} then disabled_at
+          else coalesce(disabled_at, now()) end,
+        disabled_by_service = disabled_by_service or
+          (disabled_at is null and dead_letters_in_a_row + 1 >= ${maxDeadLettersInARow}),
+        disabled_reason = case when dead_letters_in_a_row + 1 < ${maxDeadLettersInARow} then disabled_reason
+          else coalesce(disabled_reason, ${`${maxDeadLettersInARow} messages in a row were not delivered`}) end
+      where endpoint_id in (select endpoint_id from dead)
+      returning disabled_at is not null as is_disabled
+    `)
+
+  /** Disables the endpoint of a message that got 410. The message waits until the endpoint is enabled again. */
+  const disableGone = (message: ClaimedMessage, { reason, status }: FailedDelivery) =>
+    sql`
+      with refused as (
+        update webhook_messages set next_attempt_at = now(), http_status = ${
+      status ?? null
+    }::int, last_error = ${reason}
+        where ${isAttempt(message)} returning endpoint_id
+      )
+      update webhook_endpoints set disabled_at = now(), disabled_by_service = true,
+        disabled_reason = 'The receiver answered 410'
+      where disabled_at is null and endpoint_id in (select endpoint_id from refused)
+    `
+
+  return { readState, findDue, claimNext, markDelivered, postpone, markDead, disableGone }
+})
+
+type FailedDelivery = Extract<DeliveryResult, { readonly _tag: "Failed" }>
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Sender
+// ---------------------------------------------------------------------------------------------------------------------
+
+const deliveredTotal = makeCounter("tickerline_webhooks_delivered_total", "Webhook messages that receivers accepted.")
+const deadTotal = makeCounter("tickerline_webhooks_dead_total", "Webhook messages that were given up.")
+const makeFailureCounter = (why: DeliveryFailure) =>
+  makeCounter("tickerline_webhook_failures_total", "Failed attempts to send a webhook message, by reason.", { why })
+
+/** Makes the run of the job. `deliver` makes one attempt. */
+export const makeWebhookSender = Effect.fnUntraced(function* (
+  deliver: ReturnType<typeof makeWebhookDelivery>,
+  lease: SenderLease,
+) {
+  const statements = yield* makeSenderStatements(lease)
+  yield* initializeCounters(deliveredTotal, deadTotal, ...deliveryFailures.map(makeFailureCounter))
+  let state = { waiting: 0, overdue_seconds: 0, disabled: 0 }
+  // A former holder of the job reports 0, because its numbers are outdated.
+  const readHeld = (read: () => number) => () => lease.isHeld() ? read() : 0
+  yield* registerGauge({
+    name: "tickerline_webhooks_waiting",
+    description: "Webhook messages that wait to be sent, as last seen by the process that sends them.",
+    read: readHeld(() => state.waiting),
+  })
+  yield* registerGauge({
+    name: "tickerline_webhooks_overdue_seconds",
+    description: "How long the longest due webhook message has been due, as last seen by the process that sends them.",
+    read: readHeld(() => state.overdue_seconds),
+  })
+  yield* registerGauge({
+    name: "tickerline_webhook_endpoints_disabled",
+    description: "Webhook endpoints that the service has disabled, as last seen by the process that sends messages.",
+    read: readHeld(() => state.disabled),
+  })
+
+  /** The endpoints that have a turn. The fibers are detached, so that neither a run nor the lease interrupts them. */
+  const turns = new Map<bigint, Fiber.Fiber<unknown, unknown>>()
+  const schedule = makeSendTurns()
+  let isStopping = false
+  let runs = 0
+
+  /** Retries until it succeeds, because a message whose result is lost is sent again. */
+  const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
+    statement.pipe(
+      Effect.tapError((error) =>
+        Effect.logWarning(`The result of a webhook message was not stored, and is retried: ${describeFailure(error)}`)
+      ),
+      Effect.retry({ schedule: Schedule.spaced("1 second") }),
+    )
+
+  const handleFailure = Effect.fnUntraced(function* (
+    endpointId: bigint,
+    message: ClaimedMessage,
+    failure: FailedDelivery,
+  ) {
+    const { attempts, attempts_since, message_id, type } = message
+    const name = `Webhook ${message_id} (${type}) to endpoint ${endpointId}`
+    yield* Metric.update(makeFailureCounter(failure.why), 1)
+    if (failure.why === "gone") {
+      yield* record(statements.disableGone(message, failure))
+      yield* Effect.logWarning(`${name} got 410. The endpoint is disabled.`)
+      return
+    }
+    const delay = yield* computeRetryDelay(attempts_since, failure.retryAfterSeconds)
+    if (delay !== undefined) {
+      yield* record(statements.postpone(message, failure, delay))
+      yield* Effect.logInfo(
+        `${name} failed at attempt ${attempts} (${failure.status ?? failure.why}). ` +
+          `Next attempt in ${Duration.format(Duration.seconds(Math.round(Duration.toSeconds(delay))))}.`,
+      )
+      return
+    }
+    const [dead] = yield* record(statements.markDead(message, failure))
+    yield* Metric.update(deadTotal, 1)
+    yield* Effect.logWarning(
+      `${name} is a dead letter after ${attempts} attempts.${
+        dead?.is_disabled === true ? " The endpoint is disabled." : ""
+      } To send it again, run: webhooks replay --message ${message_id}`,
+    )
+  })
+
+  /** Sends one message. Returns whether the endpoint may get the next one. */
+  const sendNext = Effect.fnUntraced(function* (endpointId: bigint) {
+    const [message] = yield* statements.claimNext(endpointId)
+    if (message === undefined) return false
+    const [time, result] = yield* Effect.timed(deliver(message))
+    schedule.recordAttempt(endpointId, time)
+    if (result._tag === "Failed") {
+      yield* handleFailure(endpointId, message, result)
+      return false
+    }
+    yield* record(statements.markDelivered(message, result.status))
+    yield* Metric.update(deliveredTotal, 1)
+    return true
+  })
+
+  const takeTurn = Effect.fnUntraced(function* (endpointId: bigint) {
+    let spent = Duration.zero
+    for (let sent = 0; sent < maxMessagesPerTurn && Duration.isLessThan(spent, maxTurnTime); sent += 1) {
+      if (isStopping || !lease.isHeld()) return
+      const [time, maySendNext] = yield* Effect.timed(sendNext(endpointId))
+      if (!maySendNext) return
+      spent = Duration.sum(spent, time)
+    }
+  })
+
+  /** Must not be interrupted, so that each turn that begins also ends. */
+  const beginTurns = Effect.fnUntraced(function* (due: ReadonlyArray<DueEndpoint>) {
+    for (const { endpoint_id } of schedule.begin(due)) {
+      const turn = takeTurn(endpoint_id).pipe(
+        Effect.tapCause((cause) => Effect.logWarning(`Webhook endpoint ${endpoint_id}: its turn failed.`, cause)),
+        Effect.ensuring(Effect.sync(() => {
+          schedule.end(endpoint_id)
+          turns.delete(endpoint_id)
+        })),
+      )
+      turns.set(endpoint_id, yield* Effect.forkDetach(turn))
+    }
+  })
+
+  const run = Effect.gen(function* () {
+    if (runs++ % runsPerReading === 0) state = (yield* statements.readState)[0] ?? state
+    if (isStopping || schedule.isFull()) return
+    const due = yield* statements.findDue
+    yield* Effect.uninterruptible(beginTurns(due))
+  })
+
+  const shutDown = Effect.gen(function* () {
+    isStopping = true
+    const fibers = [...turns.values()]
+    yield* Effect.timeoutOption(Fiber.awaitAll(fibers), shutdownTimeout)
+    yield* Fiber.interruptAll(fibers)
+  })
+  yield* addForkedFinalizer(shutDown)
+  return run
+})
+
+/** Runs only if `WEBHOOKS` is on. */
+export const webhookSenderJob = {
+  name: "webhooks",
+  every: pollInterval,
+  prepare: Effect.fnUntraced(function* (lease: JobLease) {
+    const allowed = yield* AllowedHostsConfig
+    if ((yield* WebhooksConfig) === "off") return Option.none()
+    return Option.some(yield* makeWebhookSender(makeWebhookDelivery(allowed, makeDnsResolver()), lease))
+  }),
+} satisfies Job<Config.ConfigError, SqlClient.SqlClient | Scope.Scope>

@@ -1,0 +1,182 @@
+/** The audit log: who changed what, when and from where (docs/operations/audit.md). PostgreSQL's triggers write it. */
+import { Array, Config, Duration, Effect, Option, Schema, SchemaGetter, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "./DecodeRows.ts"
+import type { Job } from "./jobs/Job.ts"
+import { Retention } from "./jobs/Retention.ts"
+import { normalizeTimestamp } from "../contract/rules/AsOfParameter.ts"
+import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../contract/rules/Dates.ts"
+
+/** How long changes are kept. `None`: forever. */
+export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
+
+/** The types of what the audit log records. Rows of an older release or of other programs may have others. */
+export const auditSubjectTypes = [
+  "account",
+  "admin_token",
+  "announcement",
+  "audit",
+  "backup",
+  "credit",
+  "database",
+  "dataset",
+  "invoice",
+  "key",
+  "settings",
+  "ticker_change",
+  "webhook",
+] as const
+
+/** A change in the audit log. */
+export const AuditRow = Schema.Struct({
+  audit_id: Schema.Int,
+  recorded_at: PrintedTime,
+  /** A user of the operating system, an admin, or a role of PostgreSQL. */
+  actor: Schema.String,
+  /** `command`, `admin` or `sql`. */
+  via: Schema.String,
+  /** The host of a command, or the address of a client. */
+  origin: Schema.NullOr(Schema.String),
+  operation: Schema.NullOr(Schema.String),
+  database_role: Schema.String,
+  subject_type: Schema.String,
+  subject: Schema.String,
+  account: Schema.NullOr(Schema.String),
+  change: Schema.Literals(["created", "changed", "removed"]),
+  before: Schema.NullOr(Schema.Json),
+  after: Schema.NullOr(Schema.Json),
+})
+export type AuditRow = typeof AuditRow.Type
+
+/** A date, which means its beginning at -05:00, or a timestamp with an offset. */
+export const AuditTime = Schema.String.check(
+  Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
+    message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
+  }),
+).pipe(Schema.decodeTo(Schema.String, {
+  decode: SchemaGetter.transform((text) => parseTime(text) ?? text),
+  encode: SchemaGetter.passthrough(),
+}))
+const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00${printedOffset.text}`)
+
+export interface AuditFilter {
+  /** Only changes at this time or later, as text that PostgreSQL accepts for a `timestamptz`. */
+  readonly since?: string | undefined
+  /** Only changes before this time. */
+  readonly until?: string | undefined
+  readonly actor?: string | undefined
+  readonly account?: string | undefined
+  readonly subject_type?: string | undefined
+  readonly subject?: string | undefined
+}
+
+const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
+  const sql = yield* SqlClient.SqlClient
+  const { account, since, until, ...columns } = filter
+  return [
+    ...(since === undefined ? [] : [sql`recorded_at >= ${since}::text::timestamptz`]),
+    ...(until === undefined ? [] : [sql`recorded_at < ${until}::text::timestamptz`]),
+    ...(account === undefined
+      ? []
+      : [sql`audit.account_id = (select account_id from accounts where name = ${account})`]),
+    ...Object.entries(columns).flatMap(([name, value]) => value === undefined ? [] : [sql`${sql(name)} = ${value}`]),
+  ]
+})
+
+/** A `timestamptz` in PostgreSQL's JSON, whose offset is that of the session which made the change. */
+const storedTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?[+-]\d{2}:\d{2}$/
+
+/** Prints the times among the columns of a recorded row as everywhere else (D15). */
+const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
+  row === null || typeof row !== "object" || Array.isArray(row) ? row : Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name,
+      typeof value === "string" && storedTime.test(value) ? formatTime(Date.parse(value)) ?? value : value,
+    ]),
+  )
+
+const readRows = Effect.fnUntraced(
+  function* (
+    filter: AuditFilter,
+    { after, before, limit }: { readonly after?: number; readonly before?: number | undefined; readonly limit: number },
+  ) {
+    const sql = yield* SqlClient.SqlClient
+    const conditions = yield* makeConditions(filter)
+    const rows = yield* decodeRows(AuditRow)(sql`
+      select audit_id::float8, ${
+      sql.literal(makeMomentSql("recorded_at"))
+    } as recorded_at, actor, via, origin, operation,
+        database_role, subject_type, subject, accounts.name as account, change, before, after
+      from audit left join accounts using (account_id)
+      where ${
+      sql.and([
+        ...conditions,
+        after === undefined ? sql`true` : sql`audit_id > ${after}::float8::bigint`,
+        before === undefined ? sql`true` : sql`audit_id < ${before}::float8::bigint`,
+      ])
+    }
+      order by audit_id ${sql.literal(after === undefined ? "desc" : "asc")} limit ${limit}
+    `)
+    return rows.map((row): AuditRow => ({ ...row, before: printTimes(row.before), after: printTimes(row.after) }))
+  },
+)
+
+/** Returns the newest changes that match, and have a lower id than `before`, oldest first. */
+export const readNewestChanges = (filter: AuditFilter, limit: number, before?: number) =>
+  Effect.map(readRows(filter, { before, limit }), Array.reverse)
+
+/** Returns changes that match and have a higher id, oldest first. */
+export const readChangesAfter = (filter: AuditFilter, after: number, limit: number) =>
+  readRows(filter, { after, limit })
+
+const pageSize = 1_000
+
+/** Streams all changes that match, oldest first. */
+export const streamChanges = (filter: AuditFilter) =>
+  Stream.paginate(0, (after) =>
+    Effect.map(readChangesAfter(filter, after, pageSize), (rows) =>
+      [
+        rows,
+        rows.length < pageSize ? Option.none<number>() : Option.map(Array.last(rows), ({ audit_id }) => audit_id),
+      ] as const))
+
+/** Adds facts, such as the name of a file, to what the current transaction records about its changes of datasets. */
+export const describeDatasetChange = Effect.fnUntraced(function* (facts: Readonly<Record<string, string>>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select set_config('tickerline.audit_details', ${JSON.stringify(facts)}, true)`
+})
+
+/** An event that changes no row of the database. */
+export interface AuditEvent extends Pick<AuditRow, "change" | "subject" | "subject_type"> {
+  readonly after: Schema.JsonObject
+}
+
+/** Records an event, unless the database is a replica or has not been migrated to a release with an audit log. */
+export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject, subject_type }: AuditEvent) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`
+    select where to_regclass('public.audit') is not null and not pg_is_in_recovery()
+  `
+  if (found.length === 0) return
+  yield* sql`
+    select public.record_audit(${subject_type}, ${subject}, ${change}, null, ${JSON.stringify(after)}::text::jsonb)
+  `
+})
+
+/** Records the settings that decide about customers, such as prices, if they differ from those recorded last. */
+export const recordSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select record_settings(${JSON.stringify(settings)}::text::jsonb)`
+})
+
+const removeOldChanges = Effect.fnUntraced(function* (retention: Duration.Duration) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select drop_audit_before(now() - make_interval(secs => ${Duration.toSeconds(retention)}::float8))`
+})
+
+/** Removes changes after their retention. Without `AUDIT_RETENTION`, there is no such job. */
+export const auditRetentionJob = {
+  name: "audit",
+  every: Duration.hours(1),
+  prepare: () => Effect.map(AuditRetentionConfig, Option.map(removeOldChanges)),
+} satisfies Job<Config.ConfigError, SqlClient.SqlClient>

@@ -1,0 +1,126 @@
+/**
+ * The policies of reads: how long a read may wait and run, when it is retried, and what its failures become (§7.2, §8).
+ * They run on the service's clock. PostgreSQL's own limits (`sessionSettings`) only back them up.
+ */
+import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
+import { SqlError } from "effect/sql"
+import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../contract/rules/Errors.ts"
+import { describeSqlError } from "./FailureText.ts"
+import { makeMonotonicClock } from "./metrics/MonotonicTime.ts"
+import { isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
+
+/** Maximum wait for a connection. */
+export const poolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
+
+/** Maximum time that a read may use a connection. */
+export const readTimeout = Duration.seconds(30)
+
+/**
+ * Maximum time to open a cursor, or to fetch rows from it, in case the server stops responding. A working server ends
+ * each statement after 30 seconds.
+ */
+export const cursorTimeout = Duration.seconds(36)
+
+/** Idle connections are closed after this time. */
+export const idleConnectionTimeout = Duration.seconds(60)
+
+/** Retries once, two seconds after a lock timeout or a deadlock (§7.2). */
+export const lockRetrySchedule = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
+
+/** Retries three times after a lost connection. The delay gives the server time to accept connections again. */
+export const connectionRetrySchedule = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
+
+/**
+ * A read that loses its connection later than this is not retried: a pooler probably dropped it after a long wait in
+ * the pooler's queue, and a retry would wait there again.
+ */
+export const maxConnectionRetryAge = Duration.seconds(4)
+
+export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
+  Metric.counter("tickerline_database_retries_total", {
+    description: "Retried reads, by cause: a lock or a deadlock, a lost connection, a lost replica, or a conflict " +
+      "with a replica's recovery.",
+    attributes: { why },
+    incremental: true,
+  })
+
+const lockRetries = makeRetryCounter("locked")
+const connectionRetries = makeRetryCounter("lost")
+export const retryCounters = [lockRetries, connectionRetries]
+
+export const makePoolTimeoutError = () =>
+  new DatabasePoolTimeout({
+    error: { message: "Database connections are temporarily saturated. Retry in a few seconds." },
+  })
+
+export type DatabaseReadError = SqlError.SqlError | Schema.SchemaError
+
+const isReadFailure = (error: unknown): error is DatabaseReadError =>
+  SqlError.isSqlError(error) || Schema.isSchemaError(error)
+
+/** Converts the error of a read: to a 503 response if a later retry may succeed, otherwise to a defect. */
+export const toApiError = (error: DatabaseReadError): Effect.Effect<never, DataRefreshing | DatabasePoolTimeout> =>
+  isLockError(error) || isStatementTimeout(error)
+    ? Effect.fail(makeDataRefreshingError())
+    : SqlError.isSqlError(error) && isConnectionLost(error)
+    ? Effect.andThen(
+      Effect.logWarning(`The database cannot be reached: ${describeSqlError(error)}`),
+      Effect.fail(makePoolTimeoutError()),
+    )
+    : Effect.die(error)
+
+interface RetryPolicy {
+  readonly counter: ReturnType<typeof makeRetryCounter>
+  readonly schedule: Schedule.Schedule<unknown>
+  readonly when: (error: unknown) => boolean
+}
+
+const withRetry = <A, E, R>({ counter, schedule, when }: RetryPolicy, attempt: Effect.Effect<A, E, R>) =>
+  // Starts the schedule only after a failure, because starting it would slow down every successful attempt.
+  Effect.catchIf(attempt, when, (error) =>
+    Effect.andThen(
+      Metric.update(counter, 1),
+      Effect.retry(startWith(Effect.fail(error), attempt), { while: when, schedule }),
+    ))
+
+/** Makes an effect that is `first` when it runs for the first time, and then `others`. */
+const startWith = <A, E, R>(first: Effect.Effect<A, E, R>, others: Effect.Effect<A, E, R>) => {
+  let next = first
+  return Effect.suspend(() => {
+    const current = next
+    next = others
+    return current
+  })
+}
+
+const maxRetryAgeMillis = Duration.toMillis(maxConnectionRetryAge)
+
+/** Makes the function that retries an attempt to read, and converts its errors to those of the API. */
+export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
+  const retryLostConnection = <A, E, R>(startedAt: number, attempt: Effect.Effect<A, E, R>) =>
+    withRetry({
+      counter: connectionRetries,
+      schedule: connectionRetrySchedule,
+      when: (error) => isConnectionLost(error) && now() - startedAt < maxRetryAgeMillis,
+    }, attempt)
+
+  /** Continues after the failure of the first attempt, so that a successful one costs only `Effect.catch`. */
+  const recover = <A, R>(
+    attempt: Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>,
+    error: DatabaseReadError | DataRefreshing | DatabasePoolTimeout,
+    startedAt: number,
+  ) => {
+    const first = retryLostConnection(startedAt, startWith(Effect.fail(error), attempt))
+    const others = Effect.suspend(() => retryLostConnection(now(), attempt))
+    return withRetry(
+      { counter: lockRetries, schedule: lockRetrySchedule, when: isLockError },
+      startWith(first, others),
+    ).pipe(Effect.catch((failure) => isReadFailure(failure) ? toApiError(failure) : Effect.fail(failure)))
+  }
+
+  return <A, R>(attempt: Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>) =>
+    Effect.suspend(() => {
+      const startedAt = now()
+      return Effect.catch(attempt, (error) => recover(attempt, error, startedAt))
+    })
+})

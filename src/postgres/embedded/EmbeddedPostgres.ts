@@ -1,0 +1,113 @@
+/**
+ * Starts an embedded PostgreSQL server. All processes with the same home directory share it; the last one to exit stops
+ * it. docs/decisions/0085-embedded-server-is-shared.md explains the locks.
+ */
+import { PgConnection } from "@effect/sql-pg"
+import { Config, Duration, Effect, FileSystem, Redacted, Schedule } from "effect"
+import { DatabaseSync } from "node:sqlite"
+import { fileURLToPath } from "node:url"
+import { addForkedFinalizer, repeatInBackground } from "../metrics/BackgroundFibers.ts"
+import { type EmbeddedCluster, embeddedDatabaseUser, makeEmbeddedUrl, openEmbeddedCluster } from "./EmbeddedCluster.ts"
+import { withHomeLock } from "./HomeDirectory.ts"
+import { EmbeddedPostgresError } from "./ChildProcess.ts"
+import { ensurePostgresIsRunning, findRunningPostgres, stopPostgres } from "./PostgresServer.ts"
+
+/** The home directory. The default is `.tickerline` next to package.json, so that commands work from any folder. */
+export const TickerlineHomeConfig: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
+  Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
+)
+
+const createDatabase = Effect.fnUntraced(function* ({ password }: EmbeddedCluster, port: number) {
+  const connection = yield* PgConnection.make({
+    host: "127.0.0.1",
+    port,
+    username: embeddedDatabaseUser,
+    password: Redacted.make(password),
+    database: "postgres",
+    ssl: false,
+  })
+  const found = yield* connection.query("SELECT FROM pg_database WHERE datname = $1", [embeddedDatabaseUser])
+  if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${embeddedDatabaseUser}`)
+}, Effect.scoped)
+
+/** Starts the server unless it is running, and returns its port. Retries, because the server may die meanwhile. */
+const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
+  Effect.tap(ensurePostgresIsRunning(cluster, fixedPort), (port) => createDatabase(cluster, port)).pipe(
+    Effect.retry({
+      while: (error) => error._tag === "SqlError" && error.reason._tag !== "AuthenticationError",
+      schedule: Schedule.spaced("100 millis"),
+      times: 100,
+    }),
+    Effect.catchTag("SqlError", (error) =>
+      new EmbeddedPostgresError({
+        message:
+          `The embedded PostgreSQL is running but not usable (${error.message}). See its log, ${cluster.logFile}.`,
+      })),
+  )
+
+/** Starts the server again if it has died. The first process to get the file lock does so. */
+const restartIfDead = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
+  if ((yield* findRunningPostgres(cluster)) !== undefined) return
+  yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
+  yield* withHomeLock(cluster.home, ensureUsable(cluster, port)).pipe(
+    Effect.tapError((error) => Effect.logError(error.message)),
+    Effect.retry(Schedule.min([Schedule.exponential("250 millis"), Schedule.spaced("10 seconds")])),
+  )
+  yield* Effect.logInfo("The embedded PostgreSQL is running again.")
+})
+
+/**
+ * A file that every process that uses the server locks in shared mode, so that a process can tell whether it is the
+ * last one. The kernel releases the lock of a process that is killed.
+ */
+const openPresenceFile = ({ home }: Pick<EmbeddedCluster, "home">) => new DatabaseSync(`${home}/users`, { timeout: 0 })
+
+const lockPresenceFile = (file: DatabaseSync, transaction: string) =>
+  file.exec(`PRAGMA journal_mode = MEMORY; ${transaction}`)
+
+/** Whether no process has locked the presence file. */
+const isUnused = (cluster: EmbeddedCluster) =>
+  Effect.isSuccess(Effect.try(() => {
+    const file = openPresenceFile(cluster)
+    try {
+      lockPresenceFile(file, "BEGIN EXCLUSIVE")
+    } finally {
+      file.close()
+    }
+  }))
+
+/** Stops using the server, and stops it if no other process uses it. */
+const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: DatabaseSync) {
+  const fs = yield* FileSystem.FileSystem
+  presence.close()
+  const stopIfUnused = Effect.flatMap(isUnused(cluster), (unused) => unused ? stopPostgres(cluster) : Effect.void)
+  // If the home was deleted, no other process can find the server.
+  yield* (yield* fs.exists(cluster.home)) ? withHomeLock(cluster.home, stopIfUnused) : stopPostgres(cluster)
+}, Effect.catchCause((cause) => Effect.logWarning("The embedded PostgreSQL may still be running:", cause)))
+
+/** How often a process checks whether the server is still running. */
+const checkInterval = Duration.seconds(1)
+
+/**
+ * Keeps a server running for the home directory `path` until the scope closes.
+ * `package` is the folder of PostgreSQL's npm package, if it is not in node_modules.
+ */
+export const startEmbeddedPostgres = Effect.fnUntraced(
+  function* (path: string, options?: { readonly package?: string }) {
+    const cluster = yield* openEmbeddedCluster(path, options?.package)
+    const presence = openPresenceFile(cluster)
+    yield* addForkedFinalizer(leave(cluster, presence))
+    const port = yield* withHomeLock(
+      cluster.home,
+      Effect.suspend(() => {
+        lockPresenceFile(presence, "BEGIN; SELECT * FROM sqlite_schema")
+        return ensureUsable(cluster, undefined)
+      }),
+    )
+    yield* repeatInBackground(restartIfDead(cluster, port), checkInterval)
+    const { dataDirectory, password } = cluster
+    return { url: makeEmbeddedUrl(password, port), port, dataDirectory }
+  },
+)
+
+export type EmbeddedPostgres = Effect.Success<ReturnType<typeof startEmbeddedPostgres>>

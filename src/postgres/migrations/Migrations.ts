@@ -1,0 +1,247 @@
+/**
+ * Applies `scripts/<id>_<name>.sql` in order, each only once, while other processes start or serve. Normally,
+ * each has its own transaction, waits briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, SqlError } from "effect/sql"
+import { describeSqlError } from "../FailureText.ts"
+import { OperationProgress } from "../metrics/Progress.ts"
+import { tickerlineCommand } from "../ProjectCommands.js"
+import { decodeRows } from "../DecodeRows.ts"
+import { isDuplicateObject, isLockTimeout } from "../SqlState.ts"
+import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
+import { renewRolePrivileges } from "./ServiceRole.ts"
+
+/** Migrations are pending, but this role may not apply them, or the database cannot hold the data. */
+export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
+
+/** A migration failed and was rolled back. If its script uses no transaction, its completed statements remain. */
+export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
+  readonly message: string
+  /** Whether no migration had been applied before. */
+  readonly isFirst: boolean
+  readonly cause: SqlError.SqlError
+}> {}
+
+/** The table of applied migrations, in the format of Effect's migrator, which earlier releases used. */
+export const migrationsTableName = "tickerline_migrations"
+
+/** Whether all migrations are applied. The service role has the privileges to check this. */
+const isCurrent = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<
+    { readonly exists: boolean }
+  >`select to_regclass(${migrationsTableName}) is not null as exists`
+  if (found?.exists !== true) return false
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTableName)}`
+  const ids = new Set(applied.map(({ id }) => id))
+  return (yield* listMigrationScripts).every(([id]) => ids.has(id))
+})
+
+const TargetDatabase = Schema.Struct({
+  role: Schema.String,
+  may_create: Schema.NullOr(Schema.Boolean),
+  database: Schema.String,
+  encoding: Schema.String,
+})
+
+/** Refuses a database without UTF-8: PostgreSQL creates those with `SQL_ASCII` if its machine has no locale. */
+const requireSuitableDatabase = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(TargetDatabase)(sql`
+    select current_user as role, has_schema_privilege(current_schema(), 'create') as may_create,
+      datname::text as database, pg_encoding_to_char(encoding)::text as encoding
+    from pg_database where datname = current_database()
+  `)
+  if (found?.may_create !== true) {
+    return yield* new MigrationRefused({
+      message: `The database has pending migrations, and ${found?.role ?? "its role"} may not apply them. ` +
+        `Run \`${tickerlineCommand} migrate\` with the DATABASE_URL of the role that owns the tables.`,
+    })
+  }
+  if (found.encoding !== "UTF8") {
+    return yield* new MigrationRefused({
+      message:
+        `The encoding of the database ${found.database} is ${found.encoding}, in which names of companies would ` +
+        `be damaged. Create one in UTF-8: create database NAME template template0 encoding 'UTF8'.`,
+    })
+  }
+})
+
+/** The advisory lock that serializes migrations. Earlier releases use the same number. */
+export const migrationLockId = 7_101_884
+
+/** Time limit for each lock wait, because all other lock requests for the table queue behind it. */
+const lockTimeout = "250ms"
+
+/** Pause between attempts to lock a table that is in use. */
+const lockRetryInterval = Duration.millis(750)
+
+/** At one attempt per second, this is ten minutes: longer than any request uses a table. */
+const maxLockRetries = 600
+
+class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
+
+/**
+ * Waits only briefly for the migration lock: if the process that holds it runs `create index concurrently`, that
+ * statement waits for this transaction to end.
+ */
+const acquireMigrationLock = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`set local statement_timeout = 0`
+  yield* sql`set local idle_in_transaction_session_timeout = 0`
+  yield* sql.unsafe(`set local lock_timeout = '${lockTimeout}'`)
+  yield* Effect.catchIf(
+    sql`select pg_advisory_xact_lock(${migrationLockId}::int8)`,
+    isLockTimeout,
+    () => Effect.fail(new MigrationLockBusy()),
+  )
+  yield* sql`
+    create table if not exists ${sql(migrationsTableName)} (
+      migration_id integer primary key,
+      created_at timestamptz not null default now(),
+      name text not null
+    )
+  `
+})
+
+const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript) =>
+  Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+
+/**
+ * Runs a script outside a transaction, on a second connection, because the first one's transaction holds the lock.
+ * The script's statements block no other session while they wait for a lock, so they have no lock timeout.
+ */
+const runOutsideTransaction = Effect.fnUntraced(
+  function* (script: MigrationScript) {
+    const { config } = yield* PgClient.PgClient
+    const lockConnection = yield* SqlClient.SqlClient
+    // Any statement releases the previous query's snapshot, which would block `create index concurrently` forever.
+    yield* lockConnection`set local statement_timeout = 0`
+    const sql = yield* PgClient.makeClient(config)
+    yield* sql`set statement_timeout = 0`
+    yield* sql`set lock_timeout = 0`
+    yield* runStatements(sql, script)
+  },
+  Effect.scoped,
+  Effect.provide(Reactivity.layer),
+)
+
+/** Applies the next pending migration. After the last one, also renews the service roles' privileges. */
+const applyNext = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const progress = yield* OperationProgress
+  yield* acquireMigrationLock
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTableName)}`
+  const migrations = yield* listMigrationScripts
+  const pending = migrations.filter(([id]) => !applied.some((migration) => migration.id === id))
+  const [next] = pending
+  if (next === undefined) return undefined
+  const [id, name, read] = next
+  const done = migrations.length - pending.length
+  Object.assign(progress, { label: `migration ${id}_${name}`, done, total: migrations.length, count: 0 })
+  const script = yield* Effect.orDie(read)
+  const work = Effect.gen(function* () {
+    yield* script.inTransaction ? runStatements(sql, script) : runOutsideTransaction(script)
+    yield* sql`insert into ${sql(migrationsTableName)} (migration_id, name) values (${id}, ${name})`
+    if (pending.length === 1) yield* renewRolePrivileges
+  })
+  yield* Effect.mapError(
+    work,
+    (error) =>
+      SqlError.isSqlError(error)
+        ? new MigrationFailed({ message: `${id}_${name}`, isFirst: applied.length === 0, cause: error })
+        : error,
+  )
+  return [id, name] as const
+})
+
+/** Describes the oldest running transaction, which is probably the one that the migration is waiting for. */
+const describeOldestTransaction = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ readonly who: string }>`
+    select format('%s (process %s of PostgreSQL) for %s', coalesce(nullif(application_name, ''), usename), pid,
+      date_trunc('second', now() - xact_start)) as who
+    from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and xact_start is not null
+    order by xact_start limit 1
+  `
+  return found === undefined ? "" : ` The oldest transaction is from ${found.who}.`
+}).pipe(Effect.catch(() => Effect.succeed("")))
+
+const describeBlockedMigration = ({ message }: MigrationFailed) =>
+  Effect.map(describeOldestTransaction, (oldest) => `Migration ${message} is waiting for a table in use.${oldest}`)
+
+/** A restore writes the list of applied migrations last, so that a database with half of a backup is refused here. */
+const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFailed) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(Schema.Struct({ name: Schema.String }))(
+    sql`select quote_ident(current_database()) as name`,
+  )
+  const name = found?.name ?? "NAME"
+  return new MigrationFailed({
+    message:
+      `The database ${name} has tables, but no migration was applied to it. If they are those of a restore that ` +
+      `did not finish, drop and create it (drop database ${name}; create database ${name}), then restore again. ` +
+      "Otherwise check DATABASE_URL: the service needs a database of its own. Nothing was changed.",
+    isFirst: error.isFirst,
+    cause: error.cause,
+  })
+})
+
+const explainFailure = (error: MigrationFailed) => {
+  if (isLockTimeout(error.cause)) {
+    return Effect.map(
+      describeBlockedMigration(error),
+      (description) =>
+        new MigrationFailed({
+          message: `${description} Nothing was changed. End that transaction, and migrate again.`,
+          isFirst: error.isFirst,
+          cause: error.cause,
+        }),
+    )
+  }
+  if (error.isFirst && isDuplicateObject(error.cause)) return explainUnmigratedTables(error)
+  return Effect.succeed(
+    new MigrationFailed({
+      message: `Migration ${error.message} failed: ${describeSqlError(error.cause)}`,
+      isFirst: error.isFirst,
+      cause: error.cause,
+    }),
+  )
+}
+
+const applyNextWithRetry = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  let isLogged = false
+  const logOnce = (error: MigrationFailed) =>
+    Effect.suspend(() => {
+      if (isLogged || !isLockTimeout(error.cause)) return Effect.void
+      isLogged = true
+      return Effect.flatMap(describeBlockedMigration(error), Effect.logInfo)
+    })
+  return yield* sql.withTransaction(applyNext).pipe(
+    Effect.retry({ while: ({ _tag }) => _tag === "MigrationLockBusy" }),
+    Effect.tapErrorTag("MigrationFailed", logOnce),
+    Effect.retry({
+      while: (error) => error._tag === "MigrationFailed" && isLockTimeout(error.cause),
+      schedule: Schedule.spaced(lockRetryInterval),
+      times: maxLockRetries,
+    }),
+    Effect.catchTag("MigrationFailed", (error) => Effect.flatMap(explainFailure(error), Effect.fail)),
+  )
+})
+
+/** Applies all pending migrations and returns them, oldest first. Only one process at a time applies migrations. */
+export const runMigrations = Effect.gen(function* () {
+  const applied: Array<readonly [id: number, name: string]> = []
+  if (yield* isCurrent) return applied
+  yield* requireSuitableDatabase
+  yield* Effect.logInfo("Applying migrations to the database.")
+  for (let next = yield* applyNextWithRetry; next !== undefined; next = yield* applyNextWithRetry) applied.push(next)
+  return applied
+})
+
+export const migrationsLayer = Layer.effectDiscard(runMigrations)

@@ -1,0 +1,229 @@
+/**
+ * Grants service roles their privileges: to read datasets, record usage, charge balances, and send emails and
+ * webhooks. Service roles own no tables, so they can neither alter them nor read payments. The role of the admin API
+ * has others.
+ */
+import { Data, Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { describeSqlError } from "../FailureText.ts"
+import { decodeRows } from "../DecodeRows.ts"
+import { makeRoleSettingsConditionSql, makeRoleSettingStatements, quoteIdentifier } from "../pool/ConnectionSettings.ts"
+
+export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
+
+/** The database role may not grant privileges, because it does not own the tables. */
+export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
+
+/** Tables that service roles cannot read: payments, the audit log, which lists them, and admins. */
+const adminTables = ["credits", "audit", "admin_tokens", "admin_requests"]
+
+/**
+ * Query for the statements that grant read access to all tables and views except `$2`. Partitions need no grant,
+ * because they are read through their parent.
+ */
+const readGrantsQuery = `
+  select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement
+  from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+  where nspname in ('public', 'history') and relkind in ('r', 'p', 'v') and not relispartition
+    and not (nspname = 'public' and relname = any ($2::text[]))`
+
+/**
+ * Query for the statements that revoke all privileges on tables (with columns), sequences and functions, except those
+ * that the role has as their owner.
+ */
+const revokesQuery = `
+  select format('revoke all on %s %I.%I from %I', case relkind when 'S' then 'sequence' else 'table' end, nspname,
+    relname, rolname) as statement
+  from pg_class join pg_namespace on pg_namespace.oid = relnamespace join pg_roles on rolname = $1
+  where nspname in ('public', 'history') and relowner <> pg_roles.oid and pg_has_role(relowner, 'usage') and exists (
+    select from aclexplode(relacl) where grantee = pg_roles.oid
+    union all
+    select from pg_attribute, aclexplode(attacl) where attrelid = pg_class.oid and grantee = pg_roles.oid
+  )
+  union all
+  select format('revoke all on routine %s from %I', pg_proc.oid::regprocedure, rolname)
+  from pg_proc join pg_namespace on pg_namespace.oid = pronamespace join pg_roles on rolname = $1
+  where nspname in ('public', 'history') and proowner <> pg_roles.oid and pg_has_role(proowner, 'usage')
+    and exists (select from aclexplode(proacl) where grantee = pg_roles.oid)`
+
+/** Includes what processes of the previous release need during an upgrade, because `grant` revokes the rest. */
+const makeServiceGrants = (role: string) => [
+  `grant usage on schema public, history to ${role}`,
+  `grant insert, update (bytes, request_count) on public.usage to ${role}`,
+  `grant insert on public.usage_batches, public.unsettled_usage, public.usage_request_kinds to ${role}`,
+  `grant insert (id_suffix), update (written) on public.usage_writers to ${role}`,
+  `grant insert on public.usage_kind_hours to ${role}`,
+  `grant execute on function public.take_unconverted_usage to ${role}`,
+  `grant execute on function public.settle_usage, public.add_daily_sums to ${role}`,
+  `grant insert, update, delete on public.failed_requests to ${role}`,
+  // For counts of refused requests, and for processes of the previous release.
+  `grant insert, update on public.usage_daily, public.usage_daily_prices to ${role}`,
+  `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,
+  `grant update (balance_microdollars, last_charged_at, budget_month, budget_spent_microdollars)
+    on public.accounts to ${role}`,
+  `grant insert, update, delete on public.balance_reservations to ${role}`,
+  `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
+    on public.announcement_mails to ${role}`,
+  `grant execute on function public.queue_notice to ${role}`,
+  `grant update (holder, until) on public.announcement_sender to ${role}`,
+  `grant insert (name), update (holder, until) on public.leases to ${role}`,
+  `grant insert, update on public.rate_limit_buckets to ${role}`,
+  // Processes of the previous release use these tables, and may still run during an upgrade.
+  `grant insert, update on public.rate_limits to ${role}`,
+  `grant insert, update, delete on public.wrong_keys to ${role}`,
+  `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
+  `grant insert, update on history.change_counts, history.corrected_fields to ${role}`,
+  `grant update (cursor, counted_until) on history.counting_place to ${role}`,
+  `grant insert, update, delete on public.webhook_messages to ${role}`,
+  `grant update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)
+    on public.webhook_endpoints to ${role}`,
+  `grant update (cursor) on public.webhook_feed to ${role}`,
+  `grant execute on function public.edgar_place_due_companies to ${role}`,
+  `grant execute on function public.record_settings, public.drop_audit_before, public.continue_erasure to ${role}`,
+  `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
+]
+
+/**
+ * The role of the admin API cannot serve, load data or change the audit log (docs/operations/admin-api.md). What it may
+ * change itself, triggers record; the functions record what they change.
+ */
+const makeAdminGrants = (role: string) => [
+  `grant usage on schema public, history to ${role}`,
+  `grant insert, update (tier, contact_email, news) on public.accounts to ${role}`,
+  `grant insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by) on public.api_keys to ${role}`,
+  `grant insert on public.credits to ${role}`,
+  // Not the secrets. A new column is added here if the admin API reads it.
+  `grant select (endpoint_id, account_id, url, events, datasets, tickers, created_at, disabled_at, disabled_reason,
+    disabled_by_service, dead_letters_in_a_row) on public.webhook_endpoints to ${role}`,
+  `grant update (disabled_at, disabled_reason) on public.webhook_endpoints to ${role}`,
+  `grant insert, update (revoked_at, last_used_at) on public.admin_tokens to ${role}`,
+  `grant insert, update, delete on public.admin_requests to ${role}`,
+  `grant execute on function public.erase_account, public.account_addresses to ${role}`,
+  `grant execute on function public.add_credit, public.set_budget, public.announce_entry, public.retry_emails,
+    public.enable_webhook_endpoint, public.replay_webhook_messages to ${role}`,
+]
+
+/** What a role is for. */
+export type RolePurpose = "admin" | "service"
+
+const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))
+const decodeStatements = decodeRows(Schema.Struct({ statement: Schema.String }))
+const decodeRoleSettings = decodeRows(Schema.Struct({ database: Schema.String, has_settings: Schema.Boolean }))
+const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schema.Boolean }))
+const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String, purpose: Schema.Literals(["admin", "service"]) }))
+
+/**
+ * Returns the statements that revoke default privileges to create tables. A temporary table would hide a table with
+ * the same name. Before PostgreSQL 15, every role could also create tables in the schema `public`.
+ */
+const findDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* decodeRevokes(sql`
+    select format('revoke temporary on database %I from public', current_database()) as revoke
+    where has_database_privilege(${role}, current_database(), 'temporary')
+    union all
+    select 'revoke create on schema public from public'
+    where has_schema_privilege(${role}, 'public', 'create')
+  `)
+  return found.map(({ revoke }) => revoke)
+})
+
+/** Revokes default privileges to create tables, and logs the statements that only the database owner can run. */
+const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* Effect.forEach(yield* findDefaultPrivileges(role), (revoke) => sql.unsafe(revoke), { discard: true })
+  const remaining = yield* findDefaultPrivileges(role)
+  if (remaining.length === 0) return
+  yield* Effect.logWarning(`${role} may still create tables. The database owner should run: ${remaining.join("; ")}`)
+})
+
+/**
+ * Gives the role the session settings, because poolers do not pass them on. If this is not permitted, the log names the
+ * statements that do it.
+ */
+const setRoleSettings = Effect.fnUntraced(function* (role: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRoleSettings(sql.unsafe(
+    `select datname as database, ${
+      makeRoleSettingsConditionSql("$1")
+    } as has_settings from pg_database where datname = current_database()`,
+    [role],
+  ))
+  if (found === undefined || found.has_settings) return
+  const statements = makeRoleSettingStatements(role, found.database)
+  yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason._tag === "AuthorizationError",
+      (error) =>
+        Effect.logWarning(
+          `${role} has all privileges, but lacks session settings that it needs behind a pooler, because this role ` +
+            `may not alter it (${describeSqlError(error)}). Run as ${role} or as a superuser: ${statements.join("; ")}`,
+        ),
+    ),
+  )
+})
+
+/** Grants a role the privileges that its purpose needs, and revokes its default privileges to create tables. */
+const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* sql`select from pg_roles where rolname = ${role}`
+  if (found.length === 0) {
+    return yield* new RoleNotFound({
+      message: `PostgreSQL has no role ${role}. Create it first: create role ${
+        quoteIdentifier(role)
+      } login password '…'`,
+    })
+  }
+  const [granter] = yield* decodeGranter(sql`
+    select current_user as name, pg_has_role(relowner, 'usage') as may
+    from pg_class where oid = 'public.usage'::regclass
+  `)
+  // Without this check, PostgreSQL would only warn that nothing was granted.
+  if (granter?.may !== true) {
+    return yield* new GrantNotPermitted({
+      message: `${
+        granter?.name ?? "This role"
+      } may not grant privileges: use the DATABASE_URL of the role that owns the tables.`,
+    })
+  }
+  yield* sql.withTransaction(Effect.gen(function* () {
+    const [makeGrants, unreadable] = purpose === "admin"
+      ? [makeAdminGrants, ["webhook_endpoints"]]
+      : [makeServiceGrants, adminTables]
+    const readGrants = yield* decodeStatements(sql.unsafe(readGrantsQuery, [role, unreadable]))
+    const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
+    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+    yield* revokeDefaultPrivileges(role)
+    yield* setRoleSettings(role)
+  }))
+})
+
+/**
+ * Gives a role the privileges that its purpose needs, and no others on tables, sequences and functions. Other sessions
+ * see the change at once, so a service with this role can continue.
+ */
+export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose = "service") {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(Effect.gen(function* () {
+    const revokes = yield* decodeStatements(sql.unsafe(revokesQuery, [role]))
+    yield* Effect.forEach(revokes, ({ statement }) => sql.unsafe(statement), { discard: true })
+    yield* addRolePrivileges(role, purpose)
+  }))
+})
+
+/**
+ * Grants the privileges on new tables to the existing service roles, which may call `create_usage_partition`, and to
+ * the roles of the admin API, which may insert credits. Revokes nothing, because a process may rely on it.
+ */
+export const renewRolePrivileges = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const roles = yield* decodeRoles(sql`
+    select rolname as role, 'service' as purpose
+    from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
+    where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
+    union
+    select rolname, 'admin' from pg_class, aclexplode(relacl) join pg_roles on pg_roles.oid = grantee
+    where pg_class.oid = to_regclass('public.credits') and grantee <> relowner and privilege_type = 'INSERT'
+  `)
+  yield* Effect.forEach(roles, ({ purpose, role }) => addRolePrivileges(role, purpose), { discard: true })
+})

@@ -1,0 +1,272 @@
+/**
+ * Limits how many effects run at once, in total and per partition, so that one slow endpoint does not block the others
+ * (§7.2, §8: database load). docs/decisions/0140-reader.md explains why it is not Effect's `PartitionedSemaphore`.
+ */
+import { Duration, Effect, Function } from "effect"
+import { forkUntraced } from "../metrics/BackgroundFibers.ts"
+import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
+import { LinkedList, ListItem } from "./LinkedList.ts"
+
+interface BulkheadOptions<Permit, E> {
+  /** Whatever a permit stands for, such as a connection. The permit that was released last is taken first. */
+  readonly permits: ReadonlyArray<Permit>
+  /** Default: all but a fifth of the permits, and all but one of two to nine. */
+  readonly maxPerPartition?: number
+  /**
+   * Whether a caller fails at once if its partition holds, or waits for, as many permits as it may have. Otherwise the
+   * caller waits.
+   */
+  readonly isFullRefused?: boolean
+  /** Maximum wait for a permit. */
+  readonly timeout: Duration.Duration
+  /** Makes the error for a caller that timed out, or was refused. */
+  readonly onTimeout: (isPartitionFull: boolean) => E
+  /** Called before a permit goes to the next caller. Returns false if other permits should be taken before this one. */
+  readonly onRelease?: (permit: Permit) => boolean
+}
+
+/** How many permits a partition may hold. A single permit cannot be shared out, so all partitions use it in turn. */
+const getDefaultShare = (permits: number) => permits === 1 ? 1 : permits - Math.max(1, Math.floor(permits / 5))
+
+/** Idle partitions are forgotten beyond this number, because a partition may be named after a customer. */
+const maxIdlePartitions = 100
+
+/** Effects that share a limit, for example the reads of one endpoint. */
+export class Partition<Permit extends object, E> extends ListItem<Partition<Permit, E>> {
+  readonly maxPermits: number
+  /** Maximum wait, in milliseconds. */
+  readonly timeoutMillis: number
+  readonly waiters = new LinkedList<Claim<Permit, E>>()
+  waiterCount = 0
+  permitsInUse = 0
+
+  constructor(maxPermits: number, timeoutMillis: number) {
+    super()
+    this.maxPermits = maxPermits
+    this.timeoutMillis = timeoutMillis
+  }
+
+  isFull() {
+    return this.permitsInUse >= this.maxPermits
+  }
+}
+
+/** One caller: it has a permit, waits for one, or neither. */
+class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
+  /** Undefined until the caller takes a permit or waits. */
+  partition: Partition<Permit, E> | undefined
+  permit: Permit | undefined
+  /** End of the wait, in monotonic milliseconds. */
+  deadline = Infinity
+  #result: Effect.Effect<Permit, E> | undefined
+  #resume: (result: Effect.Effect<Permit, E>) => void = Function.constVoid
+
+  /** Ends the wait. The caller may not have called `wait` yet. */
+  settle(result: Effect.Effect<Permit, E>) {
+    this.#result = result
+    this.#resume(result)
+  }
+
+  /** Waits for the permit. Fails if the wait lasts too long. */
+  wait() {
+    return Effect.callback<Permit, E>((resume) => {
+      if (this.#result === undefined) this.#resume = resume
+      else resume(this.#result)
+    })
+  }
+}
+
+/**
+ * The callers of a partition wait in arrival order, and the partitions take turns. A released permit goes to the next
+ * caller synchronously, at a cost that does not depend on the number of callers.
+ */
+class Bulkhead<Permit extends object, E> {
+  readonly #free: Array<Permit>
+  readonly #size: number
+  readonly #maxPerPartition: number
+  readonly #isFullRefused: boolean
+  readonly #timeoutMillis: number
+  readonly #onTimeout: (isPartitionFull: boolean) => E
+  readonly #onRelease: (permit: Permit) => boolean
+  readonly #now: () => number
+  readonly #partitions = new Map<string, Partition<Permit, E>>()
+  /** Partitions whose first waiter gets the next permit. A partition that is full waits for its own permits instead. */
+  readonly #turns = new LinkedList<Partition<Permit, E>>()
+  #waiterCount = 0
+  #wakeTimer: (() => void) | undefined
+
+  constructor({ onTimeout, permits, timeout, ...options }: BulkheadOptions<Permit, E>, now: () => number) {
+    this.#free = permits.toReversed()
+    this.#size = permits.length
+    this.#maxPerPartition = options.maxPerPartition ?? getDefaultShare(permits.length)
+    this.#isFullRefused = options.isFullRefused ?? false
+    this.#timeoutMillis = Duration.toMillis(timeout)
+    this.#onTimeout = onTimeout
+    this.#onRelease = options.onRelease ?? Function.constTrue
+    this.#now = now
+  }
+
+  readonly permitsInUse = () => this.#size - this.#free.length
+  readonly waiterCount = () => this.#waiterCount
+
+  /** Makes a partition that may use all permits, and whose callers wait as long as it takes. */
+  readonly makeUnlimitedPartition = () => new Partition<Permit, E>(this.#size, Infinity)
+
+  /** Runs an effect with a permit of the partition. */
+  readonly use = <A, Failure, R>(
+    partition: string | Partition<Permit, E>,
+    run: (permit: Permit) => Effect.Effect<A, Failure, R>,
+  ): Effect.Effect<A, E | Failure, R> =>
+    Effect.suspend(() => {
+      const claim = new Claim<Permit, E>()
+      return Effect.onExit(
+        // Takes the permit only now that its release is certain: the fiber may be interrupted between two effects.
+        Effect.suspend((): Effect.Effect<A, E | Failure, R> => {
+          const permit = this.#begin(claim, partition)
+          return permit === undefined ? Effect.flatMap(claim.wait(), run) : run(permit)
+        }),
+        () => {
+          this.#end(claim)
+          return Effect.void
+        },
+      )
+    })
+
+  readonly withPermit =
+    (partition: string) => <A, Failure, R>(effect: Effect.Effect<A, Failure, R>): Effect.Effect<A, E | Failure, R> =>
+      this.use(partition, () => effect)
+
+  /** Holds a permit until the scope closes. */
+  readonly acquireScoped = (partition: string | Partition<Permit, E>) =>
+    Effect.suspend(() => {
+      const claim = new Claim<Permit, E>()
+      const end = Effect.sync(() => this.#end(claim))
+      return Effect.andThen(
+        Effect.addFinalizer(() => end),
+        Effect.onError(
+          Effect.suspend((): Effect.Effect<Permit, E> => {
+            const permit = this.#begin(claim, partition)
+            return permit === undefined ? claim.wait() : Effect.succeed(permit)
+          }),
+          () => end,
+        ),
+      )
+    })
+
+  #findPartition(name: string) {
+    const found = this.#partitions.get(name)
+    if (found !== undefined) return found
+    if (this.#partitions.size >= maxIdlePartitions) {
+      for (const [idle, { permitsInUse, waiters }] of this.#partitions) {
+        if (permitsInUse === 0 && waiters.first === undefined) this.#partitions.delete(idle)
+      }
+    }
+    const partition = new Partition<Permit, E>(this.#maxPerPartition, this.#timeoutMillis)
+    this.#partitions.set(name, partition)
+    return partition
+  }
+
+  #give(claim: Claim<Permit, E>, partition: Partition<Permit, E>, permit: Permit) {
+    claim.permit = permit
+    partition.permitsInUse += 1
+  }
+
+  /**
+   * Takes a free permit, or else waits for one, before any other caller can change or forget the partition. A newcomer
+   * overtakes nobody: while a permit is free, only callers of full partitions wait.
+   */
+  #begin(claim: Claim<Permit, E>, name: string | Partition<Permit, E>) {
+    const partition = typeof name === "string" ? this.#findPartition(name) : name
+    claim.partition = partition
+    const permit = partition.isFull() ? undefined : this.#free.pop()
+    if (permit === undefined) this.#wait(claim, partition)
+    else this.#give(claim, partition, permit)
+    return permit
+  }
+
+  #wait(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
+    if (this.#isFullRefused && partition.permitsInUse + partition.waiterCount >= partition.maxPermits) {
+      return claim.settle(Effect.fail(this.#onTimeout(true)))
+    }
+    if (partition.timeoutMillis <= 0) return claim.settle(Effect.fail(this.#onTimeout(partition.isFull())))
+    partition.waiters.append(claim)
+    partition.waiterCount += 1
+    this.#waiterCount += 1
+    this.#updateTurn(partition)
+    if (partition.timeoutMillis === Infinity) return
+    claim.deadline = this.#now() + partition.timeoutMillis
+    const wake = this.#wakeTimer
+    this.#wakeTimer = undefined
+    wake?.()
+  }
+
+  #removeWaiter(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
+    partition.waiters.remove(claim)
+    partition.waiterCount -= 1
+    this.#waiterCount -= 1
+    this.#updateTurn(partition)
+  }
+
+  /** Gives a partition a turn if it has a waiter that may take a permit. */
+  #updateTurn(partition: Partition<Permit, E>) {
+    const isWaiting = partition.waiters.first !== undefined && !partition.isFull()
+    if (isWaiting === partition.isListed) return
+    if (isWaiting) this.#turns.append(partition)
+    else this.#turns.remove(partition)
+  }
+
+  /** Ends a claim: gives its permit to the next caller, or ends its wait. */
+  #end(claim: Claim<Permit, E>) {
+    const { partition, permit } = claim
+    if (partition === undefined) return
+    if (claim.isListed) return this.#removeWaiter(claim, partition)
+    if (permit === undefined) return
+    const isPreferred = this.#onRelease(permit)
+    claim.permit = undefined
+    partition.permitsInUse -= 1
+    this.#updateTurn(partition)
+    const nextPartition = this.#turns.first
+    const next = nextPartition?.waiters.first
+    if (nextPartition === undefined || next === undefined) {
+      if (isPreferred) this.#free.push(permit)
+      else this.#free.unshift(permit)
+      return
+    }
+    // A partition with more waiters goes to the end of the line.
+    this.#turns.remove(nextPartition)
+    this.#give(next, nextPartition, permit)
+    this.#removeWaiter(next, nextPartition)
+    next.settle(Effect.succeed(permit))
+  }
+
+  readonly #waitForWaiter = Effect.callback<void>((resume) => {
+    this.#wakeTimer = () => resume(Effect.yieldNow)
+  })
+
+  /** Ends all waits that have lasted too long. One fiber serves all callers, because a timer for each is expensive. */
+  readonly expireWaiters = Effect.suspend(() => {
+    const now = this.#now()
+    let deadline = Infinity
+    for (const partition of this.#partitions.values()) {
+      let claim = partition.waiters.first
+      while (claim !== undefined && claim.deadline <= now) {
+        this.#removeWaiter(claim, partition)
+        claim.settle(Effect.fail(this.#onTimeout(partition.isFull())))
+        claim = partition.waiters.first
+      }
+      deadline = Math.min(deadline, claim?.deadline ?? Infinity)
+    }
+    return deadline === Infinity ? this.#waitForWaiter : Effect.sleep(deadline - now)
+  })
+}
+
+export const makeBulkhead = Effect.fnUntraced(function* <Permit extends object, E>(
+  options: BulkheadOptions<Permit, E>,
+) {
+  const bulkhead = new Bulkhead(options, yield* makeMonotonicClock)
+  yield* forkUntraced(Effect.forever(bulkhead.expireWaiters))
+  return bulkhead
+})
+
+/** Makes permits without content, for work that needs no connection. */
+export const makePermits = (count: number) => Array.from({ length: count }, () => ({}))

@@ -1,0 +1,224 @@
+/**
+ * Checks at startup, and while serving, that a connection pooler keeps the session settings the service relies on. In
+ * transaction mode, poolers may lose settings and prepared statements, or mix them with those of other clients.
+ */
+import { PgConnection } from "@effect/sql-pg"
+import { Data, Duration, Effect, Layer, Metric, type Redacted, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { repeatInBackground } from "../metrics/BackgroundFibers.ts"
+import { initializeCounters } from "../metrics/CallbackMetrics.ts"
+import { tickerlineCommand } from "../ProjectCommands.js"
+import { decodeRows } from "../DecodeRows.ts"
+import { describeSqlError } from "../FailureText.ts"
+import {
+  clientSettings,
+  makeConnectionConfig,
+  makeRoleSettingsConditionSql,
+  makeRoleSettingStatements,
+  PoolerPreparedStatementsConfig,
+  quoteIdentifier,
+  sessionSettings,
+} from "./ConnectionSettings.ts"
+
+/** A database URL points to an unsuitable server. The message explains to the operator how to fix it. */
+export class DatabaseUrlError extends Data.TaggedError("DatabaseUrlError")<{ readonly message: string }> {}
+
+const SessionRow = Schema.Struct({
+  pid: Schema.Int,
+  role: Schema.String,
+  database: Schema.String,
+  /** Identifies the database. Two connections to the same database have equal values. */
+  identity: Schema.String,
+  /** Settings with an unexpected value, such as `lock_timeout is 0, not 2s`. */
+  different: Schema.Array(Schema.String),
+  /** Whether new sessions of the role get the session settings. */
+  role_has_settings: Schema.Boolean,
+})
+
+const expectedValues = Object.entries({ ...sessionSettings, ...clientSettings })
+  .map(([name, value]) => `('${name}', '${value}')`).join(", ")
+
+const sessionQuery = `
+  select pg_backend_pid() as pid, current_user::text as role, current_database()::text as database,
+    (select system_identifier from pg_control_system()) || ' ' || oid as identity,
+    array(
+      select format('%s is %s, not %s', name, current_setting(name), value)
+      from (values ${expectedValues}) as expected (name, value)
+      where current_setting(name) <> value
+    ) as different,
+    ${makeRoleSettingsConditionSql("current_user")} as role_has_settings
+  from pg_database where datname = current_database()`
+
+const readSession = (connection: PgConnection.PgConnection) =>
+  connection.query(sessionQuery, [], false).pipe(
+    Effect.flatMap(({ rows }) => Schema.decodeUnknownEffect(SessionRow)(rows[0])),
+    Effect.catchTag("SchemaError", Effect.die),
+  )
+
+const directUrlAdvice = "Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode."
+const mustBeDirect = "It must name PostgreSQL itself."
+
+const explainConnectError = (setting: string, pooled: boolean) => (error: SqlError.SqlError) => {
+  const reason = describeSqlError(error)
+  if (/unsupported startup parameter/.test(reason)) {
+    return new DatabaseUrlError({
+      message: pooled || /options/.test(reason)
+        ? `The pooler in ${setting} rejects an ${reason}. Remove it from the URL, or add it to the pooler's ` +
+          "ignore_startup_parameters."
+        : `The pooler in ${setting} rejects the session's settings (${reason}). ${
+          setting === "DATABASE_URL" ? directUrlAdvice : mustBeDirect
+        }`,
+    })
+  }
+  return setting === "DATABASE_URL" ? error : new DatabaseUrlError({
+    message: `${setting}: no connection (expected postgres://user:password@host:port/database): ${reason}`,
+  })
+}
+
+/** Builds the error for a session with wrong settings, with which a statement could wait, run or compile for long. */
+const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
+  const { database, different, role, role_has_settings } = session
+  const advice = role_has_settings
+    ? "The role has them now, but the pooler's connections are older, or another program changed them: run RECONNECT " +
+      "in the pooler's console."
+    : `Run \`${tickerlineCommand} grant ${role}\`, or run as ${role} itself: ${
+      makeRoleSettingStatements(role, database).join("; ")
+    }; then run RECONNECT in the pooler's console.`
+  return new DatabaseUrlError({
+    message: `Through ${setting}, ${different.join("; ")}. Poolers do not pass on session settings, so the role ` +
+      `must have them. ${advice}`,
+  })
+}
+
+const readPid = (connection: PgConnection.PgConnection) => Effect.map(readSession(connection), ({ pid }) => pid)
+
+/** Whether a pooler is in transaction mode, in which a client's server process can change between transactions. */
+const isTransactionMode = Effect.fnUntraced(
+  function* (connection: PgConnection.PgConnection, other: typeof connection) {
+    const before = yield* readPid(connection)
+    yield* other.query("begin", [], false)
+    const isTaken = (yield* readPid(other)) === before
+    // Skipped if the second client took the first client's server process, because this query could then wait forever.
+    const hasMoved = !isTaken && (yield* readPid(connection)) !== before
+    yield* other.query("rollback", [], false)
+    return isTaken || hasMoved
+  },
+)
+
+/** A pooler in session mode may have no second connection available, so a timeout counts as session mode. */
+const modeCheckTimeout = Duration.seconds(5)
+const modeCheckAttempts = 3
+
+const connect = (setting: string, url: Redacted.Redacted, pooled: boolean) =>
+  makeConnectionConfig({ url, applicationName: "tickerline-start", pooled }).pipe(
+    Effect.flatMap(({ config }) => PgConnection.make(config)),
+    Effect.catchTag("SqlError", (error) => Effect.fail(explainConnectError(setting, pooled)(error))),
+  )
+
+/** Checks a connection that must keep its session: PostgreSQL itself, or a pooler in session mode. */
+export const checkDirectConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
+  const connection = yield* connect(setting, url, false)
+  const session = yield* readSession(connection)
+  const hasPooler = session.pid !== connection.processId
+  if (hasPooler) {
+    const other = yield* connect(setting, url, false)
+    const isUnsuitable = yield* isTransactionMode(connection, other).pipe(
+      Effect.repeat({ while: (found) => !found, times: modeCheckAttempts - 1 }),
+      Effect.timeoutOrElse({ duration: modeCheckTimeout, orElse: () => Effect.succeed(false) }),
+      Effect.orElseSucceed(() => false),
+    )
+    if (isUnsuitable) {
+      return yield* new DatabaseUrlError({
+        message: `${setting} names a pooler in transaction mode, which mixes the statements and settings of its ` +
+          `clients. ${setting === "DATABASE_URL" ? directUrlAdvice : mustBeDirect}`,
+      })
+    }
+  }
+  if (session.different.length > 0) return yield* makeSettingsError(setting, session)
+  return { ...session, hasPooler }
+}, Effect.scoped)
+
+/**
+ * Whether a pooler supports named prepared statements. Such a pooler renames the statements, so PostgreSQL does not
+ * list the driver's names.
+ */
+const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
+  yield* connection.query("begin", [], false)
+  yield* connection.query("select 1 as named")
+  const { rows } = yield* connection.query("select name from pg_prepared_statements where name ~ '^effect_'", [], false)
+  yield* Effect.forEach(
+    rows,
+    ({ name }) => connection.query(`deallocate ${quoteIdentifier(String(name))}`, [], false),
+  )
+  yield* connection.query("commit", [], false)
+  return rows.length === 0
+})
+
+/** Checks a connection through a pooler in transaction mode. */
+const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
+  const connection = yield* connect(setting, url, true)
+  const session = yield* readSession(connection)
+  if (session.different.length > 0) return yield* makeSettingsError(setting, session)
+  if ((yield* PoolerPreparedStatementsConfig) && !(yield* supportsPreparedStatements(connection))) {
+    return yield* new DatabaseUrlError({
+      message: `DATABASE_POOLER_PREPARES is true, but the pooler in ${setting} does not separate the prepared ` +
+        "statements of its clients. Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.",
+    })
+  }
+  return { ...session, hasPooler: session.pid !== connection.processId }
+}, Effect.scoped)
+
+/** Checks the pooled and the direct connection, and that both reach the same database. */
+export const checkPooledAndDirectConnections = Effect.fnUntraced(function* (
+  url: Redacted.Redacted,
+  directUrl: Redacted.Redacted,
+) {
+  const pooled = yield* checkPooledConnection("DATABASE_URL", url)
+  const direct = yield* checkDirectConnection("DATABASE_DIRECT_URL", directUrl)
+  if (pooled.identity !== direct.identity) {
+    return yield* new DatabaseUrlError({
+      message: `DATABASE_URL and DATABASE_DIRECT_URL lead to different databases (${pooled.database} and ` +
+        `${direct.database}) or servers. Name the same database in both.`,
+    })
+  }
+  return pooled
+})
+
+const repairInterval = Duration.seconds(5)
+
+const repairedSettings = Metric.counter("tickerline_pooler_limits_mended_total", {
+  description: "Session settings that were wrong on a pooler's connection and were corrected.",
+  incremental: true,
+})
+
+const decodeSettings = decodeRows(Schema.Struct({ name: Schema.String, setting: Schema.String }))
+
+/** Checks the settings of one pooler connection, and corrects them in the same transaction. */
+export const repairSessionSettings = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const expected = Object.entries(sessionSettings)
+  const wrong = yield* sql.withTransaction(Effect.gen(function* () {
+    const settings = yield* decodeSettings(sql`
+      select name, current_setting(name) as setting from unnest(${expected.map(([name]) => name)}::text[]) as name
+    `)
+    const wrong = settings.filter(({ name, setting }) =>
+      !expected.some(([key, value]) => key === name && value === setting)
+    )
+    const corrections = expected.filter(([name]) => wrong.some((setting) => setting.name === name))
+    yield* Effect.forEach(corrections, ([name, value]) => sql.unsafe(`set ${name} = '${value}'`), { discard: true })
+    return wrong
+  }))
+  if (wrong.length === 0) return
+  yield* Metric.update(repairedSettings, wrong.length)
+  const found = wrong.map(({ name, setting }) => `${name} = ${setting}`).join(", ")
+  yield* Effect.logWarning(
+    `A pooler connection had ${found}; this was corrected. Another program with the same role changed it, or the ` +
+      "connection is older than the role's settings: run RECONNECT in the pooler's console.",
+  )
+})
+
+/** Repairs pooler connections continuously, because settings changed by one client persist for later clients. */
+export const poolerSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
+  yield* initializeCounters(repairedSettings)
+  yield* repeatInBackground(Effect.ignore(repairSessionSettings), repairInterval)
+}))

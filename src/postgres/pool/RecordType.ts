@@ -1,0 +1,23 @@
+/** Lets `row(…)` stay in PostgreSQL's binary format, for `contract/rows/RowEncoder.ts`. */
+import { PgTypes } from "@effect/sql-pg"
+import { Result } from "effect"
+import { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+
+/** OID of PostgreSQL's type `record`. */
+const recordType = 2249
+
+const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTypes.decode(bytes, type, 1))
+
+const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
+  Result.succeed(new BinaryRecord(new DataView(bytes.buffer, bytes.byteOffset + offset, size), decodeField))
+
+/**
+ * Registers the codec of records for all of the driver's connections. A registry of its own for some connections would
+ * turn off the driver's fast path for parameters.
+ */
+export const registerRecordType = () =>
+  PgTypes.register(recordType, {
+    encode: () => Result.fail(new PgTypes.CodecError({ message: "A record cannot be a parameter" })),
+    decode: (bytes) => readRecord(bytes, 0, bytes.length),
+    read: readRecord,
+  })

@@ -1,0 +1,189 @@
+/**
+ * Routes a read to a replica whose last poll found the primary's version of the requested tables. The result is at
+ * least as recent, so it may be cached under that version (D17: caching). If the replica fails, the primary reads.
+ */
+import { Config, Context, Effect, FiberHandle, Layer, Metric, Option, Redacted, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlError } from "effect/sql"
+import { initializeCounters, registerCounter, registerGauge } from "../metrics/CallbackMetrics.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import { type DatabaseReadError, makeRetryCounter } from "../ReadPolicies.ts"
+import { findUrlFile } from "../pool/PasswordRotation.ts"
+import { areTlsParametersValid, tlsParametersRule } from "../pool/DatabaseTls.ts"
+import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
+import {
+  makeReplica,
+  makeReplicationLagTracker,
+  type Replica,
+  type RequiredTableVersion,
+  type SessionQuery,
+} from "./Replica.ts"
+import type { ServerState } from "../versions/ServerState.ts"
+
+/** An attempt to read from the primary. */
+type PrimaryRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
+
+const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
+
+/** Returns a replica's name for metrics and logs: host, port and database. Undefined if `url` is not for PostgreSQL. */
+const parseName = (url: string) => {
+  try {
+    const { hostname, password, pathname, port, protocol, username } = new URL(url)
+    decodeURIComponent(`${username}:${password}`)
+    return /^postgres(ql)?:$/.test(protocol) && hostname !== ""
+      ? `${hostname}:${port === "" ? "5432" : port}${decodeURIComponent(pathname)}`
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The replicas' URLs. Redacted before validation, so that no error message shows a password. */
+const RedactedUrls = Schema.Redacted(Schema.String).check(
+  Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every((url) => parseName(url) !== undefined), {
+    message: "must be URLs, postgres://user:password@host:port/database, separated by spaces or commas",
+  }, true),
+  Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every(areTlsParametersValid), {
+    message: tlsParametersRule,
+  }),
+  Schema.makeFilter((text) => {
+    const names = splitUrls(Redacted.value(text)).map(parseName)
+    return new Set(names).size === names.length
+  }, { message: "must name each server once" }),
+)
+
+export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pipe(
+  Config.map((text) =>
+    splitUrls(Redacted.value(text)).map((url) => ({ name: parseName(url) ?? "", url: Redacted.make(url) }))
+  ),
+  Config.withDefault([]),
+)
+
+const conflictRetries = makeRetryCounter("conflict")
+const replicaRetries = makeRetryCounter("replica")
+
+/** Whether the failed read may succeed on the primary. A lock or statement timeout would occur there too. */
+const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
+  SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
+
+const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
+  const attributes = { replica: replica.name }
+  yield* registerGauge({
+    name: "tickerline_replica_lag_seconds",
+    description: "How long the replica has been behind the primary, according to the polls of the service.",
+    attributes,
+    read: () => replica.lag() / 1000,
+  })
+  yield* registerGauge({
+    name: "tickerline_replica_used",
+    description:
+      "1 if the replica's last poll succeeded, else 0. It serves only tables that are as recent as the primary's.",
+    attributes,
+    read: () => Number(replica.isAvailable()),
+  })
+  yield* registerGauge({
+    name: "tickerline_replica_connections_used",
+    description: "Connections to the replica in use.",
+    attributes,
+    read: replica.connectionsInUse,
+  })
+  yield* registerCounter({
+    name: "tickerline_replica_reads_total",
+    description: "Reads sent to the replica.",
+    attributes,
+    read: replica.readCount,
+  })
+  yield* registerCounter({
+    name: "tickerline_replica_timeouts_total",
+    description: "Reads that timed out while waiting for a connection to the replica.",
+    attributes,
+    read: replica.timeoutCount,
+  })
+})
+
+const makeReadRouter = Effect.gen(function* () {
+  const { lagOf, record } = makeReplicationLagTracker()
+  const replicas = yield* Effect.forEach(
+    yield* ReplicaUrlsConfig,
+    Effect.fnUntraced(function* ({ name, url }) {
+      const setting = Config.map(
+        ReplicaUrlsConfig,
+        (urls) => Option.fromUndefinedOr(urls.find((other) => other.name === name)?.url),
+      )
+      return yield* makeReplica({ name, url, urlFile: yield* findUrlFile("DATABASE_READ_URLS", setting), lagOf })
+    }),
+  )
+  const polls = yield* Effect.forEach(
+    replicas,
+    (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),
+  )
+  yield* Effect.forEach(replicas, registerMetrics)
+  if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
+
+  /**
+   * Polls every replica in the background, one poll at a time per replica, so that the primary's poll never waits for
+   * them. `primary` is the state that the primary's poll has just read.
+   */
+  const pollReplicas = (primary: ServerState) => {
+    if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
+    return Effect.forEach(
+      polls,
+      ({ handle, replica }) => FiberHandle.run(handle, replica.poll(primary), { onlyIfMissing: true }),
+      { discard: true },
+    )
+  }
+
+  let firstIndex = 0
+  /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
+  const chooseReplica = (required: RequiredTableVersion) => {
+    let chosen: Replica | undefined
+    firstIndex += 1
+    for (let offset = 0; offset < replicas.length; offset += 1) {
+      const replica = replicas[(firstIndex + offset) % replicas.length]
+      if (replica?.hasVersion(required) !== true) continue
+      if (chosen === undefined || replica.pendingReads() < chosen.pendingReads()) chosen = replica
+    }
+    return chosen
+  }
+
+  /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
+  const withFallback = <A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    replica: Replica,
+    fallback: Effect.Effect<A, E, R>,
+  ) =>
+    Effect.catch(effect, (error) => {
+      if (!isReplicaFailure(error)) return Effect.fail(error)
+      if (!isRecoveryConflict(error)) replica.markUnavailable()
+      return Effect.andThen(
+        Metric.update(isRecoveryConflict(error) ? conflictRetries : replicaRetries, 1),
+        fallback,
+      )
+    })
+
+  /** Runs a query on a replica with the required version. If there is none or it fails, runs `primary`. */
+  const readFromReplica = <A, R>(
+    required: RequiredTableVersion,
+    partition: string,
+    query: SessionQuery<A, R>,
+    primary: PrimaryRead<A, R>,
+  ) =>
+    // Suspended, so that each retry chooses a replica anew.
+    Effect.suspend(() => {
+      const replica = chooseReplica(required)
+      return replica === undefined ? primary : withFallback(replica.read(query, required, partition), replica, primary)
+    })
+  return {
+    hasReplicas: replicas.length > 0,
+    pollReplicas,
+    chooseReplica,
+    readFromReplica,
+    withFallback,
+  }
+})
+
+export class ReadRouter extends Context.Service<ReadRouter, Effect.Success<typeof makeReadRouter>>()(
+  "tickerline/db/ReadRouter",
+) {
+  static readonly layer = Layer.effect(ReadRouter, makeReadRouter).pipe(Layer.provide(Reactivity.layer))
+}

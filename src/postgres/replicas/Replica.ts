@@ -1,0 +1,216 @@
+/** One read replica: its connections, its polled state, reads from it, and its replication lag. */
+import { PgClient, type PgConnection } from "@effect/sql-pg"
+import { Effect, Fiber, type Redacted, Schedule } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
+import { makeTlsSockets } from "../pool/DatabaseTls.ts"
+import { makeRotatedPassword, type UrlFile } from "../pool/PasswordRotation.ts"
+import { DatabasePoolSizeConfig, makeConnect, makeConnectionPool } from "../pool/ConnectionPool.ts"
+import { toSqlConnection } from "../pool/PooledClient.ts"
+import { type DatabaseReadError, poolTimeout } from "../ReadPolicies.ts"
+import { isRecoveryConflict } from "../SqlState.ts"
+import {
+  makeDatasetVersionReader,
+  makeServerPoll,
+  serverPollTimeout,
+  type ServerState,
+  serverStateTtlMillis,
+} from "../versions/ServerState.ts"
+
+interface WalSample {
+  /** Time of the poll, in monotonic milliseconds. */
+  readonly at: number
+  /** The primary's WAL position, in bytes. */
+  readonly position: number
+}
+
+/** Enough for at least ten minutes: the primary is polled four times per second, with at most one sample per poll. */
+const maxWalSamples = 2_400
+
+/**
+ * Records the primary's WAL positions, to measure how long ago the primary first moved past a replica's position.
+ * A replica cannot report its own lag: it seems up to date if its link is cut, and behind if there are no writes.
+ */
+export const makeReplicationLagTracker = () => {
+  const samples: Array<WalSample> = []
+  return {
+    record: ({ at, position }: WalSample) => {
+      const last = samples.at(-1)?.position ?? -1
+      // After a failover, the new primary may be behind the old one, whose samples are now meaningless.
+      if (position < last) samples.length = 0
+      if (position !== last) samples.push({ at, position })
+      if (samples.length > maxWalSamples) samples.shift()
+    },
+    /** Returns the lag in milliseconds; `Infinity` if the position is older than all samples. */
+    lagOf: (position: number, now: number) => {
+      const [first] = samples
+      if (first === undefined || position < first.position) return Infinity
+      const beyond = samples.find((sample) => sample.position > position)
+      return beyond === undefined ? 0 : now - beyond.at
+    },
+  }
+}
+
+/** A query that runs on the given connection, whether it leads to the primary or to a replica. */
+export type SessionQuery<A, R = never> = (
+  session: PgConnection.PgConnection,
+) => Effect.Effect<A, DatabaseReadError, R>
+
+/** Tables to read, and the version that the primary last reported for them. */
+export interface RequiredTableVersion {
+  readonly tables: ReadonlyArray<string>
+  readonly version: string
+}
+
+/** After this many milliseconds of silence, waiting reads move to the primary. New reads avoid the replica sooner. */
+const maxSilence = 3_000
+
+const makeConnectionError = (message: string) =>
+  new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error(message), operation: "execute" }) })
+
+const hasSameVersions = (replica: ServerState, primary: ServerState) =>
+  Array.from(primary.datasets.values()).every(({ dataset, version }) =>
+    replica.datasets.get(dataset)?.version === version
+  )
+
+interface ReplicaOptions {
+  readonly name: string
+  readonly url: Redacted.Redacted
+  /** The file with the URL, if it is in a file. */
+  readonly urlFile: UrlFile | undefined
+  /** Returns the lag of a WAL position at a monotonic time, in milliseconds. */
+  readonly lagOf: (position: number, now: number) => number
+}
+
+export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlFile }: ReplicaOptions) {
+  const { config: primaryConfig } = yield* PgClient.PgClient
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* makeMonotonicClock
+  const { sockets, ssl } = yield* makeTlsSockets(url)
+  // The replica's URL has a password of its own.
+  const connection = { ...primaryConfig, url, ssl, stream: sockets.open, password: undefined }
+  const config = urlFile === undefined
+    ? connection
+    : { ...connection, password: makeRotatedPassword(connection, urlFile) }
+  let lastResponseAt = now()
+  const isSilent = () => now() - lastResponseAt > maxSilence
+  const connect = makeConnect(config)
+  const pool = yield* makeConnectionPool({
+    // A waiting read that gets its turn must not wait again, for a new connection to a replica that does not respond.
+    connect: (retire) =>
+      Effect.suspend(() => isSilent() ? makeConnectionError("The replica does not respond.") : connect(retire)),
+    size: yield* DatabasePoolSizeConfig,
+    timeout: yield* poolTimeout,
+  })
+  const pollReplica = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+  const pollSession = makeServerPoll(sql)
+
+  let state: ServerState | undefined
+  let lag = Infinity
+  /** Reason the replica is not used; undefined while it is in use. */
+  let unusedBecause: string | undefined = "it has not been polled yet"
+  let readCount = 0
+
+  const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof makeDatasetVersionReader>>()
+  const hasVersion = (state: ServerState, { tables, version }: RequiredTableVersion) => {
+    const readVersion = versionReaders.get(tables) ?? makeDatasetVersionReader(tables)
+    versionReaders.set(tables, readVersion)
+    return readVersion(state) === version
+  }
+
+  const requireVersion = Effect.fnUntraced(function* (poll: typeof pollSession, required: RequiredTableVersion) {
+    const polled = yield* poll
+    const timeline = state?.timeline ?? null
+    if (polled.is_replica && hasVersion({ ...polled, timeline }, required)) return
+    return yield* makeConnectionError("The replica no longer has the required version.")
+  })
+
+  /**
+   * Sessions whose version has been checked. A standby restarted after a crash may fall back to an earlier
+   * state, so each new session is polled once before its first read.
+   */
+  const checkedSessions = new WeakSet<PgConnection.PgConnection>()
+  const checkSession = Effect.fnUntraced(
+    function* (session: PgConnection.PgConnection, required: RequiredTableVersion) {
+      const connection = toSqlConnection(session)
+      yield* requireVersion(Effect.provideService(pollSession, sql.transactionService, [connection, 0]), required)
+      checkedSessions.add(session)
+    },
+  )
+
+  const read = <A, R>(query: SessionQuery<A, R>, required: RequiredTableVersion, partition: string) =>
+    pool.use(partition, (session) => {
+      readCount += 1
+      return checkedSessions.has(session)
+        ? query(session)
+        : Effect.flatMap(checkSession(session, required), () => query(session))
+    })
+
+  const logUsage = (reason: string | undefined) => {
+    const hasChanged = reason !== unusedBecause
+    unusedBecause = reason
+    if (!hasChanged) return Effect.void
+    return reason === undefined
+      ? Effect.logInfo(`The replica ${name} is in use.`)
+      : Effect.logWarning(`The replica ${name} is not used: ${reason}`)
+  }
+
+  const onPollFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
+    state = undefined
+    // Waiting reads then fail with a connection error, and run on the primary instead.
+    if (isSilent()) sockets.destroySockets()
+    yield* logUsage(error.message)
+  })
+
+  /** Polls the replica right after the primary, and up to five more times until it has the primary's latest change. */
+  const poll = (primary: ServerState) => {
+    const pollOnce = Effect.gen(function* () {
+      const polled = yield* Effect.retry(pollReplica, { while: isRecoveryConflict, times: 3 })
+      lastResponseAt = now()
+      lag = polled.wal_position === null ? Infinity : lagOf(polled.wal_position, lastResponseAt)
+      state = polled.is_replica ? { ...polled, timeline: primary.timeline } : undefined
+      yield* logUsage(polled.is_replica ? undefined : "it is not a replica")
+      return (polled.wal_position ?? 0) < (primary.wal_position ?? 0) && !hasSameVersions(polled, primary)
+    })
+    // The driver waits up to 5 s for the end of an interrupted statement, during which other polls fail, too.
+    const pollInTime = Effect.gen(function* () {
+      const fiber = yield* Effect.forkDetach(pollOnce)
+      const interrupt = Effect.sync(() => fiber.interruptUnsafe())
+      return yield* Effect.timeout(Effect.onInterrupt(Fiber.join(fiber), () => interrupt), serverPollTimeout)
+    })
+    return pollInTime.pipe(
+      Effect.repeat({ while: (isBehind) => isBehind, schedule: Schedule.spaced("30 millis"), times: 5 }),
+      Effect.catch(onPollFailure),
+    )
+  }
+
+  const isAvailable = () => state !== undefined && now() - state.polledAt <= serverStateTtlMillis
+
+  return {
+    name,
+    poll,
+    read,
+    /** Opens a session outside the pool. Fails if the replica no longer has the required version. */
+    openSession: (required: RequiredTableVersion) =>
+      Effect.suspend(() => {
+        readCount += 1
+        return Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makeServerPoll(session), required))
+      }),
+    /** Whether the last poll succeeded and is recent. */
+    isAvailable,
+    hasVersion: (required: RequiredTableVersion) => isAvailable() && state !== undefined && hasVersion(state, required),
+    /** Excludes the replica until its next successful poll. */
+    markUnavailable: () => {
+      state = undefined
+    },
+    /** Number of running and waiting reads. */
+    pendingReads: () => pool.connectionsInUse() + pool.waiterCount(),
+    connectionsInUse: pool.connectionsInUse,
+    readCount: () => readCount,
+    timeoutCount: pool.timeoutCount,
+    /** Replication lag in milliseconds. It keeps growing while the replica does not respond. */
+    lag: () => state === undefined ? lag + (now() - lastResponseAt) : lag,
+  }
+})
+
+export type Replica = Effect.Success<ReturnType<typeof makeReplica>>

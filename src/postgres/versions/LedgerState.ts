@@ -1,0 +1,43 @@
+/** The state of the primary's transaction ledger when polled: its clock, and the time up to which it is complete. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../DecodeRows.ts"
+import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
+import { makeMomentSql } from "../../contract/rules/Dates.ts"
+
+/** Moments such as `2026-03-01T10:00:00.123456-05:00`, which sort as text. */
+const LedgerRow = Schema.Struct({
+  clock: Schema.String,
+  /** Transactions up to this moment are visible to every later statement. Null while a transaction commits. */
+  settled: Schema.NullOr(Schema.String),
+  /** The earliest moment whose state is known. */
+  earliest: Schema.String,
+})
+
+export interface TransactionLedgerState extends Pick<typeof LedgerRow.Type, "clock" | "earliest"> {
+  /** Start of the poll, in monotonic milliseconds. */
+  readonly polledAt: number
+  readonly settled: string | undefined
+}
+
+const decodeLedger = decodeRows(LedgerRow)
+
+/**
+ * Makes a function that polls the ledger. A transaction sets its `recorded_at` under an exclusive advisory lock, which
+ * it holds until its commit is visible. So while the lock is free, every transaction up to the current time is visible.
+ */
+export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
+  const query = sql.literal(`
+    with lock as materialized (select pg_try_advisory_xact_lock_shared(7101886) as is_free)
+    select ${makeMomentSql("clock_timestamp()")} as clock, ${makeMomentSql("earliest")} as earliest,
+      case when is_free then ${makeMomentSql("clock_timestamp() - interval '1 microsecond'")} end as settled
+    from lock cross join history.beginning
+  `)
+  return Effect.fnUntraced(function* (previous: TransactionLedgerState | undefined) {
+    const now = yield* makeMonotonicClock
+    const polledAt = now()
+    const [row] = yield* decodeLedger(sql`${query}`)
+    if (row === undefined) return undefined
+    return { ...row, polledAt, settled: row.settled ?? previous?.settled } satisfies TransactionLedgerState
+  })
+}

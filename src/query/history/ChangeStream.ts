@@ -1,0 +1,515 @@
+/**
+ * Streams of changes. One reader per process follows the feed and keeps the newest changes, which every stream sends
+ * at its own pace. A stream that begins before them reads its own pages first: docs/decisions/0117-change-stream.md.
+ */
+import {
+  Cause,
+  Clock,
+  Config,
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  type Fiber,
+  Latch,
+  Layer,
+  Metric,
+  Option,
+  Record,
+  Schedule,
+  Schema,
+  type Scope,
+  Stream,
+} from "effect"
+import { TooManyStreams } from "../../contract/AccountErrors.ts"
+import { PrepaidBalances } from "../../accounts/billing/PrepaidBalances.ts"
+import type { CurrentAccount } from "../../contract/Authentication.ts"
+import { KeyWatcher } from "../../accounts/keys/KeyWatcher.ts"
+import { makeBulkhead, makePermits } from "../../postgres/pool/Bulkhead.ts"
+import { makePoolTimeoutError, poolTimeout } from "../../postgres/ReadPolicies.ts"
+import { forkUntraced, repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
+import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
+import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
+import type { StreamedAmount, StreamUsageRecorder } from "../../contract/rules/Answer.ts"
+import type { ApiRequest } from "../../contract/rules/ApiRequest.ts"
+import {
+  CursorExpired,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  type ValidationError,
+} from "../../contract/rules/Errors.ts"
+import {
+  formatServerSentEvent,
+  formatSseHeartbeat,
+  sseReconnectDelayField,
+} from "../../contract/rules/EventStreamFormat.ts"
+import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import { type ChangeFeedStart, formatChangeFeedCursor, parseChangeFeedStart } from "../../contract/endpoints/changes.ts"
+import {
+  allChangesFilter,
+  type ChangeFeedFilter,
+  type ChangeFeedPage,
+  type ChangeFeedPosition,
+  ChangeFeedReader,
+} from "./ChangeFeed.ts"
+import {
+  type ChangeMatcher,
+  encodeChangeEvents,
+  makeChangeMatcher,
+  makeRecentChangeBuffer,
+  type RecentChangeBuffer,
+  type RecentChangesPosition,
+} from "./RecentChanges.ts"
+
+type Account = typeof CurrentAccount.Service
+
+export const MaxStreamsPerAccountConfig = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
+  "MAX_STREAMS_PER_ACCOUNT",
+).pipe(Config.withDefault(10))
+
+/** How often the reader looks for changes while there are none. */
+const pollInterval = Duration.millis(200)
+
+/** How often usage that is due is recorded, and clients that do not receive the end of a stream are disconnected. */
+const maintenanceInterval = Duration.millis(500)
+
+const maxPageChanges = 1_000
+const firstPageChanges = 100
+const targetPageBytes = 524_288
+
+/** Limits of streams, which tests lower. */
+export const ChangeStreamLimits = Context.Reference("tickerline/history/ChangeStreamLimits", {
+  defaultValue: () => ({
+    /** Silence after which a stream sends a heartbeat, ms. */
+    heartbeatMillis: 15_000,
+    /** Memory for the newest changes, in bytes. A stream that falls behind them is ended. */
+    recentBytes: 16 * 1024 * 1024,
+    /** How long a client may take to receive the end of its stream before its connection is closed, ms. */
+    closingMillis: 5_000,
+    /** Usage is recorded after this time or size, whichever comes first. */
+    usageIntervalMillis: 60_000,
+    usageIntervalBytes: 1_000_000,
+  }),
+})
+
+const retryDelay = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
+
+const endMessages = {
+  server_stopping: "The server is stopping. Reconnect and continue after the cursor.",
+  slow_client: "The client received the changes too slowly. Reconnect and continue after the cursor.",
+  key_revoked: "The API key was revoked or disabled, or has expired. Use another one.",
+  access_changed:
+    "The datasets that the account or the key may use have changed, or the key may no longer be used from " +
+    "this address. Reconnect to learn more.",
+  out_of_credit:
+    "The account's prepaid balance, or its budget for this month, is used up or reserved by exports. Add credit or " +
+    "ask for a higher budget, and continue after the cursor.",
+  gap: "The changes after the cursor are not known. Download the datasets again, and continue from there.",
+}
+type EndReason = keyof typeof endMessages
+
+const makeEndedCounter = (reason: EndReason | "disconnected") =>
+  makeCounter(
+    "tickerline_change_streams_ended_total",
+    "Streams of changes that ended, by reason. The reason disconnected means that the client closed the " +
+      "connection, or that it broke.",
+    { reason },
+  )
+
+const endedCounters = Record.map({ ...endMessages, disconnected: "" }, (_, reason) => makeEndedCounter(reason))
+
+export interface ChangeStreamOptions {
+  readonly account: Account
+  readonly request: ApiRequest
+  readonly usage: StreamUsageRecorder
+  readonly filter: ChangeFeedFilter
+  /** Start of the stream. Undefined: the earliest known change. */
+  readonly place: ChangeFeedStart | undefined
+  /**
+   * Whether the account may read exactly the datasets of the stream, from the address of the client: false if it has
+   * lost or gained access.
+   */
+  readonly hasSameAccess: (account: Account) => boolean
+  /** Closes the connection of a client that does not receive the end of the stream. */
+  readonly disconnect: () => void
+}
+
+interface Ending {
+  readonly reason: EndReason
+  /** The error that explains why changes are missing; undefined if none are. */
+  readonly gap: CursorExpired | undefined
+  /** Time at which the stream was ended, monotonic ms. */
+  readonly at: number
+}
+
+class StreamState implements RecentChangesPosition {
+  readonly options: ChangeStreamOptions
+  readonly scope: Scope.Scope
+  readonly matcher: ChangeMatcher
+  /** Opened when the stream may have something to send. */
+  readonly wake = Latch.makeUnsafe()
+  /** Whether the stream sends the recent changes; otherwise it reads its own pages from the database. */
+  isLive = false
+  next = 0
+  cursor: string
+  end: ChangeFeedPosition
+  /** Whether the feed had more changes after the page that the stream read last. */
+  hasMore = true
+  /** Maximum number of changes to read in the next page. */
+  pageChanges = firstPageChanges
+  reading: Fiber.Fiber<ChangeFeedPage, ReadError> | undefined
+  /** The last cursor that was sent to the client. Initially the cursor in its request, if there is one. */
+  sentCursor: string | undefined
+  /** Time of the last event or heartbeat, monotonic ms. */
+  sentAt: number
+  sent: StreamedAmount = { bytes: 0, records: 0 }
+  recorded = this.sent
+  /** Time of the last record of usage, Unix ms. */
+  recordedAt: number
+  ending: Ending | undefined
+  isEnded = false
+
+  constructor(options: ChangeStreamOptions, scope: Scope.Scope, firstPage: ChangeFeedPage, now: number) {
+    this.options = options
+    this.scope = scope
+    this.matcher = makeChangeMatcher(options.filter)
+    this.cursor = firstPage.cursor
+    this.end = firstPage.end
+    this.sentCursor = options.place?._tag === "Cursor" ? formatChangeFeedCursor(options.place) : undefined
+    this.sentAt = now
+    this.recordedAt = options.request.startedAt
+  }
+}
+
+type ReadError = CursorExpired | DatabasePoolTimeout | DataRefreshing | ValidationError
+
+const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" || _tag === "DataRefreshing"
+
+const encodeText = (text: string): Uint8Array => Buffer.from(text)
+
+/** Returns how many changes make a page of the target size, if they are as large as those of the given page. */
+const choosePageChanges = ({ changes }: ChangeFeedPage) => {
+  const bytes = changes.reduce((sum, { json }) => sum + json.length, 0)
+  return Math.max(1, Math.min(maxPageChanges, Math.floor((targetPageBytes * changes.length) / Math.max(1, bytes)) || 1))
+}
+
+const encodeExpiredError = Schema.encodeSync(CursorExpired)
+
+const makeTooManyError = (limit: number) =>
+  new TooManyStreams({
+    error: {
+      message: `The account already has ${limit} open streams on this server. Close one of them, or read several ` +
+        "datasets or symbols with one stream.",
+      details: { limit },
+    },
+  })
+
+const makeChangeStream = Effect.gen(function* () {
+  const { readPage } = yield* ChangeFeedReader
+  const { getRemaining } = yield* PrepaidBalances
+  const { watch } = yield* KeyWatcher
+  const maxStreams = yield* MaxStreamsPerAccountConfig
+  const limits = yield* ChangeStreamLimits
+  const clock = yield* Clock.Clock
+  const now = yield* makeMonotonicClock
+
+  const streams = new Set<StreamState>()
+  const hasStreams = yield* Latch.make()
+  const hasLiveStreams = yield* Latch.make()
+  let recent: RecentChangeBuffer | undefined
+  let isStopping = false
+
+  yield* initializeCounters(...Object.values(endedCounters))
+  yield* registerGauge({
+    name: "tickerline_change_streams",
+    description: "Open streams of changes.",
+    read: () => streams.size,
+  })
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Database
+  // ---------------------------------------------------------------------------------------------------------------
+
+  /** The reader and the streams that read their own pages share one connection, which they use in turns. */
+  const { withPermit } = yield* makeBulkhead({
+    permits: makePermits(1),
+    timeout: yield* poolTimeout,
+    onTimeout: makePoolTimeoutError,
+  })
+
+  const readOwnPage = (place: ChangeFeedStart | undefined, filter: ChangeFeedFilter, limit: number) =>
+    withPermit("pages")(readPage(place, filter, limit))
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Ends and usage
+  // ---------------------------------------------------------------------------------------------------------------
+
+  const end = (stream: StreamState, reason: EndReason, gap?: CursorExpired) => {
+    if (stream.ending !== undefined) return
+    stream.ending = { reason, gap, at: now() }
+    stream.wake.openUnsafe()
+  }
+
+  /** The end of a stream is recorded even if it sent no change, so that every stream is in the usage. */
+  const recordUsage = (stream: StreamState, isEnd = false) => {
+    const { recorded: from, recordedAt: startedAt, sent: to } = stream
+    stream.recordedAt = clock.currentTimeMillisUnsafe()
+    if (to.bytes === from.bytes && !isEnd) return
+    stream.recorded = to
+    stream.options.usage.recordUsage({ startedAt, from, to })
+  }
+
+  const sendFree = (stream: StreamState, text: string) => {
+    stream.sentAt = now()
+    return encodeText(text)
+  }
+
+  /** Counts `text`, which consists of `records` changes, as sent by the stream. Returns `text`. */
+  const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
+    const { sent } = stream
+    stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
+    stream.options.usage.countSent(sent, stream.sent)
+    stream.sentAt = now()
+    if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
+    return text
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Sending
+  // ---------------------------------------------------------------------------------------------------------------
+
+  /** Switches a stream to the recent changes if they reach back to its position. Returns whether it did. */
+  const joinRecent = (stream: StreamState) => {
+    if (recent === undefined) {
+      if (stream.hasMore) return false
+      recent = makeRecentChangeBuffer(stream, limits.recentBytes)
+      hasLiveStreams.openUnsafe()
+    }
+    const next = recent.find(stream.end)
+    if (next === undefined) return false
+    stream.next = next
+    stream.isLive = true
+    return true
+  }
+
+  const takeRecent = (stream: StreamState) => {
+    for (;;) {
+      if (recent === undefined || recent.isBehind(stream)) {
+        end(stream, "slow_client")
+        return undefined
+      }
+      const selection = recent.take(stream, stream.matcher)
+      if (selection === undefined) return undefined
+      if (selection.count === 0) continue
+      stream.sentCursor = selection.cursor
+      return sendChanges(stream, selection.text, selection.count)
+    }
+  }
+
+  /** Starts to read the stream's next page in the background. Retries until the database responds. */
+  const startReading = Effect.fnUntraced(function* (stream: StreamState) {
+    const { options: { filter }, pageChanges, scope } = stream
+    const reading = yield* Effect.forkIn(
+      Effect.retry(readOwnPage(parseChangeFeedStart(stream.cursor), filter, pageChanges), {
+        schedule: retryDelay,
+        while: isUnavailable,
+      }),
+      scope,
+    )
+    stream.reading = reading
+    reading.addObserver(() => stream.wake.openUnsafe())
+  })
+
+  const takePage = (stream: StreamState, page: ChangeFeedPage) => {
+    stream.cursor = page.cursor
+    stream.end = page.end
+    stream.hasMore = page.hasMore
+    if (page.changes.length === 0) return undefined
+    stream.pageChanges = choosePageChanges(page)
+    stream.sentCursor = page.changes.at(-1)?.cursor
+    return sendChanges(stream, encodeChangeEvents(page.changes).text, page.changes.length)
+  }
+
+  /** Returns the stream's next events; undefined if there are none yet. */
+  const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
+    if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
+    const exit = stream.reading?.pollUnsafe()
+    if (stream.reading === undefined) yield* startReading(stream)
+    if (exit === undefined) return undefined
+    stream.reading = undefined
+    stream.wake.openUnsafe()
+    if (Exit.isSuccess(exit)) return takePage(stream, exit.value)
+    const error = Cause.findErrorOption(exit.cause)
+    if (Option.isSome(error) && error.value._tag === "CursorExpired") {
+      end(stream, "gap", error.value)
+      return undefined
+    }
+    yield* logDefectAsInternalError(Cause.squash(exit.cause))
+    return yield* Effect.die(new Error("A stream of changes cannot read the feed"))
+  })
+
+  const sendHeartbeat = (stream: StreamState) => {
+    const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
+    stream.sentCursor = stream.cursor
+    return sendFree(stream, formatSseHeartbeat(id))
+  }
+
+  const formatGap = ({ options }: StreamState, error: CursorExpired) =>
+    formatServerSentEvent("gap", { ...encodeExpiredError(error), request_id: options.request.id })
+
+  const sendEnd = (stream: StreamState, { gap, reason }: Ending) => {
+    const before = gap === undefined ? "" : formatGap(stream, gap)
+    const { cursor } = stream
+    stream.isEnded = true
+    const message = endMessages[reason]
+    return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
+  }
+
+  const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
+    for (;;) {
+      if (stream.isEnded) return yield* Cause.done()
+      if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
+      stream.wake.closeUnsafe()
+      if (getRemaining(stream.options.account) <= 0) {
+        end(stream, "out_of_credit")
+        continue
+      }
+      const text = yield* takeNext(stream)
+      if (text !== undefined) return text
+      const silence = limits.heartbeatMillis - (now() - stream.sentAt)
+      if (silence <= 0) return sendHeartbeat(stream)
+      yield* Effect.timeoutOption(stream.wake.await, silence)
+    }
+  })
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Background
+  // ---------------------------------------------------------------------------------------------------------------
+
+  const forgetRecent = () => {
+    recent = undefined
+    hasLiveStreams.closeUnsafe()
+  }
+
+  const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
+
+  const endLiveStreams = (error: CursorExpired) =>
+    Effect.sync(() => {
+      for (const stream of liveStreams()) end(stream, "gap", error)
+      forgetRecent()
+    })
+
+  let livePageChanges = firstPageChanges
+
+  /** Reads one page for all live streams. */
+  const followFeed = Effect.gen(function* () {
+    yield* hasLiveStreams.await
+    const followed = recent
+    if (followed === undefined) return
+    const place = parseChangeFeedStart(followed.getCursor())
+    const page = yield* withPermit("reader")(readPage(place, allChangesFilter, livePageChanges))
+    // During the read, all live streams may have ended, and new ones may have joined at a different position.
+    if (followed !== recent) return
+    followed.append(page)
+    for (const stream of liveStreams()) {
+      if (followed.isBehind(stream)) end(stream, "slow_client")
+      else if (page.changes.length > 0) stream.wake.openUnsafe()
+    }
+    if (page.changes.length > 0) livePageChanges = choosePageChanges(page)
+    if (!page.hasMore) yield* Effect.sleep(pollInterval)
+  })
+
+  const followForever = followFeed.pipe(
+    Effect.catchTag("CursorExpired", endLiveStreams),
+    Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
+    Effect.retry(retryDelay),
+    Effect.forever,
+  )
+  yield* forkUntraced(followForever)
+
+  /** Ends a stream whose key or account lost access or credit. */
+  const checkStream = (stream: StreamState, account: Account | undefined) => {
+    if (account === undefined) return end(stream, "key_revoked")
+    if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
+    if (getRemaining(account) <= 0) end(stream, "out_of_credit")
+  }
+
+  const maintainStreams = Effect.andThen(
+    hasStreams.await,
+    Effect.sync(() => {
+      for (const stream of streams) {
+        if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.usageIntervalMillis) recordUsage(stream)
+        if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) {
+          stream.options.disconnect()
+        }
+      }
+    }),
+  )
+  yield* repeatInBackground(maintainStreams, maintenanceInterval)
+
+  // ---------------------------------------------------------------------------------------------------------------
+  // Opening
+  // ---------------------------------------------------------------------------------------------------------------
+
+  /** The streams that are open, or read their first page. */
+  const opened = new Set<ChangeStreamOptions>()
+
+  const takeSlot = (options: ChangeStreamOptions) =>
+    Effect.suspend(() => {
+      const isOfAccount = ({ account }: ChangeStreamOptions) => account.account_id === options.account.account_id
+      if (Array.from(opened).filter(isOfAccount).length >= maxStreams) {
+        return Effect.fail(makeTooManyError(maxStreams))
+      }
+      opened.add(options)
+      return Effect.void
+    })
+
+  const register = (stream: StreamState) =>
+    Effect.sync(() => {
+      streams.add(stream)
+      hasStreams.openUnsafe()
+    })
+
+  const close = (stream: StreamState) =>
+    Effect.suspend(() => {
+      streams.delete(stream)
+      if (streams.size === 0) hasStreams.closeUnsafe()
+      if (liveStreams().length === 0) forgetRecent()
+      recordUsage(stream, true)
+      const reason = stream.isEnded ? stream.ending?.reason : undefined
+      return Metric.update(endedCounters[reason ?? "disconnected"], 1)
+    })
+
+  /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. Closing the scope ends it. */
+  const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
+    const { account, filter, place } = options
+    yield* Effect.acquireRelease(takeSlot(options), () => Effect.sync(() => opened.delete(options)))
+    const page = yield* readOwnPage(place, filter, firstPageChanges)
+    const stream = new StreamState(options, yield* Effect.scope, page, now())
+    yield* Effect.acquireRelease(register(stream), () => close(stream))
+    yield* watch(account, (current) => checkStream(stream, current))
+    if (isStopping) end(stream, "server_stopping")
+    const beginning = Stream.sync(() => {
+      const events = takePage(stream, page)
+      const heartbeat = events === undefined ? "" : formatSseHeartbeat(undefined)
+      const start = sendFree(stream, sseReconnectDelayField + heartbeat)
+      return Buffer.concat([start, events ?? sendHeartbeat(stream)])
+    })
+    const following = Effect.map(pullNext(stream), (text) => [text] as const)
+    return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
+  })
+
+  /** Ends all streams, and from then on each new stream right after it opens. */
+  const stop = Effect.sync(() => {
+    isStopping = true
+    for (const stream of streams) end(stream, "server_stopping")
+  })
+  return { open, stop }
+})
+
+export class ChangeStream extends Context.Service<ChangeStream, Effect.Success<typeof makeChangeStream>>()(
+  "tickerline/history/ChangeStream",
+) {
+  static readonly layer = Layer.effect(ChangeStream, makeChangeStream)
+}

@@ -1,0 +1,197 @@
+/**
+ * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed. A
+ * version that endpoints do not show is as if it did not exist (`ShownRows.ts`).
+ */
+import { Schema } from "effect"
+import type { SqlClient, Statement } from "effect/sql"
+import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+import { rowOutputBuffer } from "../../contract/rows/OutputBuffer.ts"
+import { makeJsonRowWriter } from "../../contract/rows/RowEncoder.ts"
+import type { ChangeKind } from "../../contract/endpoints/changes.ts"
+import { selectColumns, type ShownDataset, shownDatasets } from "./ShownRows.ts"
+
+/** A change before its rows are read. */
+export interface ChangeWithoutRows {
+  /** Id of the transaction in `history.transactions`. */
+  readonly transaction: bigint
+  readonly position: bigint
+  /** The first day of the month whose partitions contain the transaction's rows. */
+  readonly month: string
+  /** The change of the row in its table, whether or not endpoints show it. */
+  readonly kind: ChangeKind
+  /** With this cursor, a client continues after the change. */
+  readonly cursor: string
+  /** The time as the API prints it, with microseconds. */
+  readonly recordedAt: string
+}
+
+/** A change as endpoints show it: a row that they begin to show is added, one that they cease to show is removed. */
+export interface ShownChange {
+  readonly kind: ChangeKind
+  readonly row: BinaryRecord | undefined
+  readonly before: BinaryRecord | undefined
+  /** The columns whose values differ; empty unless corrected. */
+  readonly changed: ReadonlyArray<string>
+}
+
+/** How late a row was corrected, and in which columns. */
+export interface RowCorrection {
+  /** The columns whose values differ, as in the field `changed` of the feed. */
+  readonly changed: ReadonlyArray<string>
+  /** Time from recording the replaced version to replacing it. Null if that version is not in the history or older. */
+  readonly delaySeconds: number | null
+}
+
+/** Reads and encodes the changes of one dataset. */
+const makeChangedRows = (
+  sql: SqlClient.SqlClient,
+  { condition, expressions, key, model, row, table }: ShownDataset,
+) => {
+  const columns = Object.keys(model.json.fields)
+  const writeKey = makeJsonRowWriter(selectColumns([model], key), key)
+  const writeRow = makeJsonRowWriter(model, columns)
+
+  const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
+  // Columns that are never null use `=`, because an index does not support `is not distinct from`.
+  const hasKey = (alias: string) =>
+    key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
+      .join(" and ")
+  // The history's indexes on key and transaction contain this expression. With the plain column, the planner might use
+  // an index on the transaction alone, and read all rows of a large transaction.
+  const isOf = (column: string, transaction = "change.transaction") => `coalesce(${column}, 0) = ${transaction}`
+
+  const isRecorded = (alias: string) =>
+    // A row whose day has come was recorded by an earlier transaction.
+    sql.literal(
+      `${hasKey(alias)} and ${isOf(`${alias}.recorded_in`, "coalesce(change.version, change.transaction)")}`,
+    )
+  const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
+
+  const values = sql.literal(`row(${expressions.join(", ")})`)
+  // If a row of `history.days` is lost, the change's own day decides.
+  const currentDay = sql.literal(`cross join lateral (
+          select coalesce(
+            (select day from history.days where days.recorded_at <= requested.recorded_at
+              order by days.recorded_at desc limit 1),
+            (requested.recorded_at at time zone 'America/Chicago')::date
+          ) as day
+        ) as current_day`)
+  /** Selects a version, or null if endpoints did not show it on the day of the change (`DayStart.ts`). */
+  const version = condition === undefined
+    ? values
+    : sql`case when ${condition(sql, sql.literal("current_day.day"))} then ${values} end`
+
+  /**
+   * SQL for a correction's delay in seconds. If the transaction that recorded the replaced row was dropped, the delay
+   * is counted from the beginning of the remaining history.
+   */
+  const delay = `(
+    select extract(epoch from ended.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
+    from history."${table}" as past
+    join history.transactions as ended on ended.id = change.transaction
+    left join history.transactions as recorded on recorded.id = past.recorded_in
+    cross join history.beginning
+    where ${isEnded} and past.recorded_in > 0
+  )`
+
+  /**
+   * Compiles the statement that selects, for each change, the key, the row after it, the row before it, whether the
+   * history has these rows, and `more`.
+   */
+  const compileReader = (more: Statement.Fragment) =>
+    compileStatement<ReadonlyArray<ChangeWithoutRows>>({
+      isPrepared: true,
+      build: (parameter) => {
+        const array = (read: (change: ChangeWithoutRows) => string) =>
+          parameter((changes) => makeArrayParameter(changes.map(read), OID.text))
+        return sql`
+        select row(${sql.literal(key.map((column) => `key."${column}"`).join(", "))}),
+          after.version, before.version, after.is_known, before.is_known${more}
+        from unnest(
+          (select ${array(({ transaction }) => String(transaction))}::text[]::bigint[]),
+          (select ${array(({ position }) => String(position))}::text[]::bigint[]),
+          (select ${array(({ month }) => month)}::text[]::date[]),
+          (select ${array(({ recordedAt }) => recordedAt)}::text[]::timestamptz[])
+        ) with ordinality as requested (transaction, position, month, recorded_at, place)
+        join history.changes as change using (transaction, position, month)
+        cross join lateral jsonb_populate_record(${sql.literal(`null::public."${table}"`)}, change.key) as key
+        ${condition === undefined ? sql.literal("") : currentDay}
+        left join lateral (
+          select true as is_known, version from (
+            select ${version} as version from ${sql.literal(`public."${table}"`)} as live where ${isRecorded("live")}
+            union all
+            select ${version} from ${sql.literal(`history."${table}"`)} as past where ${isRecorded("past")}
+          ) as versions limit 1
+        ) as after on true
+        left join lateral (
+          select true as is_known, ${version} as version from ${sql.literal(`history."${table}"`)} as past
+          where ${sql.literal(isEnded)} limit 1
+        ) as before on true
+        order by place
+      `
+      },
+    })
+
+  /** Whether the history has lost a row of the change, from the values that `compile` selects. */
+  const lacksRow = (
+    { kind }: ChangeWithoutRows,
+    [, , , isAfterKnown, isBeforeKnown]: ReadonlyArray<unknown>,
+  ) => (kind !== "removed" && isAfterKnown !== true) || (kind !== "added" && isBeforeKnown !== true)
+
+  /** Decides what a change is to clients, from the values that `compile` selects. */
+  const interpret = (change: ChangeWithoutRows, values: ReadonlyArray<unknown>): ShownChange | "hidden" => {
+    const { kind } = change
+    const [, after, ended, isAfterKnown] = values
+    const row = kind !== "removed" && after instanceof BinaryRecord ? after : undefined
+    const before = kind !== "added" && ended instanceof BinaryRecord ? ended : undefined
+    if (lacksRow(change, values)) {
+      // Endpoints may have shown the lost row. If they do not show the row now, clients must not keep it.
+      return { kind: row === undefined && isAfterKnown === true ? "removed" : kind, row, before, changed: [] }
+    }
+    if (row === undefined) return before === undefined ? "hidden" : { kind: "removed", row, before, changed: [] }
+    if (before === undefined) return { kind: "added", row, before, changed: [] }
+    const changed = columns.filter((_, index) => !row.hasSameField(before, index))
+    return changed.length === 0 ? "hidden" : { kind: "corrected", row, before, changed }
+  }
+
+  const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
+    record instanceof BinaryRecord ? write(record, position) : rowOutputBuffer.writeText("null", position)
+
+  /** Encodes a change. `values` are those that `compile` selects. */
+  const encode = (
+    { cursor, recordedAt }: ChangeWithoutRows,
+    { before, changed, kind, row }: ShownChange,
+    [keyRecord]: ReadonlyArray<unknown>,
+  ): Uint8Array => {
+    let end = rowOutputBuffer.writeText(
+      `{"cursor":"${cursor}","recorded_at":"${recordedAt}","dataset":"${table}","kind":"${kind}","key":`,
+      0,
+    )
+    end = rowOutputBuffer.writeText(`,"row":`, writeRecord(writeKey, keyRecord, end))
+    end = rowOutputBuffer.writeText(`,"before":`, writeRecord(writeRow, row, end))
+    end = writeRecord(writeRow, before, end)
+    return rowOutputBuffer.take(rowOutputBuffer.writeText(`,"changed":${JSON.stringify(changed)}}`, end))
+  }
+
+  /** Describes a correction with the delay that `compileWithDelay` selects. */
+  const describeCorrection = ({ changed }: ShownChange, values: ReadonlyArray<unknown>): RowCorrection => {
+    const seconds = values[5]
+    return { changed, delaySeconds: typeof seconds === "number" ? seconds : null }
+  }
+
+  return {
+    compile: compileReader(sql.literal("")),
+    compileWithDelay: compileReader(sql.literal(`, ${delay}`)),
+    interpret,
+    lacksRow,
+    encode,
+    describeCorrection,
+  }
+}
+
+export type ChangedRowReader = ReturnType<typeof makeChangedRows>
+
+/** Makes the readers of changed rows, by dataset. */
+export const makeChangedRowReaders = (sql: SqlClient.SqlClient) =>
+  new Map<string, ChangedRowReader>(shownDatasets.map((dataset) => [dataset.table, makeChangedRows(sql, dataset)]))

@@ -1,0 +1,204 @@
+/**
+ * Counts the changes of the feed per dataset: how many rows were corrected, how late, and in which fields
+ * (docs/decisions/0118-counts-of-corrections.md). A job counts, and requests read the counts.
+ */
+import { Array, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { Reader } from "../../postgres/Reader.ts"
+import { decodePositionalRows, decodeRows } from "../../postgres/DecodeRows.ts"
+import type { Job } from "../../postgres/jobs/Job.ts"
+import { makeMomentSql } from "../../contract/rules/Dates.ts"
+import { changeFeedDatasets, changeKinds, parseChangeFeedStart } from "../../contract/endpoints/changes.ts"
+import {
+  classifyCorrectionDelay,
+  type CorrectionDelayClass,
+  correctionDelayClasses,
+  CorrectionsResponse,
+} from "../../contract/endpoints/corrections.ts"
+import { allChangesFilter, ChangeFeedReader, type RowChangeSummary } from "./ChangeFeed.ts"
+import { describeFailure } from "../../postgres/FailureText.ts"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Counting
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Maximum number of changes that one statement counts. */
+const maxBatch = 1_000
+
+const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
+const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
+
+/** Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key, with its count as `number`. */
+const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
+  const groups = Object.values(Array.groupBy(keys, (key) => JSON.stringify(key)))
+  return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
+}
+
+const countChanges = (changes: ReadonlyArray<RowChangeSummary>) =>
+  countKeys(changes.map(({ correction, dataset, kind, recordedAt }) => ({
+    dataset,
+    day: recordedAt.slice(0, 10),
+    kind,
+    delay: correction === undefined ? "" : classifyCorrectionDelay(correction.delaySeconds),
+  })))
+
+const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
+  countKeys(
+    changes.flatMap(({ correction, dataset, recordedAt }) =>
+      (correction?.changed ?? []).map((field) => ({ dataset, month: `${recordedAt.slice(0, 7)}-01`, field }))
+    ),
+  )
+
+/**
+ * Counts the next changes of the feed, at most `limit`. Returns whether there may be more.
+ * One statement adds the counts and moves the cursor, unless another process has moved it in the meantime.
+ */
+export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
+  const sql = yield* SqlClient.SqlClient
+  const { summarizePage } = yield* ChangeFeedReader
+  const [place] = yield* decodePlace(sql`select cursor from history.counting_place`)
+  if (place === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
+  const { cursor } = place
+  const page = yield* summarizePage(cursor === null ? undefined : parseChangeFeedStart(cursor), allChangesFilter, limit)
+    .pipe(
+      Effect.catchTag("CursorExpired", ({ error }) =>
+        Effect.andThen(
+          Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
+          summarizePage(undefined, allChangesFilter, limit),
+        )),
+    )
+  if (page.cursor === cursor) return false
+  const [result] = yield* decodeCounted(sql`
+    with place as (
+      update history.counting_place set cursor = ${page.cursor}::text,
+        counted_until = coalesce(${page.changes.at(-1)?.recordedAt ?? null}::text::timestamptz, counted_until)
+      where cursor is not distinct from ${cursor}::text
+      returning true
+    ), changes as (
+      insert into history.change_counts as known (dataset, day, kind, delay, changes)
+      select * from jsonb_to_recordset(${countChanges(page.changes)}::text::jsonb)
+        as found (dataset text, day date, kind text, delay text, number bigint)
+      where exists (select from place)
+      on conflict (dataset, day, kind, delay) do update set changes = known.changes + excluded.changes
+    ), fields as (
+      insert into history.corrected_fields as known (dataset, month, field, corrections)
+      select * from jsonb_to_recordset(${countFields(page.changes)}::text::jsonb)
+        as found (dataset text, month date, field text, number bigint)
+      where exists (select from place)
+      on conflict (dataset, month, field) do update set corrections = known.corrections + excluded.corrections
+    )
+    select exists (select from place) as counted
+  `)
+  return page.hasMore && result?.counted === true
+})
+
+const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
+  Effect.repeat({ while: (hasMore) => hasMore }),
+  Effect.asVoid,
+  Effect.mapError((error) => ({ message: describeFailure(error) })),
+)
+
+/** Counts the changes of the feed. Continues where the last run ended, even after a failure or in another process. */
+export const correctionCountsJob = {
+  name: "corrections",
+  every: Duration.minutes(1),
+  prepare: () => Effect.succeedSome(countAllChanges),
+} satisfies Job<never, ChangeFeedReader | SqlClient.SqlClient>
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Reading
+// ---------------------------------------------------------------------------------------------------------------------
+
+const Counts = Schema.Struct({
+  since: CorrectionsResponse.fields.since,
+  counted_until: CorrectionsResponse.fields.counted_until,
+  changes: Schema.Array(Schema.Struct({
+    dataset: Schema.String,
+    kind: Schema.Literals(changeKinds),
+    delay: Schema.Literals(["", ...correctionDelayClasses]),
+    total: Schema.Int,
+    last_30_days: Schema.Int,
+  })),
+  fields: Schema.Array(
+    Schema.Struct({ dataset: Schema.String, field: Schema.String, corrections: Schema.Int }),
+  ),
+})
+
+const decodeCounts = decodePositionalRows(Counts)
+
+const countsQuery = `
+  select ${makeMomentSql("since")}, ${makeMomentSql("counted_until")},
+    (
+      select coalesce(jsonb_agg(counted), '[]') from (
+        select dataset, kind, delay, sum(changes) as total, coalesce(sum(changes) filter (
+          where day > (now() at time zone 'Etc/GMT+5')::date - 30
+        ), 0) as last_30_days
+        from history.change_counts group by dataset, kind, delay
+      ) as counted
+    ),
+    (
+      select coalesce(jsonb_agg(counted order by corrections desc, field), '[]') from (
+        select dataset, field, sum(corrections) as corrections from history.corrected_fields group by dataset, field
+      ) as counted
+    )
+  from history.counting_place`
+
+/** How long a process reuses the counts that it has read. */
+const ttl = Duration.seconds(5)
+
+const makeCorrectionCountReader = Effect.gen(function* () {
+  const reader = yield* Reader
+
+  const readCounts = Effect.gen(function* () {
+    const [counts] = yield* decodeCounts(
+      reader.read(
+        { text: countsQuery, parameters: [], isPrepared: false },
+        { partition: "corrections", from: "primary" },
+      ),
+    )
+    if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
+    const { changes, counted_until, fields, since } = counts
+    const results = changeFeedDatasets.map((dataset) => {
+      const found = changes.filter((change) => change.dataset === dataset)
+      const makeCounts = (period: "last_30_days" | "total") => {
+        const count = (kind: string) =>
+          found.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
+        const countDelay = (delay: CorrectionDelayClass) =>
+          found.find((change) => change.delay === delay)?.[period] ?? 0
+        return {
+          added: count("added"),
+          corrected: count("corrected"),
+          removed: count("removed"),
+          delays: {
+            within_hour: countDelay("within_hour"),
+            within_day: countDelay("within_day"),
+            within_week: countDelay("within_week"),
+            within_30_days: countDelay("within_30_days"),
+            later: countDelay("later"),
+            unknown: countDelay("unknown"),
+          },
+        }
+      }
+      return {
+        dataset,
+        last_30_days: makeCounts("last_30_days"),
+        total: makeCounts("total"),
+        fields: fields.flatMap(({ corrections, dataset: of, field }) => of === dataset ? [{ field, corrections }] : []),
+      }
+    })
+    return { count: results.length, results, since, counted_until }
+  })
+
+  const read = yield* Effect.cachedWithTTL(readCounts, (exit) => Exit.isSuccess(exit) ? ttl : Duration.zero)
+  return {
+    /** Reads the counts of all datasets. A result is reused for a few seconds. */
+    read,
+  }
+})
+
+export class CorrectionCountReader
+  extends Context.Service<CorrectionCountReader, Effect.Success<typeof makeCorrectionCountReader>>()(
+    "tickerline/history/CorrectionCountReader",
+  ) {
+  static readonly layer = Layer.effect(CorrectionCountReader, makeCorrectionCountReader)
+}

@@ -1,0 +1,23 @@
+/**
+ * Begins each day of the change feed (docs/decisions/0121-feed-shows-endpoint-rows.md). A row that endpoints show from
+ * that day on, such as a ticker change, is then listed as added, although no transaction writes it. Ingested rows move
+ * to the symbols that companies use from that day on (docs/decisions/0126-symbols-of-ingested-rows.md).
+ */
+import { Duration, Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Job } from "../../postgres/jobs/Job.ts"
+import { todayInChicago } from "../../contract/rules/Dates.ts"
+
+/** Begins the current day, unless it has begun. One transaction lists the rows of all days since the last one. */
+export const startFeedDay = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const today = yield* todayInChicago
+  yield* sql`select history.start_day(${today}::text::date)`
+  yield* sql`select edgar_place_due_companies(${today}::text::date)`
+})
+
+export const dayStartJob = {
+  name: "feed-day",
+  every: Duration.seconds(5),
+  prepare: () => Effect.succeedSome(startFeedDay),
+} satisfies Job<never, SqlClient.SqlClient>

@@ -1,0 +1,186 @@
+/** Resolves a moment to the transactions that had committed by then: docs/decisions/0114-as-of.md. */
+import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { LRUCache } from "lru-cache"
+import { compileStatement } from "../../postgres/CompiledStatement.ts"
+import { Reader } from "../../postgres/Reader.ts"
+import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
+import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
+import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
+import {
+  AsOfTooEarly,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  makeDataRefreshingError,
+  makeFieldError,
+  type ValidationError,
+} from "../../contract/rules/Errors.ts"
+import type { TransactionLedgerState } from "../../postgres/versions/LedgerState.ts"
+
+/** A moment in the past, and the transactions that had committed by then. */
+export interface ResolvedMoment {
+  /** A moment such as `2026-03-01T10:00:00.123456-05:00`. */
+  readonly moment: string
+  /** The highest transaction id that had been assigned when the last transaction up to the moment committed. */
+  readonly bound: string
+  /** First month that may have versions replaced after the moment, such as `2026-03-01`; `-infinity` if unknown. */
+  readonly month: string
+  /**
+   * Ids up to the bound whose transactions committed after the moment; usually none. Undefined if such a transaction
+   * may still be running, because its id is not visible yet.
+   */
+  readonly running: ReadonlyArray<string> | undefined
+  /** Whether many requests are for this moment, so that it is worth preparing their statements. */
+  readonly isPopular: boolean
+}
+
+/**
+ * Statements are prepared only after this many requests for the same moment. Otherwise they would displace the prepared
+ * statements of requests for the present.
+ */
+const minPopularRequests = 20
+
+/** Returns a query for the transactions with ids up to the bound that committed after the moment. */
+const makeRunningQuery = (selection: string, bound: string, moment: string) =>
+  `select ${selection} from history.transactions
+    where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
+
+/** Returns SQL for the array of ids up to the bound whose transactions committed after the moment. */
+export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
+  `array(${makeRunningQuery("id", bound, moment)})`
+
+/** Maximum wait until all transactions before a moment are visible. A commit takes milliseconds. */
+const settlingTimeout = Duration.seconds(5)
+
+/** With `as_of=now`, data may be as old as without `as_of`. */
+const maxLedgerAge = Duration.seconds(1)
+
+const maxMoments = 10_000
+
+/** All moments are resolved on the primary, in one partition of the pool. */
+const source = { partition: "history", from: "primary" } as const
+
+interface RequestedMoment {
+  readonly found: ResolvedMoment
+  requests: number
+}
+
+/** Makes the store of resolved moments, whose lists of transactions are usually empty. */
+export const makeMomentStore = () =>
+  new LRUCache<string, RequestedMoment>({
+    max: maxMoments,
+    maxSize: 8_388_608,
+    sizeCalculation: ({ found: { running = [] } }) => 768 + 48 * running.length,
+  })
+
+const makeTooEarlyError = (earliest: string) =>
+  new AsOfTooEarly({
+    error: { message: `as_of is too early: the history begins at ${earliest}.`, details: { earliest } },
+  })
+
+const futureReason = "is in the future. A date means the end of that day in New York, so today's date is in the " +
+  "future, too: use an earlier date or a timestamp"
+
+const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
+const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
+
+const makeMomentResolver = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const reader = yield* Reader
+  const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
+  const now = yield* makeMonotonicClock
+  const resolved = makeMomentStore()
+
+  /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
+  const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
+
+  const waitUntilSettled = (
+    moment: string,
+    requestedAt: number,
+  ): Effect.Effect<void, AsOfTooEarly | ValidationError> =>
+    Effect.suspend(() => {
+      const ledger = getLedger()
+      if (ledger !== undefined) {
+        if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
+        if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
+        // Only a poll after the request may refuse the moment: the database's clock may have been set forward since
+        // an older poll.
+        const isCurrent = ledger.polledAt >= requestedAt
+        if (isCurrent && Date.parse(moment) > estimateClock(ledger)) {
+          return Effect.fail(makeFieldError("as_of", futureReason))
+        }
+      }
+      return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
+    })
+
+  /** Finds the bound, and whether any transaction is writing: it locks the table before it gets its id. */
+  const compileBound = compileStatement<string>({
+    isPrepared: true,
+    build: (parameter) =>
+      sql`
+        select coalesce(highest_id, 0)::text, coalesce(month, '-infinity')::text, exists (
+          select from pg_locks
+          where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
+            and database = (select oid from pg_database where datname = current_database())
+        )
+        from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested left join lateral (
+          select highest_id, month from history.transactions
+          where recorded_at <= at order by recorded_at desc limit 1
+        ) as newest on true
+      `,
+  })
+  const decodeBound = decodePositionalRows(Bound)
+  const decodeRunning = decodePositionalRows(Running)
+
+  const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
+    Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
+
+  const find = Effect.fnUntraced(function* (moment: string) {
+    const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
+    if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
+    // No writer held the lock, so all transactions up to the bound had ended, and the next statement sees them.
+    const statement = {
+      text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
+        least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
+      parameters: [],
+      isPrepared: false,
+    }
+    const { ids, month: firstMonth } = yield* readOne(decodeRunning(reader.read(statement, source)))
+    return { moment, bound, month: firstMonth, running: ids, isPopular: false }
+  })
+
+  /** Waits until all transactions up to the moment are visible. Fails if the moment is too early or in the future. */
+  const resolve = Effect.fnUntraced(function* (moment: string) {
+    yield* Effect.timeoutOrElse(waitUntilSettled(moment, now()), {
+      duration: settlingTimeout,
+      orElse: () => Effect.fail(makeDataRefreshingError()),
+    })
+    // The timeline is part of the key, because ids of transactions that a failover lost may be assigned again.
+    const key = `${getTimeline()} ${moment}`
+    const known = resolved.get(key)
+    if (known !== undefined) {
+      known.requests += 1
+      return { ...known.found, isPopular: known.requests > minPopularRequests }
+    }
+    const found: ResolvedMoment = yield* find(moment)
+    if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
+    return found
+  })
+
+  /** Returns the newest moment whose transactions are all visible, at most a second ago. */
+  const findNewest = Effect.suspend(function findNewest(): Effect.Effect<string> {
+    const ledger = getLedger()
+    return ledger?.settled !== undefined && now() - ledger.polledAt <= Duration.toMillis(maxLedgerAge)
+      ? Effect.succeed(ledger.settled)
+      : Effect.andThen(nextPoll, Effect.suspend(findNewest))
+  }).pipe(
+    Effect.timeoutOrElse({ duration: settlingTimeout, orElse: () => Effect.fail(makeDataRefreshingError()) }),
+  )
+  return { findNewest, resolve }
+})
+
+export class MomentResolver extends Context.Service<MomentResolver, Effect.Success<typeof makeMomentResolver>>()(
+  "tickerline/history/MomentResolver",
+) {
+  static readonly layer = Layer.effect(MomentResolver, makeMomentResolver)
+}

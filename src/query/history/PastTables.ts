@@ -1,0 +1,136 @@
+/**
+ * Rewrites statements so that they read tables as they were at a moment: each table becomes the union of its rows and
+ * of their earlier versions in the schema `history`, limited to those visible at that time (decision 0114).
+ */
+import { Context, Effect, Schema } from "effect"
+import { LRUCache } from "lru-cache"
+import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
+import { type PastSource, Reader } from "../../postgres/Reader.ts"
+import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
+import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
+
+/** Facts about a table that determine its SQL. Only the columns affect the result; the rest affects the speed. */
+const TableShape = Schema.Struct({
+  table: Schema.String,
+  /** The quoted names, separated by commas. */
+  columns: Schema.String,
+  /** Whether at most `MaxPastRowsToSort` current rows of the table are visible at the requested time. */
+  has_few_rows: Schema.Boolean,
+  /** Whether at most `MaxPastRowsToSort` versions in the table's history were replaced after the requested time. */
+  has_few_versions: Schema.Boolean,
+})
+type TableShape = typeof TableShape.Type
+
+/** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
+export const MaxPastRowsToSort = Context.Reference<number>("tickerline/history/MaxPastRowsToSort", {
+  defaultValue: () => 20_000,
+})
+
+/** Shapes expire, because rows that are visible at a moment become earlier versions when they are replaced. */
+const maxShapeAgeMillis = 300_000
+const maxShapes = 10_000
+
+/** Makes the store of table shapes. */
+export const makeTableShapeStore = () =>
+  new LRUCache<string, TableShape>({
+    max: maxShapes,
+    ttl: maxShapeAgeMillis,
+    maxSize: 8_388_608,
+    sizeCalculation: ({ columns }, key) => 512 + key.length + columns.length,
+  })
+
+const versionColumns = "recorded_in, replaced_in, replaced_month"
+const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_in, null::date as replaced_month"
+
+/**
+ * Returns the SQL conditions for a version that is visible at the requested time: recorded by then, and replaced later.
+ * The values need no escaping, because they come from the database and `parseAsOfTime`.
+ */
+export const makePastConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
+  const ids = running === undefined
+    ? makeRunningTransactionIdsSql({ bound, moment })
+    : `'{${running.join(",")}}'::bigint[]`
+  const isNotRunning = running?.length === 0 ? "" : ` and (recorded_in is null or recorded_in <> all (${ids}))`
+  const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
+  return {
+    isRecorded: `(recorded_in is null or recorded_in <= ${bound})${isNotRunning}`,
+    isReplacedLater: `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
+  }
+}
+
+/** Returns a common table expression that hides the table, so that a statement reads the table's past rows. */
+export const makePastTable = (
+  shape: TableShape,
+  { isRecorded, isReplacedLater }: ReturnType<typeof makePastConditions>,
+) => {
+  const { columns, has_few_rows, has_few_versions, table } = shape
+  // With many rows, the condition is outside the union, so that PostgreSQL merges sorted index scans of both tables.
+  const rows = has_few_rows
+    ? `select ${columns}, ${noVersionColumns} from public.${table} where ${isRecorded}`
+    : `select ${columns}, recorded_in, null::bigint as replaced_in, null::date as replaced_month from public.${table}`
+  const versions = has_few_versions
+    ? `select ${columns}, ${noVersionColumns} from history.${table} where ${isRecorded} and ${isReplacedLater}`
+    : `select ${columns}, ${versionColumns} from history.${table}`
+  return `${table} as not materialized (
+    select ${columns} from (${rows} union all ${versions}) as versions
+    ${has_few_rows && has_few_versions ? "" : `where ${isRecorded} and (replaced_in is null or (${isReplacedLater}))`})`
+}
+
+/** Adds common table expressions to a statement, before those that it already has. */
+const addTables = (text: string, tables: ReadonlyArray<string>) => {
+  const [start] = /^\s*with\s(?:\s*recursive\s)?/.exec(text) ?? []
+  return start === undefined
+    ? `with ${tables.join(", ")} ${text}`
+    : `${start}${tables.join(", ")}, ${text.slice(start.length)}`
+}
+
+/** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
+export const makePastStatementRewriters = Effect.gen(function* () {
+  const reader = yield* Reader
+  const fewRows = yield* MaxPastRowsToSort
+  const shapes = makeTableShapeStore()
+  const decodeShapes = decodePositionalRows(TableShape)
+
+  /** Returns SQL that counts rows, but stops just above the limit. */
+  const countUpTo = (table: string, condition: string) =>
+    `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
+
+  // Current rows are counted with two counts instead of `or`, so that each count uses its own index.
+  const findShape = (table: string, { bound, month }: ResolvedMoment) => `
+    select '${table}', (
+      select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
+      where attrelid = 'history.${table}'::regclass and attnum > 0 and not attisdropped
+        and attname <> all (string_to_array('${versionColumns}', ', '))
+    ), ${countUpTo(`public.${table}`, "recorded_in is null")}
+      + ${countUpTo(`public.${table}`, `recorded_in <= ${bound}`)} <= ${fewRows},
+    ${countUpTo(`history.${table}`, `replaced_in > ${bound} and replaced_month >= '${month}'`)} <= ${fewRows}`
+
+  const findShapes = (tables: ReadonlyArray<string>, moment: ResolvedMoment) => {
+    const text = tables.map((table) => findShape(table, moment)).join(" union all ")
+    return decodeShapes(
+      reader.read({ text, parameters: [], isPrepared: false }, { partition: "history", from: "primary" }),
+    )
+  }
+
+  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, moment: ResolvedMoment) {
+    const keyOf = (table: string) => `${moment.moment} ${moment.bound} ${table}`
+    const known = tables.flatMap((table) => shapes.get(keyOf(table)) ?? [])
+    const missing = tables.filter((table) => !known.some((shape) => shape.table === table))
+    if (missing.length === 0) return known
+    const found = yield* findShapes(missing, moment)
+    for (const shape of found) shapes.set(keyOf(shape.table), shape)
+    return [...known, ...found]
+  })
+
+  const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
+    const conditions = makePastConditions(moment)
+    const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
+    return Effect.fnUntraced(function* ({ isPrepared, parameters, text }: CompiledStatement) {
+      const read = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
+      if (read.length === 0) return { parameters, text, isPrepared }
+      const past = (yield* getShapes(read, moment)).map((shape) => makePastTable(shape, conditions))
+      return { parameters, text: addTables(text, past), isPrepared: isPrepared && moment.isPopular }
+    })
+  }
+  return makeRewriter
+})

@@ -1,0 +1,91 @@
+/**
+ * The rows and columns that endpoints show. The feed has no others (docs/decisions/0121-feed-shows-endpoint-rows.md).
+ * The endpoints' own SQL contains the same conditions.
+ */
+import type { SqlClient, Statement } from "effect/sql"
+import { type LoadableDataset, loadableDatasets } from "../../contract/Datasets.ts"
+import { optInColumns } from "../../contract/rows/Columns.ts"
+import { getColumnNames, type RowModel } from "../../contract/rows/RowEncoder.ts"
+import { isEligibleTickerChange, isGivenUpTicker } from "../../contract/rules/EffectiveDates.ts"
+import { type ChangeFeedDataset, changeFeedDatasets } from "../../contract/endpoints/changes.ts"
+import { tradableFloatSql } from "../../contract/endpoints/historical-float-pro.ts"
+import { intradayRunnerSqlCondition } from "../../contract/endpoints/intraday-runners.ts"
+import { ownershipHolderSqlCondition } from "../../contract/endpoints/ownership.ts"
+import { ResearchReportTldr } from "../../contract/endpoints/research-reports.ts"
+
+interface ShownRows {
+  /** Condition of the rows that endpoints may return on the given day. Missing: all rows. */
+  readonly condition?: (sql: SqlClient.SqlClient, today: Statement.Fragment) => Statement.Fragment
+  /** A second model, with columns that the dataset's own model lacks. */
+  readonly otherModel?: RowModel
+  /** SQL expressions of columns that follow from the others of the row. */
+  readonly computed?: Readonly<Record<string, string>>
+}
+
+const shownRows: Partial<Readonly<Record<ChangeFeedDataset, ShownRows>>> = {
+  ticker_changes: { condition: isEligibleTickerChange },
+  historical_tickers: { condition: isGivenUpTicker },
+  intraday_runners: { condition: (sql) => sql.literal(intradayRunnerSqlCondition) },
+  ownership: { condition: (sql) => sql.literal(ownershipHolderSqlCondition) },
+  research_reports: { otherModel: ResearchReportTldr },
+  historical_float_pro: { computed: { tradable_float: tradableFloatSql } },
+}
+
+export interface ShownDataset extends Pick<ShownRows, "condition">, Pick<LoadableDataset, "key" | "row"> {
+  readonly table: ChangeFeedDataset
+  /** The columns in the order of the responses. */
+  readonly model: RowModel
+  /** The SQL expressions of the columns, in the same order. */
+  readonly expressions: ReadonlyArray<string>
+}
+
+const sourceModel: RowModel = {
+  identifier: "Sources",
+  fields: { source: optInColumns.source.schemas.select },
+  json: { fields: { source: optInColumns.source.schemas.json } },
+}
+
+/** Makes a model of some columns of other models, in the given order. */
+export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], columns: ReadonlyArray<string>) => {
+  const select = (read: (model: RowModel) => RowModel["fields"]) =>
+    Object.fromEntries(columns.flatMap((column) => {
+      const schema = models.map(read).find((fields) => column in fields)?.[column]
+      return schema === undefined ? [] : [[column, schema]]
+    }))
+  const model: RowModel = {
+    identifier: models[0].identifier,
+    fields: select(({ fields }) => fields),
+    json: { fields: select(({ json }) => json.fields) },
+  }
+  return model
+}
+
+/** Describes the columns of the responses, except those that depend on other rows, such as `market_cap` on prices. */
+const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
+  const dataset = loadableDatasets.find((dataset) => dataset.table === table)
+  if (dataset === undefined) throw new Error(`There is no dataset ${table}`)
+  const { key, model, row } = dataset
+  const { computed = {}, condition, otherModel } = shownRows[table] ?? {}
+  // Other columns of this name, such as that of `ticker_changes`, are not shown.
+  const hasSources = row.fields["source"] === optInColumns.source.schemas.insert
+  const others = [...(otherModel === undefined ? [] : [otherModel]), ...(hasSources ? [sourceModel] : [])]
+  const models = [model, ...others] as const
+  const columns = getColumnNames(models).filter((column) => column in row.fields || column in computed)
+  return {
+    table,
+    key,
+    row,
+    ...(condition === undefined ? {} : { condition }),
+    model: selectColumns(models, columns),
+    expressions: columns.map((column) => computed[column] ?? `"${column}"`),
+  }
+}
+
+export const shownDatasets: ReadonlyArray<ShownDataset> = changeFeedDatasets.map(describeShownDataset)
+
+const partlyShown = new Set<string>(
+  shownDatasets.flatMap(({ condition, table }) => condition === undefined ? [] : [table]),
+)
+
+/** Whether the dataset has rows that no endpoint shows, or that endpoints show from a day on. */
+export const isPartlyShown = (dataset: string) => partlyShown.has(dataset)

@@ -1,0 +1,93 @@
+/**
+ * Finds the symbols whose rows answer a request for another symbol of the same company, such as GOOGL for GOOG: rows
+ * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126). Migration 0067 keeps the
+ * table `company_symbols`.
+ */
+import { Array, Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
+import { type PastSource, Reader, type ReadSource } from "../../postgres/Reader.ts"
+import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+
+/** A symbol and the one that also answers requests for it. */
+const AnsweringSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
+export type AnsweringSymbol = typeof AnsweringSymbol.Type
+
+const decodeSymbols = decodePositionalRows(AnsweringSymbol)
+
+type SymbolMap = ReadonlyMap<string, ReadonlyArray<AnsweringSymbol>>
+
+const noSymbols: SymbolMap = new Map()
+
+export interface FoundAnsweringSymbols {
+  /** Empty unless a requested symbol has rows under another one. */
+  readonly found: ReadonlyArray<AnsweringSymbol>
+  /** Whether the symbols of companies are unchanged since then. */
+  readonly isCurrent: () => boolean
+}
+
+/** Formats the header `X-Primary-Tickers`. An old and a new holding company may have the same symbols. */
+export const formatAnsweringSymbols = (found: ReadonlyArray<AnsweringSymbol>) =>
+  Array.dedupe(found.map(({ alias, ticker }) => `${alias}=${ticker}`)).join(", ")
+
+export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
+  readonly find: (
+    tickers: ReadonlyArray<string>,
+    past: PastSource | undefined,
+  ) => Effect.Effect<FoundAnsweringSymbols, DataRefreshing | DatabasePoolTimeout>
+}>()("tickerline/lineage/AnsweringSymbols") {
+  static readonly layer = Layer.effect(
+    AnsweringSymbols,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const reader = yield* Reader
+      const versions = yield* DatasetVersions
+      const tables = ["company_symbols"]
+      const getTablesVersion = versions.watchTables(tables)
+      const compileFind = compileStatement<ReadonlyArray<string> | undefined>({
+        isPrepared: true,
+        build: (parameter) => {
+          const tickers = parameter((tickers) => makeArrayParameter(tickers ?? [], OID.text))
+          return sql`
+            select alias, ticker from company_symbols
+            where alias <> ticker and (${tickers}::text[] = '{}' or alias = any (${tickers}::text[]))
+            order by alias, ticker
+          `
+        },
+      })
+      /** Reads the symbols of a request, or all: a few thousand, because most symbols answer only for themselves. */
+      const read = (tickers?: ReadonlyArray<string>, from: ReadSource = "primary") =>
+        Effect.map(
+          decodeSymbols(reader.read(compileFind(tickers), { partition: "lineage", from })),
+          (rows): SymbolMap => Map.groupBy(rows, ({ alias }) => alias),
+        )
+      let known: { readonly version: string; readonly symbols: SymbolMap } | undefined
+
+      const readAll = (version: string) =>
+        Effect.map(read(), (symbols) => {
+          known = { version, symbols }
+          return symbols
+        })
+
+      const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, past: PastSource | undefined) {
+        const getVersion = past !== undefined ? versions.getTimeline : getTablesVersion
+        const version = getVersion()
+        const wasNeverWritten = version !== undefined && versions.getLastChange(tables) === undefined
+        const symbols = wasNeverWritten
+          ? noSymbols
+          : version === undefined || past !== undefined
+          ? yield* read(tickers, past)
+          : known?.version === version
+          ? known.symbols
+          : yield* readAll(version)
+        return {
+          found: symbols.size === 0 ? [] : Array.dedupe(tickers).flatMap((ticker) => symbols.get(ticker) ?? []),
+          isCurrent: () => version !== undefined && getVersion() === version,
+        }
+      })
+      return AnsweringSymbols.of({ find })
+    }),
+  )
+}

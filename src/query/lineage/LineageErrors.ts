@@ -1,0 +1,100 @@
+/** Errors for symbols that do not resolve to one chain: 409 if ambiguous (§4.1, D21), 422 for an unknown CIK (D35). */
+import { Array } from "effect"
+import { AmbiguousTickerLineage, makeFieldError } from "../../contract/rules/Errors.ts"
+import type { LineageConflict, UnknownLineageCik } from "./LineageRules.ts"
+
+interface AmbiguousSymbol {
+  readonly query_ticker: string
+  readonly conflict: LineageConflict
+}
+
+const maxListedCandidates = 100
+/**
+ * Maximum number of related symbols that are listed for each of several requested symbols.
+ * If only one symbol is requested, all of its related symbols are listed.
+ */
+const maxListedTickers = 100
+
+/** Maximum number of entries in all lists of a kind, over all of several requested symbols. */
+const maxListedInTotal = 500
+
+const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: number) => {
+  const { candidates, event_count, events, reasons, tickers } = conflict
+  return {
+    query_ticker,
+    reason: reasons[0],
+    reasons,
+    tickers: tickers.slice(0, maxTickers),
+    ticker_count: tickers.length,
+    candidates: candidates.slice(0, maxListedCandidates),
+    candidate_count: candidates.length,
+    events,
+    event_count,
+  }
+}
+
+/** Returns a function that shortens lists until `maxListedInTotal` entries are listed, and then empties them. */
+const makeListLimit = () => {
+  let remaining = maxListedInTotal
+  return <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
+    const listed = list.slice(0, remaining)
+    remaining -= listed.length
+    return listed
+  }
+}
+
+/** Lists the related symbols, candidates and events of a component once, for its first requested symbol. */
+const formatSymbols = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>) => {
+  const firstSymbols = new Map<string | undefined, string>()
+  const [limitTickers, limitCandidates, limitEvents] = [makeListLimit(), makeListLimit(), makeListLimit()]
+  return Array.map(symbols, (symbol) => {
+    const details = formatDetails(symbol, maxListedTickers)
+    // A symbol belongs to one component only, so its first related symbol identifies the component.
+    const [component] = symbol.conflict.tickers
+    const same_history_as = firstSymbols.get(component)
+    if (same_history_as !== undefined) return { ...details, same_history_as, tickers: [], candidates: [], events: [] }
+    firstSymbols.set(component, symbol.query_ticker)
+    return {
+      ...details,
+      tickers: limitTickers(details.tickers),
+      candidates: limitCandidates(details.candidates),
+      events: limitEvents(details.events),
+    }
+  })
+}
+
+const maxNamedSymbols = 20
+
+const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol) =>
+  `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${reasons.join(", ")}.`
+
+/**
+ * Returns the 409 with the details of the first ambiguous symbol. If several symbols were requested, `symbols` has the
+ * details of every ambiguous one.
+ */
+export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
+  const sentences = symbols.slice(0, maxNamedSymbols).map(formatSentence)
+  const unnamed = symbols.length - sentences.length
+  if (unnamed > 0) sentences.push(`${unnamed} more requested symbols are ambiguous; details.symbols lists them.`)
+  const [first] = symbols
+  const details = formatDetails(first, isList ? maxListedTickers : Number.POSITIVE_INFINITY)
+  return new AmbiguousTickerLineage({
+    error: {
+      message: sentences.join(" "),
+      details: { ...details, ...(isList ? { symbols: formatSymbols(symbols) } : {}) },
+    },
+  })
+}
+
+const maxNamedCandidates = 20
+
+/** Returns the 422 for a CIK that belongs to no chain of the symbol. The message names the possible ones (D35). */
+export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownLineageCik) => {
+  const names = candidates.slice(0, maxNamedCandidates)
+    .map(({ cik, company_name }) => company_name === null ? cik : `${cik} (${company_name})`).join(", ")
+  const more = candidates.length > maxNamedCandidates ? ` and ${candidates.length - maxNamedCandidates} more` : ""
+  const reason = candidates.length === 0
+    ? `cannot be ${cik}: no recorded change of ${query_ticker} has a CIK; leave it out`
+    : `must be a CIK in the history of ${query_ticker}: ${names}${more}; not ${cik}`
+  return makeFieldError("cik", reason)
+}

@@ -1,0 +1,157 @@
+/**
+ * Keeps all confirmed ticker changes in memory while `ticker_changes` has the version at which they were read, so that
+ * lineages need no statement (decision 0141). Larger tables are not kept: `LineageEvents.ts` then reads each lineage.
+ */
+import { Context, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { compileStatement } from "../../postgres/CompiledStatement.ts"
+import { Reader } from "../../postgres/Reader.ts"
+import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
+import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+import { forkUntraced } from "../../postgres/metrics/BackgroundFibers.ts"
+import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
+import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
+import { TickerChangeEvent } from "./LineageRules.ts"
+import { TickerChangeIndex } from "./TickerChangeIndex.ts"
+
+/** Memory of a change without its company name, in bytes, if it belongs to a chain. It limits how many are read. */
+const minChangeBytes = 150
+
+/** Number of changes in a row of the statement, which is decoded without a pause: less than 5 ms. */
+const changesPerRow = 250
+
+/** The changes are read again only after this multiple of the time that the last read took. */
+const pauseFactor = 10
+
+/** Time until a table that was too large is counted again, in milliseconds. */
+const pauseIfTooLargeMillis = 60_000
+
+const source = { partition: "lineage", from: "primary" } as const
+
+/** Makes an effect that reads all confirmed changes; undefined if they need more than `maxBytes` of memory. */
+export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: number) {
+  const sql = yield* SqlClient.SqlClient
+  const reader = yield* Reader
+  const maxChanges = Math.floor(maxBytes / minChangeBytes)
+  const limit = sql.literal(String(maxChanges + 1))
+
+  const compileCount = compileStatement<void>({
+    isPrepared: false,
+    build: () =>
+      sql`
+        select count(*)::int4, coalesce(sum(octet_length(company_name)), 0)::float8
+        from (select company_name from ticker_changes where status = 'confirmed' limit ${limit}) as change
+      `,
+  })
+  const decodeCount = decodePositionalRows(Schema.Struct({ count: Schema.Number, nameBytes: Schema.Number }))
+
+  // A few rows of JSON, because a row per change would take several times as much memory.
+  const compileRead = compileStatement<void>({
+    isPrepared: false,
+    build: () =>
+      sql`
+        select count(*)::int4,
+          json_agg(json_build_array(old_ticker, new_ticker, effective_date, cik, company_name))::text
+        from (
+          select old_ticker, new_ticker, effective_date, cik, nullif(company_name, '') as company_name,
+            (row_number() over () - 1) / ${sql.literal(String(changesPerRow))} as part
+          from ticker_changes where status = 'confirmed' limit ${limit}
+        ) as change
+        group by part
+      `,
+  })
+  const decodeRows = decodePositionalRows(Schema.Struct({ count: Schema.Number, changes: Schema.String }))
+  const { cik, company_name, effective_date, new_ticker, old_ticker } = TickerChangeEvent.fields
+  const decodeChanges = Schema.decodeEffect(
+    Schema.fromJsonString(Schema.Array(Schema.Tuple([old_ticker, new_ticker, effective_date, cik, company_name]))),
+  )
+
+  return Effect.gen(function* () {
+    const [counted] = yield* decodeCount(reader.read(compileCount(), source))
+    // A larger table is not even read.
+    if (counted === undefined || counted.count * minChangeBytes + counted.nameBytes > maxBytes) return undefined
+    const rows = yield* decodeRows(reader.read(compileRead(), source))
+    const count = rows.reduce((sum, row) => sum + row.count, 0)
+    if (count > maxChanges) return undefined
+    const index = new TickerChangeIndex(count)
+    const isTooLarge = () => index.bytes > maxBytes
+    for (const row of rows) {
+      const changes = yield* Effect.orDie(decodeChanges(row.changes))
+      for (const [old_ticker, new_ticker, effective_date, cik, company_name] of changes) {
+        index.add({ old_ticker, new_ticker, effective_date, cik, company_name })
+      }
+      if (isTooLarge()) return undefined
+      yield* Effect.yieldNow
+    }
+    return isTooLarge() ? undefined : index
+  })
+})
+
+export class LineageIndex extends Context.Service<LineageIndex, {
+  /**
+   * Returns the confirmed changes. Undefined if they are not in memory, if they may be outdated, or for a past moment
+   * (`as_of`).
+   */
+  readonly getChanges: (moment: string | undefined) => TickerChangeIndex | undefined
+}>()("tickerline/lineage/LineageIndex") {
+  static readonly layer = Layer.effect(
+    LineageIndex,
+    Effect.gen(function* () {
+      const now = yield* makeMonotonicClock
+      const versions = yield* DatasetVersions
+      const getVersion = versions.watchTables(["ticker_changes"])
+      const maxBytes = yield* MaxCacheBytesConfig
+      const readChanges = yield* makeTickerChangeReader(maxBytes)
+      /** `changes` is undefined if the table is too large at this version. */
+      let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
+      let nextReadAt = Number.NEGATIVE_INFINITY
+
+      const getChanges = (moment: string | undefined) =>
+        moment === undefined && known?.changes !== undefined && known.version === getVersion()
+          ? known.changes
+          : undefined
+
+      const readVersion = Effect.fnUntraced(function* (version: string) {
+        const startedAt = now()
+        // Frees the outdated changes, so that memory never has to hold both.
+        known = undefined
+        const changes = yield* readChanges
+        nextReadAt = now() + (changes === undefined ? pauseIfTooLargeMillis : pauseFactor * (now() - startedAt))
+        // Requests may have read a later change from the table in the meantime. Unless this poll notices it, responses
+        // would return to the state before it.
+        yield* versions.nextPoll
+        known = { version, changes }
+      })
+
+      const readIfChanged = Effect.suspend(() => {
+        const version = getVersion()
+        if (version === undefined || version === known?.version || now() < nextReadAt) return Effect.void
+        const startedAt = now()
+        return Effect.catchCause(readVersion(version), (cause) => {
+          nextReadAt = now() + pauseFactor * (now() - startedAt)
+          return Effect.logWarning("The ticker changes cannot be kept in memory", cause)
+        })
+      })
+
+      yield* registerGauge({
+        name: "tickerline_lineage_index_used",
+        description: "1 if all ticker changes are in memory and current, so that lineages need no statement, else 0.",
+        read: () => getChanges(undefined) === undefined ? 0 : 1,
+      })
+      yield* registerGauge({
+        name: "tickerline_lineage_index_events",
+        description: "Confirmed ticker changes in memory.",
+        read: () => known?.changes?.size ?? 0,
+      })
+      yield* registerGauge({
+        name: "tickerline_lineage_index_bytes",
+        description: "Memory used by the ticker changes in memory.",
+        read: () => known?.changes?.bytes ?? 0,
+      })
+      yield* forkUntraced(
+        Effect.andThen(readIfChanged, Effect.forever(Effect.andThen(versions.nextPoll, readIfChanged))),
+      )
+      return LineageIndex.of({ getChanges })
+    }),
+  )
+}

@@ -1,0 +1,172 @@
+/** Resolves requested symbols to companies, for `follow_lineage`. Recently resolved symbols are kept in memory. */
+import { Array, Context, Effect, Function, Layer, Result } from "effect"
+import { LRUCache } from "lru-cache"
+import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+import type { PastSource } from "../../postgres/Reader.ts"
+import { getDateInChicago } from "../../contract/rules/Dates.ts"
+import type {
+  AmbiguousTickerLineage,
+  DatabasePoolTimeout,
+  DataRefreshing,
+  ValidationError,
+} from "../../contract/rules/Errors.ts"
+import {
+  type CompanyLineage,
+  type Lineage,
+  selectLineageCandidate,
+  toCompanyLineage,
+  UnknownLineageCik,
+} from "./LineageRules.ts"
+import { makeAmbiguousLineageError, makeUnknownCikError } from "./LineageErrors.ts"
+import { makeLineageFinder } from "./LineageEvents.ts"
+
+/** A requested symbol. A ten-digit CIK selects one of its candidates (D35). */
+export interface RequestedSymbol {
+  readonly ticker: string
+  readonly cik?: string | undefined
+}
+
+/** When lineages are resolved: now, or at the moment of `as_of`. */
+export interface LineageTime {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly past: PastSource | undefined
+}
+
+export interface ResolvedLineages {
+  /** One per company, in the order of the requested symbols. */
+  readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
+  /**
+   * Whether `ticker_changes` is unchanged since the symbols were resolved. Lineages also depend on the date, but that
+   * needs no check, because cached responses expire at midnight.
+   */
+  readonly isCurrent: () => boolean
+}
+
+interface CachedLineage {
+  readonly lineage: Lineage
+  readonly version: string
+  /** The date in Chicago on which the symbol was resolved. */
+  readonly today: string
+}
+
+/** The fraction of the configured cache size that resolved symbols may use. */
+const cacheShare = 1 / 8
+
+/** Estimates the memory of one cached symbol, in bytes. The symbols of a chain share its memory. */
+const estimateSize = ({ lineage }: CachedLineage) =>
+  Result.match(lineage, {
+    onSuccess: () => 768,
+    onFailure: ({ candidates, events, tickers }) =>
+      512 + 128 * (candidates.length * 4 + events.length + tickers.length),
+  })
+
+/** Makes the store of resolved symbols. */
+export const makeLineageStore = (maxBytes: number) =>
+  new LRUCache<string, CachedLineage>({ maxSize: maxBytes, sizeCalculation: estimateSize })
+
+/** Returns the symbols for which the lineage is cached: all symbols of a chain, but only `ticker` for a conflict. */
+const listSymbols = (ticker: string, lineage: Lineage) =>
+  new Set([
+    ticker,
+    ...Result.match(lineage, {
+      onSuccess: (chain) => chain?.history.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker]) ?? [],
+      onFailure: () => [],
+    }),
+  ])
+
+/** Memoized, so that a chain always gives the same object, which lists use as the key of values that they memoize. */
+const toCompany = Function.memoize(toCompanyLineage)
+
+const selectLineage = (lineage: Lineage, { cik, ticker }: RequestedSymbol) =>
+  Result.map(
+    cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker }),
+    (chain): CompanyLineage =>
+      chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompany(chain),
+  )
+
+/** Removes duplicate companies. Two requested symbols of one chain resolve to the same periods. */
+const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>) =>
+  companies.length === 1 ? companies : Array.map(
+    Array.dedupeWith(
+      Array.map(companies, (company) => ({ company, key: JSON.stringify(company.periods) })),
+      (left, right) => left.key === right.key,
+    ),
+    ({ company }) => company,
+  )
+
+export class LineageResolver extends Context.Service<LineageResolver, {
+  /** Resolves symbols to companies. Fails with 409 if a symbol is ambiguous, with 422 if no candidate has the CIK. */
+  readonly resolve: (
+    requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
+    time: LineageTime,
+  ) => Effect.Effect<
+    ResolvedLineages,
+    AmbiguousTickerLineage | ValidationError | DataRefreshing | DatabasePoolTimeout
+  >
+}>()("tickerline/lineage/LineageResolver") {
+  static readonly layer = Layer.effect(
+    LineageResolver,
+    Effect.gen(function* () {
+      const findLineages = yield* makeLineageFinder
+      const versions = yield* DatasetVersions
+      const getChangesVersion = versions.watchTables(["ticker_changes"])
+      const cache = makeLineageStore(Math.ceil((yield* MaxCacheBytesConfig) * cacheShare))
+
+      const findAll = Effect.fnUntraced(function* (
+        tickers: ReadonlyArray<string>,
+        version: string | undefined,
+        { now, past }: LineageTime,
+      ) {
+        const today = getDateInChicago(now)
+        const keyOf = (ticker: string) => past === undefined ? ticker : `${past.moment} ${ticker}`
+        const found = new Map<string, Lineage>()
+        for (const ticker of tickers) {
+          const cached = version === undefined ? undefined : cache.get(keyOf(ticker))
+          if (cached?.version === version && cached?.today === today) found.set(ticker, cached.lineage)
+        }
+        const missing = tickers.filter((ticker) => !found.has(ticker))
+        if (missing.length === 0) return found
+        const lineages = yield* findLineages({ tickers: missing, today }, past)
+        for (const ticker of missing) {
+          const lineage = lineages.get(ticker) ?? Result.succeed(undefined)
+          found.set(ticker, lineage)
+          if (version === undefined) continue
+          const cached = { lineage, version, today }
+          for (const symbol of listSymbols(ticker, lineage)) cache.set(keyOf(symbol), cached)
+        }
+        return found
+      })
+
+      const resolve = Effect.fnUntraced(function* (
+        requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
+        time: LineageTime,
+      ) {
+        // Past states never change, unless a failover loses transactions. The timeline then has another value.
+        const getVersion = () => time.past === undefined ? getChangesVersion() : versions.getTimeline()
+        const version = getVersion()
+        const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, time)
+        const results = Array.map(requests, (request) => ({
+          query_ticker: request.ticker,
+          result: selectLineage(lineages.get(request.ticker) ?? Result.succeed(undefined), request),
+        }))
+        const failures = results.flatMap(({ query_ticker, result }) =>
+          Result.isFailure(result) ? [{ query_ticker, failure: result.failure }] : []
+        )
+        const unknown = failures.flatMap(({ failure, query_ticker }) =>
+          failure instanceof UnknownLineageCik ? [makeUnknownCikError(query_ticker, failure)] : []
+        )
+        if (Array.isArrayNonEmpty(unknown)) return yield* unknown[0]
+        const ambiguous = failures.flatMap(({ failure, query_ticker }) =>
+          failure instanceof UnknownLineageCik ? [] : [{ query_ticker, conflict: failure }]
+        )
+        if (Array.isArrayNonEmpty(ambiguous)) return yield* makeAmbiguousLineageError(ambiguous, requests.length > 1)
+        return {
+          lineages: dedupeCompanies(Array.map(results, ({ result }) => Result.getOrThrow(result))),
+          isCurrent: () => version !== undefined && getVersion() === version,
+        }
+      })
+      return LineageResolver.of({ resolve })
+    }),
+  )
+}

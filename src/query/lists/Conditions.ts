@@ -1,0 +1,200 @@
+/** Compiles the filters of a query (`contract/rules/FilterDeclarations.ts`) to SQL conditions. */
+import { BigDecimal, Predicate } from "effect"
+import type { SqlClient, Statement } from "effect/sql"
+import { StatementParameter } from "../../postgres/CompiledStatement.ts"
+import { postgresTypeIds } from "../../contract/rows/FieldEncoders.ts"
+import { getColumnType, type RowModels } from "../../contract/rows/RowEncoder.ts"
+import { printedOffset } from "../../contract/rules/Dates.ts"
+import {
+  type DecodedQuery,
+  type FilterOperator,
+  getFilterDeclaration,
+  type QuerySchema,
+} from "../../contract/rules/FilterDeclarations.ts"
+import type { WithFollowedPeriods } from "./FollowedPeriods.ts"
+import { PagingParameters, type PagingQuery } from "../../contract/rules/Paging.ts"
+
+type Fragments = ReadonlyArray<Statement.Fragment | string>
+
+const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
+
+type Comparison = ">=" | "<=" | "="
+
+/**
+ * Returns the smallest or largest `bigint` within a decimal bound. A bound beyond all of them becomes the nearest
+ * `bigint`, which no row contains, because numbers have at most 16 digits (`0029_printable_values.sql`).
+ */
+const getIntegerBound = (comparison: Comparison, bound: string) => {
+  if (/^\d{1,18}$/.test(bound)) return bound
+  const exact = BigDecimal.fromStringUnsafe(bound)
+  const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.ceil(exact) : BigDecimal.floor(exact), 0)
+  return String(integer > maxBigint ? maxBigint : integer < minBigint ? minBigint : integer)
+}
+
+/** Escapes the wildcards of `like`. */
+const escapePattern = (text: string) => text.replace(/[%_\\]/g, "\\$&")
+
+/** Removes runs of nine or more dashes. A text search reads them as negations, and PostgreSQL rejects 33 in a row. */
+const removeDashRuns = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
+
+/** Asserts that a decoded value has the type that its operator needs. */
+const assertType = <Value>(is: (value: unknown) => value is Value, value: unknown): Value => {
+  if (is(value)) return value
+  throw new TypeError(`A filter has a value of the type ${typeof value}, which its operator does not support`)
+}
+
+const isTextOrBoolean = Predicate.or(Predicate.isString, Predicate.isBoolean)
+
+const assertText = (value: unknown) => assertType(Predicate.isString, value)
+const assertArray = (value: unknown) => assertType(Array.isArray, value)
+
+/** The decoded query of a list, with the resolved lineages if the list follows them. */
+export type DecodedListQuery = DecodedQuery & PagingQuery & Partial<WithFollowedPeriods>
+
+/** An SQL parameter whose value comes from the decoded query. */
+export type ListStatementParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>
+
+/**
+ * Returns the number of SQL parameters for a list of values: the next power of two, so that 1 to 128 values need only
+ * eight statements. The last value is repeated. A single array parameter would hide the number from the planner.
+ */
+export const countPaddedParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
+
+interface ConditionOptions {
+  /** Whether the request also filters by ticker. */
+  readonly hasTicker?: boolean
+  /** Whether the column is a `bigint`. */
+  readonly isInteger?: boolean
+  /** The number of SQL parameters for a list of values, from `countPaddedParameters`; 1 by default. */
+  readonly listParameters?: number
+}
+
+/** Builds the conditions of a column, with a parameter in place of the value. */
+type ConditionBuilder = (column: string, parameter: ListStatementParameter, options?: ConditionOptions) => Fragments
+
+const listElements = (list: ListStatementParameter, { listParameters = 1 }: ConditionOptions = {}) => {
+  const values = list.map(assertArray)
+  return Array.from(
+    { length: listParameters },
+    (_, index) => values.map((items) => assertText(items[Math.min(index, items.length - 1)])),
+  )
+}
+
+/** The time at which a day begins, as in all timestamps of responses. */
+export const makeMidnightSql = (sql: SqlClient.SqlClient, day: ListStatementParameter) =>
+  sql`${day.map((text) => `${assertText(text)} 00:00:00${printedOffset.text}`)}::timestamptz`
+
+/** Makes the condition builder of each filter operator. Lists that write their own `where` clause also use them. */
+export const makeFilterConditionBuilders = (
+  sql: SqlClient.SqlClient,
+): Readonly<Record<FilterOperator, ConditionBuilder>> => {
+  /**
+   * With a ticker, uses a subquery to hide the value from the planner. PostgreSQL then reuses one generic plan with the
+   * index on the ticker. Planning each execution would take longer than the execution itself.
+   */
+  const compare = (column: string, comparison: Comparison, exact: Statement.Fragment, hasTicker = false) => [
+    sql`${sql(column)} ${sql.literal(comparison)} ${hasTicker ? sql`(select ${exact})` : exact}`,
+  ]
+
+  /** Compares exactly. Only a bound of the column's own type lets PostgreSQL use an index on the column. */
+  const compareNumber =
+    (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker, isInteger } = {}) => {
+      const bound = parameter.map(assertText)
+      const exact = isInteger === true
+        ? sql`${bound.map((text) => getIntegerBound(comparison, text))}::text::bigint`
+        : sql`${bound}::text::numeric`
+      return compare(column, comparison, exact, hasTicker)
+    }
+
+  const compareDate = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) =>
+    compare(column, comparison, sql`${parameter.map(assertText)}::text::date`, hasTicker)
+
+  const pattern = (part: ListStatementParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
+  const lower = (text: ListStatementParameter<string>) => sql`lower(${text}::text)`
+
+  return {
+    equals: (column, value) => [sql`${sql(column)} = ${value.map((exact) => assertType(isTextOrBoolean, exact))}`],
+    oneOf: (column, list, options) => [sql.in(column, listElements(list, options))],
+    oneOfCodes: (column, list, options) => {
+      const codes = listElements(list, options)
+      const variants = [
+        codes,
+        codes.map((code) => code.map((text) => text.toUpperCase())),
+        codes.map((code) => code.map((text) => text.toLowerCase())),
+      ]
+      return [sql.in(column, variants.flat())]
+    },
+    oneOfIgnoringCase: (column, list, options) => [
+      sql`lower(${sql(column)}) in (${sql.csv(listElements(list, options).map(lower))})`,
+    ],
+    atLeast: compareNumber(">="),
+    atMost: compareNumber("<="),
+    onDay: compareDate("="),
+    fromDay: compareDate(">="),
+    toDay: compareDate("<="),
+    fromDayOfInstant: (column, day) => [sql`${sql(column)} >= ${makeMidnightSql(sql, day)}`],
+    toDayOfInstant: (column, day) => [sql`${sql(column)} < ${makeMidnightSql(sql, day)} + interval '24 hours'`],
+    contains: (column, part) => [sql`${sql(column)} ilike ${pattern(part)}`],
+    // The index contains the joined elements. The second condition excludes matches that span two elements.
+    elementContains: (column, part) => {
+      const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${pattern(part)})`
+      return [sql`joined(${sql(column)}) ilike ${pattern(part)} and ${element}`]
+    },
+    hasElement: (column, list, options) => [
+      sql`lowered(${sql(column)}) && array[${sql.csv(listElements(list, options).map(lower))}]`,
+    ],
+    matchesWords: (column, words) => [
+      sql`${sql(column)} @@ websearch_to_tsquery('english', ${words.map((text) => removeDashRuns(assertText(text)))})`,
+    ],
+  }
+}
+
+interface CompiledFilters {
+  /** Returns the conditions for the parameters of a request. Values become SQL parameters, except in literals. */
+  readonly buildConditions: (query: DecodedQuery) => Fragments
+  /** Returns the conditions whose SQL depends on the value as text, for the key of the compiled statement. */
+  readonly describeLiterals: (query: DecodedQuery) => string
+}
+
+/**
+ * Compiles the filters of a query schema. Throws during startup if a parameter declares none. `models` are those of the
+ * rows, which name the types of their columns.
+ */
+export const compileFilters = (
+  sql: SqlClient.SqlClient,
+  { fields }: QuerySchema,
+  models: RowModels = [],
+): CompiledFilters => {
+  const operators = makeFilterConditionBuilders(sql)
+  /** By the name of the parameter. A request without it gets no condition from the filter. */
+  const builders = new Map<string, (query: DecodedQuery) => Fragments>()
+  const literals: Array<(query: DecodedQuery) => string | undefined> = []
+  for (const [name, field] of Object.entries(fields)) {
+    if (name in PagingParameters) continue
+    const filter = getFilterDeclaration(field)
+    if (filter === undefined) throw new Error(`The parameter ${name} declares no filter`)
+    if (filter.operator === "statement") continue
+    if (filter.operator === "literal") {
+      const { condition } = filter
+      literals.push((query) => query[name] === undefined ? undefined : condition(query))
+      builders.set(name, (query) => [condition(query)].filter(Predicate.isNotUndefined))
+      continue
+    }
+    const { column = name, operator } = filter
+    const condition = operators[operator]
+    const isInteger = getColumnType(models, column) === postgresTypeIds.bigint
+    const parameter = new StatementParameter((query: DecodedQuery) => query[name])
+    builders.set(name, ({ followed, [name]: value, ticker }) =>
+      // The periods of followed lineages contain the symbols, so no condition on the ticker is needed.
+      name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
+        hasTicker: ticker !== undefined,
+        isInteger,
+        listParameters: Array.isArray(value) ? countPaddedParameters(value) : 1,
+      }))
+  }
+  return {
+    buildConditions: (query) =>
+      Array.from(builders).flatMap(([name, build]) => query[name] === undefined ? [] : build(query)),
+    describeLiterals: (query) => literals.length === 0 ? "" : literals.map((describe) => describe(query)).join(";"),
+  }
+}

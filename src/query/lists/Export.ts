@@ -1,0 +1,258 @@
+/** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
+import { Data, Effect, Scope, Stream } from "effect"
+import type { SqlError } from "effect/sql"
+import { createHash, hash as computeHash } from "node:crypto"
+import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import { toApiError } from "../../postgres/ReadPolicies.ts"
+import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../../contract/rows/ListFormats.ts"
+import { type FileChunk, makeResultCounter, type ResultEncoder } from "../../contract/rows/ResultWriter.ts"
+import type { ExportAnswer, ExportObserver, Measurement } from "../../contract/rules/Answer.ts"
+import { redactApiKeys } from "../../contract/rules/Errors.ts"
+import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
+import type { ExportCursor } from "./ExportCursors.ts"
+import { makeExportWriter } from "./ExportWriter.ts"
+
+/** The export ended early. The client sees an incomplete body. */
+class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}
+
+/** Chunk size: large enough that fetching a row costs little, small enough that encoding delays no other request. */
+const targetChunkBytes = 131_072
+const [firstChunkRows, maxChunkRows] = [10, 5_000]
+
+/** Estimates how many rows the next chunk needs for the target size; at most four times as many as the last chunk. */
+const computeChunkRows = (requested: number, rows: number, bytes: number) =>
+  Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
+
+/** Counts the results of a list whose results are groups of rows. Reads all rows, then moves back to the first. */
+const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
+  const countNext = makeResultCounter(results)
+  let count = 0
+  for (let remaining = cursor.rows; remaining > 0;) {
+    const rows = yield* cursor.fetch(1_000)
+    count += countNext(rows)
+    remaining -= rows.length
+    if (rows.length === 0) break
+  }
+  yield* cursor.seek(0)
+  return count
+})
+
+export interface ExportOptions {
+  readonly results: ResultEncoder
+  readonly format: ExportFormat
+  /** The version of the tables when the export began, or shortly before; undefined if it is unknown. */
+  readonly version: string | undefined
+  /** Response headers that depend on the data and the request, by lower-case name. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Returns the metadata of a Parquet file: endpoint, query, number of rows, and version of the data. */
+const describeExport = (
+  { version }: ExportOptions,
+  cursor: ExportCursor,
+  { past, request, route }: AdmittedRequest,
+) => {
+  const [, ...search] = request.target.split("?")
+  // `explain` does not change a list with rows (D40).
+  const query = search.join("?").split("&").filter((parameter) => !parameter.startsWith("explain=")).join("&")
+  return {
+    "tickerline.endpoint": route,
+    "tickerline.query": redactApiKeys(query),
+    "tickerline.row_count": String(cursor.rows),
+    // The past stays the same while the version changes.
+    ...(version === undefined || past !== undefined
+      ? {}
+      : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
+  }
+}
+
+/** Number of fetched rows, and their size in the file. For Parquet, `bytes` is the size of the database records. */
+interface FetchedRows {
+  readonly rows: number
+  readonly bytes: number
+}
+
+interface CountedChunk extends FileChunk {
+  /** All rows that were fetched up to this chunk. */
+  readonly fetched: FetchedRows
+}
+
+/** Returns an effect that reads the next chunk that is not empty. After the last chunk, it succeeds with undefined. */
+const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) => {
+  const { format, results } = options
+  const writeRows = makeExportWriter(results, format, describeExport(options, cursor, request))
+  let fetched: FetchedRows = { rows: 0, bytes: 0 }
+  let previous = fetched
+  let chunkRows = firstChunkRows
+  let chunks: Iterator<FileChunk> | undefined
+
+  /** Adds to the size of the fetched rows: their encoded size or, for Parquet, the size of their database records. */
+  const addBytes = (bytes: number) => {
+    fetched = { ...fetched, bytes: fetched.bytes + bytes }
+  }
+
+  const fetchRows = Effect.gen(function* () {
+    const { bytes, rows: fetchedRows } = fetched
+    if (fetchedRows > 0) chunkRows = computeChunkRows(chunkRows, fetchedRows - previous.rows, bytes - previous.bytes)
+    previous = fetched
+    const remaining = cursor.rows - fetchedRows
+    const rows = remaining === 0 ? [] : yield* cursor.fetch(chunkRows)
+    if (rows.length === 0 && remaining > 0) {
+      return yield* new ExportAborted({ message: "The cursor ended before its last row." })
+    }
+    fetched = { bytes, rows: fetchedRows + rows.length }
+    if (format === "parquet") addBytes(rows.reduce((sum, { view }) => sum + view.byteLength, 0))
+    return writeRows(rows, rows.length === remaining)[Symbol.iterator]()
+  })
+
+  return Effect.gen(function* () {
+    for (;;) {
+      // Encoding a column of a row group takes milliseconds, so let other requests run before each column.
+      if (format === "parquet") yield* Effect.yieldNow
+      const next = chunks?.next()
+      if (next === undefined || next.done === true) {
+        if (next !== undefined && fetched.rows === cursor.rows) return undefined
+        chunks = yield* fetchRows
+        continue
+      }
+      const { bytes, results } = next.value
+      if (format !== "parquet") addBytes(bytes.length)
+      const chunk: CountedChunk = { bytes, results, fetched }
+      if (bytes.length > 0) return chunk
+    }
+  })
+}
+
+/** Encodes the complete export without sending it, to find its exact size and number of results (D27, D28). */
+const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) {
+  yield* cursor.seek(0)
+  const readChunk = makeChunkReader(options, cursor, request)
+  const total = { bytes: 0, results: 0 }
+  for (let chunk = yield* readChunk; chunk !== undefined; chunk = yield* readChunk) {
+    total.bytes += chunk.bytes.length
+    total.results += chunk.results
+  }
+  return total
+})
+
+/** Turns database errors into API errors, which can be sent only before the export begins. */
+const failWithApiError = <A, R>(read: Effect.Effect<A, SqlError.SqlError | ExportAborted, R>) =>
+  Effect.catch(read, (error) => error._tag === "ExportAborted" ? Effect.die(error) : toApiError(error))
+
+/** Splits a chunk that is larger than the target size, so that the socket can signal backpressure between its parts. */
+const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
+  Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
+    const end = (index + 1) * targetChunkBytes
+    return { bytes: bytes.subarray(index * targetChunkBytes, end), results: end < bytes.length ? 0 : results }
+  })
+
+const makeHeaders = ({ format, headers }: ExportOptions, rows: number, route: string) => ({
+  ...headers,
+  ...makeListFileHeaders({ format, rows }, route),
+  "cache-control": "private, no-store",
+})
+
+/** Makes an export, of which the first chunk has been read. For an estimate, it only measures the export. */
+export const makeExport = Effect.fnUntraced(function* (
+  options: ExportOptions,
+  cursor: ExportCursor,
+  request: AdmittedRequest,
+) {
+  const { format, results } = options
+  if (request.request.purpose === "estimate") {
+    const { bytes, results } = yield* failWithApiError(measure(options, cursor, request))
+    const measurement: Measurement = { _tag: "Measurement", bytes, records: results }
+    return measurement
+  }
+  const isGrouped = format === "ndjson" && results.isSameResult !== undefined
+  const rowCount = isGrouped ? yield* failWithApiError(countResults(results, cursor)) : cursor.rows
+  const readChunk = makeChunkReader(options, cursor, request)
+  const firstChunk = yield* failWithApiError(readChunk)
+  const fetched = firstChunk?.fetched ?? { rows: 0, bytes: 0 }
+
+  const answer: ExportAnswer = {
+    _tag: "Export",
+    contentType: listContentTypes[format],
+    headers: makeHeaders(options, rowCount, request.route),
+    expectedBytes: Math.max(
+      firstChunk?.bytes.length ?? 0,
+      Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
+    ),
+    measureBytes: Effect.orDie(Effect.andThen(
+      measure(options, cursor, request),
+      ({ bytes }) => Effect.as(cursor.seek(fetched.rows), bytes),
+    )),
+    makeBody: (observer) => makeBody(observer, { firstChunk, readChunk, request, cursor }),
+  }
+  return answer
+})
+
+interface BodyOptions {
+  readonly firstChunk: CountedChunk | undefined
+  readonly readChunk: ReturnType<typeof makeChunkReader>
+  readonly request: AdmittedRequest
+  readonly cursor: ExportCursor
+}
+
+const makeBody = (
+  { checkChunk, onEnd }: ExportObserver,
+  { cursor, firstChunk, readChunk, request }: BodyOptions,
+): Stream.Stream<Uint8Array, ExportAborted> => {
+  const hash = createHash("sha256")
+  let sent = { bytes: 0, records: 0 }
+  let hasEnded = false
+  const end = (status: number, digest?: string) => {
+    if (hasEnded) return
+    hasEnded = true
+    onEnd(status, sent, digest)
+  }
+  const recordAbort = (status: number, message: string) =>
+    Effect.suspend(() => {
+      end(status)
+      return Effect.annotateLogs(
+        Effect.logWarning(`An export was aborted: ${message}`),
+        "request_id",
+        request.request.id,
+      )
+    })
+  const abort = (status: number, message: string) =>
+    Effect.andThen(recordAbort(status, message), Effect.fail(new ExportAborted({ message })))
+  // The client has not taken the last chunk, so the body cannot end by itself.
+  const client = cursor.watchClient(
+    request.scope(),
+    (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(request.request.disconnect)),
+  )
+  const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
+    client.requestChunk()
+    const bytes = sent.bytes + chunk.bytes.length
+    const refusal = yield* checkChunk(bytes)
+    if (refusal !== undefined) return yield* abort(refusal.status, refusal.reason)
+    sent = { bytes, records: sent.records + chunk.results }
+    hash.update(chunk.bytes)
+    client.giveChunk(chunk.bytes.length)
+    return chunk.bytes
+  })
+  const complete = Effect.sync(() => end(200, hash.digest("base64")))
+  const readNextChunk = Effect.catch(
+    Effect.andThen(Effect.sync(client.requestChunk), readChunk),
+    ({ message }) => abort(503, message),
+  ).pipe(
+    Effect.catchDefect((defect) =>
+      Effect.andThen(logDefectAsInternalError(defect, request.request.id), abort(500, "an unexpected failure."))
+    ),
+  )
+  const chunks = Stream.unfold(
+    firstChunk,
+    (first) =>
+      Effect.flatMap(
+        first === undefined ? readNextChunk : Effect.succeed(first),
+        (chunk) =>
+          chunk === undefined
+            ? Effect.as(complete, undefined)
+            : Effect.succeed([splitChunk(chunk), undefined] as const),
+      ),
+  )
+  // A body that was interrupted before its end counts as 499: the client closed the connection.
+  Effect.runSync(Scope.addFinalizer(request.scope(), Effect.sync(() => end(499))))
+  return Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), recordChunk)
+}

@@ -1,0 +1,138 @@
+/**
+ * Opens a cursor for an export (`limit=all`), on a connection outside the pool. PostgreSQL materializes the rows
+ * before the first byte is sent: docs/decisions/0031-exports-from-held-cursors.md.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlError } from "effect/sql"
+import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
+import { cursorTimeout, type DatabaseReadError, makeReadPolicies } from "../../postgres/ReadPolicies.ts"
+import { ReadRouter } from "../../postgres/replicas/ReadRouter.ts"
+import { DirectConnectionConfig } from "../../postgres/pool/ConnectionSettings.ts"
+import { retryRejectedPassword } from "../../postgres/pool/PasswordRotation.ts"
+import { isOutOfResources, isStatementTimeout } from "../../postgres/SqlState.ts"
+import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/Errors.ts"
+import type { Refusal } from "../../contract/AccountErrors.ts"
+import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import { type BinaryRecord, getRecordColumn } from "../../contract/rows/BinaryRecord.ts"
+import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
+
+/** Time limit for the commit, which reads all rows of the held cursor and has no `statement_timeout` (§8, limits). */
+export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
+  defaultValue: () => Duration.seconds(30),
+})
+
+export interface ExportCursor {
+  /** Number of rows in the list. */
+  readonly rows: number
+  /** Returns the next rows, at most `count`. */
+  readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<BinaryRecord>, SqlError.SqlError>
+  /** Moves to the position after the first `rows` rows. */
+  readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
+  /** Watches how fast the client reads the export. */
+  readonly watchClient: ExportPlaces["watch"]
+}
+
+interface CursorOptions {
+  readonly tables: ReadonlyArray<string>
+  /** The version of the tables. If it is known, the cursor may be opened on a replica with this version. */
+  readonly version?: string | undefined
+  readonly statement: CompiledStatement
+  readonly request: AdmittedRequest
+}
+
+type Session = Effect.Effect<PgClient.PgClient, DatabaseReadError, Scope.Scope | Reactivity.Reactivity>
+
+/** Closes the connection of a failed attempt immediately, before the next attempt opens one. */
+const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(
+    Effect.scope,
+    (outer) =>
+      Effect.flatMap(Scope.fork(outer), (scope) =>
+        Effect.onError(Scope.provide(acquire, scope), () => Scope.close(scope, Exit.void))),
+  )
+
+const makeResourceError = () =>
+  new DatabasePoolTimeout({
+    error: { message: "The database has no space for this export at the moment. Reduce it, or request pages." },
+  })
+
+const unresponsiveError = new SqlError.SqlError({
+  reason: new SqlError.ConnectionError({ cause: new Error("The database does not answer."), operation: "execute" }),
+})
+
+const MoveResult = Schema.Struct({ rowCount: Schema.Int })
+
+export class ExportCursors extends Context.Service<ExportCursors, {
+  /** Opens a cursor for all rows of the statement. Closing the scope closes the cursor. */
+  readonly open: (
+    options: CursorOptions,
+  ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout | Refusal, Scope.Scope>
+}>()("tickerline/lists/ExportCursors") {
+  static readonly layer = Layer.effect(
+    ExportCursors,
+    Effect.gen(function* () {
+      const readRouter = yield* ReadRouter
+      const { config, pooler } = yield* DirectConnectionConfig
+      const reactivity = yield* Reactivity.Reactivity
+      const withReadPolicies = yield* makeReadPolicies
+      const connectToPrimary = retryRejectedPassword(config, PgClient.makeClient(config))
+      const places = yield* makeExportPlaces
+
+      const declare = Effect.fnUntraced(function* (session: Session, { parameters, text }: CompiledStatement) {
+        const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
+        // The commit of `withTransaction` cannot be interrupted. Closing the connection rolls back an open transaction.
+        yield* sql`begin`
+        // PostgreSQL must plan for reading all rows. By default it optimizes a cursor for the first rows.
+        yield* sql`set local cursor_tuple_fraction = 1`
+        yield* sql.unsafe(`declare export scroll cursor with hold for ${text}`, parameters)
+        yield* Effect.timeoutOrElse(sql`commit`, {
+          duration: yield* ExportReadTimeout,
+          orElse: () => Effect.fail(makeDataRefreshingError()),
+        })
+        const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in export`)}`.raw)
+        const { rowCount } = yield* Schema.decodeUnknownEffect(MoveResult)(yield* sql`move forward all in export`.raw)
+        yield* seek(0)
+        const fetch = (count: number) =>
+          Effect.map(
+            Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
+              duration: cursorTimeout,
+              orElse: () => Effect.fail(unresponsiveError),
+            }),
+            getRecordColumn,
+          )
+        return { rows: rowCount, fetch, seek, watchClient: places.watch }
+      })
+
+      /**
+       * Opens the cursor on a replica if possible. With a pooler, opens it on the primary over a direct connection,
+       * because a cursor needs a session. If the replica's recovery cancels the query, the primary repeats the query.
+       */
+      const declareAnywhere = ({ statement, tables, version }: CursorOptions) => {
+        const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }
+        const replica = requirement === undefined ? undefined : readRouter.chooseReplica(requirement)
+        const onPrimary = closeOnError(declare(connectToPrimary, statement))
+        if (requirement === undefined || replica === undefined) return onPrimary
+        return readRouter.withFallback(
+          closeOnError(declare(replica.openSession(requirement), statement)),
+          replica,
+          onPrimary,
+        )
+      }
+
+      const open = Effect.fnUntraced(function* (options: CursorOptions) {
+        const { account, past } = options.request
+        yield* places.take(account.account_id)
+        const statement = past === undefined ? options.statement : yield* past.rewrite(options.statement)
+        return yield* Effect.suspend(() => declareAnywhere({ ...options, statement })).pipe(
+          Effect.catchIf(isStatementTimeout, () => Effect.fail(makeDataRefreshingError())),
+          Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
+          Effect.timeoutOrElse({ duration: cursorTimeout, orElse: () => Effect.fail(makeDataRefreshingError()) }),
+          withReadPolicies,
+        )
+      })
+      return ExportCursors.of({ open })
+    }),
+  ).pipe(Layer.provide(Reactivity.layer))
+}

@@ -1,0 +1,41 @@
+/** Encodes the rows of an export as a file. */
+import type { ExportFormat } from "../../contract/rows/ListFormats.ts"
+import { makeParquetWriter } from "./ParquetWriter.ts"
+import {
+  type FileChunk,
+  makeCsvOrNdjsonWriter,
+  makeResultCounter,
+  type ResultEncoder,
+} from "../../contract/rows/ResultWriter.ts"
+import type { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+
+/** Encodes the next rows. Each step of the iterator encodes one chunk, so other requests can run between the steps. */
+type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<FileChunk>
+
+const makeParquetExportWriter = (
+  encoder: ResultEncoder,
+  metadata: Readonly<Record<string, string>>,
+): ExportRowsWriter => {
+  const writeRows = makeParquetWriter(encoder.models, encoder.columns, metadata)
+  const countResults = makeResultCounter(encoder)
+  let buffered = 0
+  return function* (rows, isLast) {
+    buffered += countResults(rows)
+    for (const { bytes, endsGroup } of writeRows(rows, isLast)) {
+      const results = endsGroup ? buffered : 0
+      buffered -= results
+      yield { bytes, results }
+    }
+  }
+}
+
+/** Creates a writer for one file. `metadata` becomes the key-value metadata of a Parquet file. */
+export const makeExportWriter = (
+  encoder: ResultEncoder,
+  format: ExportFormat,
+  metadata: Readonly<Record<string, string>>,
+): ExportRowsWriter => {
+  if (format === "parquet") return makeParquetExportWriter(encoder, metadata)
+  const writeChunk = makeCsvOrNdjsonWriter(encoder, format)
+  return (rows, isLast) => [writeChunk(rows, isLast)]
+}

@@ -1,0 +1,197 @@
+/** List endpoints: each answers with a page or an export, in the negotiated format (D8). */
+import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
+import { Refusal } from "../../contract/AccountErrors.ts"
+import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
+import { AnsweringSymbols, formatAnsweringSymbols, type FoundAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
+import { LineageResolver } from "../lineage/LineageResolver.ts"
+import type { OptInColumn } from "../../contract/rows/Columns.ts"
+import { negotiateExportFormat, negotiatePageFormat } from "../../contract/rows/ListFormats.ts"
+import type { Answer, Total } from "../../contract/rules/Answer.ts"
+import { getHeader } from "../../contract/rules/ApiRequest.ts"
+import { type AnnotatedEndpoint, AnswersEverySymbol } from "../../contract/rules/EndpointAnnotations.ts"
+import {
+  type AmbiguousTickerLineage,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  makeFieldError,
+  type ValidationError,
+} from "../../contract/rules/Errors.ts"
+import { getSymbolsWithSelectedCiks, type LineageQuery } from "../../contract/rules/LineageParameters.ts"
+import type { QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
+import type { PagingQuery } from "../../contract/rules/Paging.ts"
+import { jsonExportErrorReason, parquetPageErrorReason } from "../../contract/rules/ParameterCombinations.ts"
+import type { ProvenanceQuery } from "../../contract/rules/ProvenanceParameter.ts"
+import type { QueryCodec } from "../../contract/rules/Validation.ts"
+import { listFilterNames, symbolTableNames } from "./EmptyReasons.ts"
+import * as Export from "./Export.ts"
+import { ExportCursors } from "./ExportCursors.ts"
+import { type CompiledList, type ListDefinition, makeListCompiler } from "./ListQuery.ts"
+import { type PageAdditions, type PageSource, QueryCache } from "./QueryCache.ts"
+
+type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | Refusal | ValidationError
+
+/** The statement's values that come from the request instead of its parameters, and what they add to the answer. */
+export interface ResolvedQuery<Query> extends PageAdditions {
+  readonly query: Query
+}
+
+/** The query of a list that belongs to an account. */
+export type WithAccountId<Query> = Query & { readonly account_id: number }
+
+const noneFound: FoundAnsweringSymbols = { found: [], isCurrent: () => true }
+
+/** Makes the error for a format. Its response says whether the format was negotiated. */
+const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
+  Exit.fail(new Refusal({ error: makeFieldError(field, reason), headers }))
+
+export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
+  /**
+   * Makes the handler of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
+   * caching). Supports `follow_lineage`, and `provenance` if it is a parameter of the query.
+   */
+  readonly makeEndpoint: <
+    Query extends PagingQuery & LineageQuery & ProvenanceQuery,
+    const ShapedBy extends keyof Query = never,
+  >(
+    endpoint: AnnotatedEndpoint,
+    definition: ListDefinition<Query, ShapedBy> & { readonly Query: QueryCodec<Query> },
+  ) => KeyedHandler<ListError>
+  /** Like `makeEndpoint`, for a list whose statement needs further values. `resolve` adds them to the parameters. */
+  readonly makeResolvedEndpoint: <
+    Sent extends PagingQuery,
+    Query extends PagingQuery & LineageQuery & ProvenanceQuery,
+    const ShapedBy extends keyof Query,
+  >(
+    endpoint: AnnotatedEndpoint,
+    query: QueryCodec<Sent>,
+    resolve: (query: Sent, request: AdmittedRequest) => ResolvedQuery<Query>,
+    definition: ListDefinition<Query, ShapedBy>,
+  ) => KeyedHandler<ListError>
+  /** Makes the handler of a list that depends on the account. Its pages are never cached. */
+  readonly makeAccountEndpoint: <Query extends PagingQuery>(
+    query: QueryCodec<Query> & QuerySchema,
+    definition: ListDefinition<WithAccountId<Query>>,
+  ) => KeyedHandler<ListError>
+}>()("tickerline/lists/ListEndpoints") {
+  static readonly layer = Layer.effect(
+    ListEndpointFactory,
+    Effect.gen(function* () {
+      const compileList = yield* makeListCompiler
+      const lineages = yield* LineageResolver
+      const answeringSymbols = yield* AnsweringSymbols
+      const { makeCachedSource, makePrivateSource } = yield* QueryCache
+      const cursors = yield* ExportCursors
+      const getSymbolsVersion = (yield* DatasetVersions).watchTables(symbolTableNames)
+
+      /** Answers with a page or an export, in the negotiated format. */
+      const answer = <Query extends PagingQuery>(
+        list: CompiledList<Query>,
+        source: PageSource<ListError>,
+        query: Query,
+        request: AdmittedRequest,
+        additions: PageAdditions,
+      ): Effect.Effect<Answer, ListError> => {
+        const { request: { purpose }, scope } = request
+        const accept = getHeader(request.request, "accept")
+        const negotiated = query.format === undefined ? { vary: "Accept" } : {}
+        const headers = { ...additions.headers, ...negotiated }
+        if (query.limit === "all") {
+          const format = query.format ?? negotiateExportFormat(accept)
+          if (format === "json") return makeFormatError("limit", jsonExportErrorReason, negotiated)
+          const version = source.getVersion()
+          return Effect.gen(function* () {
+            const dataHeaders = yield* list.readHeaders(query, source.makeReader(request))
+            const options = { results: list.results, format, version, headers: { ...headers, ...dataHeaders } }
+            const statement = list.compile(query, "export")
+            const cursor = cursors.open({ tables: source.tables, version, statement, request })
+            return yield* Export.makeExport(options, yield* Scope.provide(cursor, scope()), request)
+          })
+        }
+        const format = query.format ?? negotiatePageFormat(accept)
+        if (format === "parquet") return makeFormatError("format", parquetPageErrorReason, negotiated)
+        const version = query.explain === true ? getSymbolsVersion() : undefined
+        const answerPage = (total?: Total) =>
+          source.answer([format, query, version], request, (read) => list.readPage(query, format, read), {
+            ...additions,
+            ...(query.explain === true && {
+              isCurrent: () => getSymbolsVersion() === version && additions.isCurrent?.() !== false,
+            }),
+            headers,
+            total,
+          })
+        return purpose === "estimate"
+          ? Effect.flatMap(
+            list.countResults(query, source.makeReader(request)),
+            (records) => answerPage({ records, isPartial: false }),
+          )
+          : answerPage()
+      }
+
+      const makeResolvedEndpoint: ListEndpointFactory["Service"]["makeResolvedEndpoint"] = (
+        endpoint,
+        schema,
+        resolve,
+        definition,
+      ) => {
+        const source = makeCachedSource<ListError>(endpoint)
+        const hasCompanies = Context.get(endpoint.annotations, AnswersEverySymbol)
+        const hasSources = definition.Query?.fields["provenance"] !== undefined
+        const compile = (...added: ReadonlyArray<OptInColumn>) => ({
+          list: compileList(definition, added),
+          followed: compileList(definition, [...added, "lineage_ticker"]),
+        })
+        const plain = compile()
+        const withSources = hasSources ? compile("source") : plain
+
+        /** Adds the symbols under which the companies have their rows, and then the lineages of all symbols. */
+        const answerCompanies = Effect.fnUntraced(function* (
+          { query: sent, ...additions }: ReturnType<typeof resolve>,
+          request: AdmittedRequest,
+        ) {
+          const { followed, list } = sent.provenance === true ? withSources : plain
+          const tickers = [sent.ticker ?? []].flat()
+          const { found, isCurrent } = hasCompanies ? yield* answeringSymbols.find(tickers, request.past) : noneFound
+          const hasFound = found.length > 0
+          const ticker = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
+          const query = hasFound ? { ...sent, ticker } : sent
+          const added = hasFound ? { "x-primary-tickers": formatAnsweringSymbols(found) } : {}
+          const headers = { ...additions.headers, ...added }
+          const symbols = query.follow_lineage === true ? getSymbolsWithSelectedCiks(query) : []
+          if (!Array.isReadonlyArrayNonEmpty(symbols)) {
+            return yield* answer(list, source, query, request, { ...additions, headers, isCurrent })
+          }
+          const resolved = yield* lineages.resolve(symbols, request)
+          const withPeriods = { ...query, followed: followed.follow(resolved.lineages) }
+          return yield* answer(followed, source, withPeriods, request, {
+            ...additions,
+            headers,
+            isCurrent: () => isCurrent() && resolved.isCurrent(),
+          })
+        })
+
+        return makeHandler(schema, (sent, request) => {
+          const resolved = resolve(sent, request)
+          const { query } = resolved
+          return query.follow_lineage === true || (hasCompanies && query.ticker !== undefined)
+            ? answerCompanies(resolved, request)
+            : answer((query.provenance === true ? withSources : plain).list, source, query, request, resolved)
+        })
+      }
+
+      return ListEndpointFactory.of({
+        makeEndpoint: (endpoint, definition) =>
+          makeResolvedEndpoint(endpoint, definition.Query, (query) => ({ query }), definition),
+        makeResolvedEndpoint,
+        makeAccountEndpoint: (query, definition) => {
+          const list = compileList(definition, [], listFilterNames(query))
+          const source = makePrivateSource<ListError>()
+          return makeHandler(
+            query,
+            (sent, request) => answer(list, source, { ...sent, account_id: request.account.account_id }, request, {}),
+          )
+        },
+      })
+    }),
+  )
+}

@@ -1,0 +1,427 @@
+/** Compiles list definitions to SQL that reads a page or an export, or counts the results for an estimate (D8, D28). */
+import { Effect } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { LRUCache } from "lru-cache"
+import {
+  type CompiledStatement,
+  compileStatement,
+  makeArrayParameter,
+  OID,
+  StatementParameter,
+} from "../../postgres/CompiledStatement.ts"
+import type { Rows, StatementReader } from "../../postgres/Reader.ts"
+import type { CompanyLineage } from "../lineage/LineageRules.ts"
+import { type BinaryRecord, getRecordColumn } from "../../contract/rows/BinaryRecord.ts"
+import type { OptInColumn } from "../../contract/rows/Columns.ts"
+import type { PageFormat } from "../../contract/rows/ListFormats.ts"
+import { makeSingleRowResultEncoder, type ResultEncoder } from "../../contract/rows/ResultWriter.ts"
+import { addOptInColumns, type RowModels } from "../../contract/rows/RowEncoder.ts"
+import { describeEmptyReason, type EmptyReason, formatEmptyReason } from "../../contract/rules/EmptyReasons.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import type { DecodedQuery, QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
+import {
+  encodeListPage,
+  getPageRowRange,
+  type PagingQuery,
+  type ResponseContent,
+  unlimitedRowCount,
+} from "../../contract/rules/Paging.ts"
+import {
+  compileFilters,
+  countPaddedParameters,
+  type DecodedListQuery,
+  type ListStatementParameter,
+} from "./Conditions.ts"
+import { type DeepPageOptions, makePageBuilder, minDeepPageOffset, type PageClauses } from "./DeepPages.ts"
+import { listFilterNames, makeEmptyReasonFinder } from "./EmptyReasons.ts"
+import {
+  followCurrentSymbols,
+  type FollowedPeriods,
+  followSymbolPeriods,
+  formatLineageHeader,
+  maxCountedOmittedRows,
+  type WithFollowedPeriods,
+} from "./FollowedPeriods.ts"
+import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
+
+type PageOptions = Omit<DeepPageOptions, "clauses" | "period">
+
+/** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
+export interface ListClauses extends PageClauses {
+  /** The select list: one record with the columns of the JSON. */
+  readonly columns: Statement.Fragment
+  /** The conditions of the filters in the request. */
+  readonly conditions: ReadonlyArray<Statement.Fragment | string>
+  /** `conditions`, joined with `and`. */
+  readonly where: Statement.Fragment
+  /**
+   * Builds the SQL after `from` for a page of a table; the table keeps its name. With a key, pages are fast at any
+   * offset. If the query follows lineages, the SQL reads each period separately.
+   */
+  readonly fromPage: (options: PageOptions) => Statement.Fragment
+  /** Builds the statement of a list that is a table, of which every row meets `condition`. */
+  readonly selectPage: (
+    options: Pick<PageOptions, "table" | "key"> & { readonly condition?: string; readonly order: string },
+  ) => Statement.Statement<object>
+  /** Set if the query follows lineages. Without `fromPage`, `select` must use its `from` and add `lineage_ticker`. */
+  readonly period: SymbolPeriodClauses | undefined
+}
+
+type AsParameters<Query> = { readonly [Name in keyof Query]: ListStatementParameter<Exclude<Query[Name], undefined>> }
+
+/**
+ * A query whose statement is being compiled: the parameters that were sent, without their values. Only parameters in
+ * `shapedBy` keep their values, so that no other value becomes part of the SQL.
+ */
+export type ListQueryShape<Query, ShapedBy extends keyof Query = never> =
+  & Pick<Query, ShapedBy>
+  & AsParameters<Omit<Query, ShapedBy | Exclude<keyof PagingQuery, "after">>>
+
+/** The model of results that are groups of rows. */
+export interface RowGroupModel {
+  /** Makes the encoder of groups whose rows have additional columns. */
+  readonly makeEncoder: (added: ReadonlyArray<OptInColumn>) => ResultEncoder
+}
+
+/** The declaration of a list. */
+export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyof Query = never> {
+  /** The schema of the query. Its filters become `ListClauses.conditions`. */
+  readonly Query?: QuerySchema
+  /** The model of a row, or of results that are groups of rows. */
+  readonly Row: RowModels | RowGroupModel
+  /** Set if `select` itself compares the rows with the periods, because a row has its dates in several columns. */
+  readonly comparesPeriods?: true
+  /** Enumerated parameters whose value changes the SQL of `select`. */
+  readonly shapedBy?: ReadonlyArray<ShapedBy>
+  /** Called once per query shape. */
+  readonly select: (query: ListQueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
+  /** The argument of SQL's `count` if results are groups of rows. `select` must return the columns in this argument. */
+  readonly countedExpression?: Statement.Fragment
+  /**
+   * SQL that returns the place of a row as text, if the query has the parameter `after`. `select` must then return only
+   * the rows after a place that was sent, so that a page begins where the previous one ended.
+   */
+  readonly place?: Statement.Fragment
+  /** Returns the `message` of the JSON envelope for the rows of a page. */
+  readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
+}
+
+/** A query that follows lineages if they have been resolved. */
+type FollowableQuery<Query> = Query & Partial<WithFollowedPeriods>
+
+type ReadError = DataRefreshing | DatabasePoolTimeout
+
+/** `outside` counts, for each company, the results from days when no requested company used the symbol. */
+type Purpose = "page" | "export" | "count" | "outside"
+
+/** A list, ready to answer queries, which may follow lineages if its rows have the column `lineage_ticker`. */
+export interface CompiledList<Query> {
+  /**
+   * The statement that reads a page (the rows in the range from `getPageRowRange`), reads all rows, or counts all
+   * results, as a `bigint`.
+   */
+  readonly compile: (query: FollowableQuery<Query>, purpose: Purpose) => CompiledStatement
+  readonly readPage: (
+    query: FollowableQuery<Query>,
+    format: PageFormat,
+    read: StatementReader,
+  ) => Effect.Effect<ResponseContent, ReadError>
+  /** Counts all results of the query, for an estimate. */
+  readonly countResults: (query: FollowableQuery<Query>, read: StatementReader) => Effect.Effect<number, ReadError>
+  /** Reads the response headers that depend on the data. */
+  readonly readHeaders: (
+    query: FollowableQuery<Query>,
+    read: StatementReader,
+  ) => Effect.Effect<Readonly<Record<string, string>>, ReadError>
+  readonly results: ResultEncoder
+  /** Returns the periods that a query follows. */
+  readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedPeriods
+}
+
+/** Parameters that select no rows. A statement with any other parameter, but no ticker, is planned for its values. */
+const unfilteredParameters = new Set(["sort", "account_id"])
+
+const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<OptInColumn>) =>
+  "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addOptInColumns(row, added))
+
+/**
+ * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
+ * natural limit. A statement with hundreds of parameters is neither stored nor prepared, but compiled for each request.
+ */
+const maxStatementBytes = 8_388_608
+const maxBytesPerStatement = 65_536
+const bytesPerParameter = 256
+
+/** Statements for more rows or more symbols are not short (`CompiledStatement.isShort`). */
+const maxShortLimit = 25
+const maxShortTickers = 4
+
+const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
+
+const limit = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).limit)
+const offset = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).offset)
+const end = new StatementParameter((query: DecodedListQuery) => {
+  const { limit, offset } = getPageRowRange(query)
+  return offset + limit
+})
+const noOffset = new StatementParameter(() => 0)
+const oneRow = new StatementParameter(() => 1)
+const unlimited = new StatementParameter(() => unlimitedRowCount)
+
+const toDecodedQuery = (query: FollowableQuery<PagingQuery>): DecodedListQuery => ({ ...query })
+
+/** Properties of a query that are not parameters of its statement, or that its shape represents otherwise. */
+const otherProperties = new Set([
+  "page",
+  "limit",
+  "format",
+  "explain",
+  "follow_lineage",
+  "provenance",
+  "as_of",
+  "cik",
+  "followed",
+])
+
+const periods = new StatementParameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
+
+const gaps = new StatementParameter(({ followed }: DecodedListQuery) => followed?.gaps ?? [])
+
+const companies = new StatementParameter(({ followed }: DecodedListQuery) =>
+  makeArrayParameter(followed?.names.map((_, company) => String(company)) ?? [], OID.text)
+)
+
+/** Replaces values with parameters, except those in `shapedBy`. The type assertion restores the property names. */
+const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
+  Object.fromEntries(
+    Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [
+      name,
+      shapedBy.has(name) ? value : new StatementParameter((sent: DecodedListQuery) => sent[name]),
+    ]),
+  ) as ListQueryShape<Query, ShapedBy>
+
+/**
+ * Makes the function that compiles the definition of a list. `added`: columns that a request adds to the rows.
+ * `filterNames`: the parameters that can be the reason why the list is empty.
+ */
+export const makeListCompiler = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const findEmptyReason = makeEmptyReasonFinder(sql)
+  const empty = sql.literal("")
+  const makeFromPage = makePageBuilder(sql)
+  const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
+    maxSize: maxStatementBytes,
+  })
+  let listCount = 0
+
+  /**
+   * A limit that makes PostgreSQL plan a prepared statement for its values, which removes the subquery. A plan for any
+   * values would include it, and appears too expensive: docs/decisions/0143-planned-for-values-but-prepared.md.
+   */
+  const planForValues = (rows: ListStatementParameter<number>) =>
+    sql`coalesce(${rows}::bigint, (select count(*) from generate_series(1, 1000000000000000)))`
+
+  return <Query extends PagingQuery, ShapedBy extends keyof Query = never>(
+    definition: ListDefinition<Query, ShapedBy>,
+    added: ReadonlyArray<OptInColumn> = [],
+    filterNames = listFilterNames(definition.Query ?? { fields: {} }),
+  ): CompiledList<Query> => {
+    const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, place, select } = definition
+    const listId = listCount++
+    const isFollowed = added.includes("lineage_ticker")
+    const results = makeResultEncoder(Row, added)
+    const columns = sql.literal(results.selection)
+    const { buildConditions, describeLiterals } = compileFilters(sql, Query, results.models)
+    const shapedBy = new Set<PropertyKey>(definition.shapedBy)
+
+    /** Describes what the SQL depends on. The key contains no text from clients. */
+    const describeShape = (query: DecodedListQuery, purpose: Purpose) => {
+      let [filters, isFiltered] = [describeLiterals(query), false]
+      for (const name of Object.keys(query)) {
+        const value = query[name]
+        if (value === undefined || otherProperties.has(name)) continue
+        isFiltered ||= !unfilteredParameters.has(name)
+        filters += ` ${name}`
+        if (shapedBy.has(name)) filters += `=${value}`
+        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) {
+          filters += `[${countPaddedParameters(value)}]`
+        }
+      }
+      const range = purpose === "page" ? getPageRowRange(query) : { limit: unlimitedRowCount, offset: 0 }
+      const hasOffset = range.offset > 0
+      const isDeep = range.offset >= minDeepPageOffset
+      // Otherwise PostgreSQL plans five executions. A plan for any values may scan the table for a rare one.
+      const { ticker } = query
+      const isPlannedForValues = isFiltered && ticker === undefined
+      const limit = purpose === "page" && isPlannedForValues ? "parameter" : range.limit
+      /** Whether the rows of a page have a second column with the counts of `outside`. */
+      const countsOutside = purpose === "page" && query.followed !== undefined && query.followed.gaps.length > 0
+      const isShort = purpose === "page" && ticker !== undefined && !isDeep && range.limit <= maxShortLimit &&
+        (!Array.isArray(ticker) || ticker.length <= maxShortTickers)
+      const key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${countsOutside} ${filters}`
+      return { key, purpose, limit, hasOffset, isDeep, countsOutside, isPlannedForValues, isShort }
+    }
+
+    const buildRows = (
+      query: DecodedQuery,
+      { columns, page, period }: Pick<ListClauses, "columns" | "period"> & { readonly page: PageClauses },
+    ) => {
+      const conditions = buildConditions(query)
+      const where = sql.and(conditions)
+      const fromPage = (options: PageOptions) => makeFromPage({ ...options, clauses: page, period })
+      return select(makeShape(query, shapedBy), {
+        ...page,
+        columns,
+        conditions,
+        where,
+        fromPage,
+        selectPage: ({ condition, order, ...options }) => {
+          const isListed = condition === undefined ? where : sql.and([condition, ...conditions])
+          return sql`select ${columns} from ${fromPage({ ...options, where: isListed, order: sql.literal(order) })}`
+        },
+        period,
+      })
+    }
+
+    /**
+     * Builds an SQL array: for each company, the number of results from days when no requested company used the symbol.
+     * Counts only up to one more than `maxCountedOmittedRows`.
+     */
+    const buildOutsideCounts = (query: DecodedQuery) => {
+      const limit = sql.literal(String(maxCountedOmittedRows + 1))
+      const limitOnly = () => sql`limit ${limit}`
+      const page = { orderBy: () => empty, orderUpToPage: limitOnly, orderAndLimit: limitOnly, limit }
+      const rows = buildRows(query, {
+        columns: sql.literal("lineage_ticker"),
+        page: { ...page, offset: noOffset, end: unlimited, isDeep: false },
+        period: makeSymbolPeriodClauses(sql, gaps, {
+          rowDate: results.rowDate,
+          areGaps: true,
+          orderAndLimit: limitOnly,
+          selection: "where lineage_ticker = company",
+        }),
+      })
+      return sql`array(
+        select (select count(${countedExpression}) from (${rows}) as list)
+        from unnest((select ${companies}::text[])) with ordinality as requested (company, position) order by position
+      )`
+    }
+
+    const buildStatement = (query: DecodedQuery, shape: ReturnType<typeof describeShape>) => {
+      const { countsOutside, hasOffset, isDeep, isPlannedForValues, purpose } = shape
+      if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`
+      const [isCount, isPage] = [purpose === "count", purpose === "page"]
+      const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
+      // Otherwise the limit is a literal, because with a parameter PostgreSQL would plan every execution.
+      const rowLimit = shape.limit === "parameter" ? planForValues(limit) : sql.literal(String(shape.limit))
+      const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${offset}` : empty}`
+      const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${rowLimit}` : limitAndOffset
+      const page: PageClauses = {
+        orderBy,
+        orderUpToPage: (order) => isPage ? sql`${orderBy(order)} ${limitUpToPage}` : empty,
+        orderAndLimit: (order) => isPage ? sql`${orderBy(order)} ${limitAndOffset}` : orderBy(order),
+        limit: rowLimit,
+        offset: hasOffset ? offset : noOffset,
+        end: isPage ? end : unlimited,
+        isDeep,
+      }
+      const period = !isFollowed ? undefined : makeSymbolPeriodClauses(sql, periods, {
+        rowDate: results.rowDate,
+        areGaps: false,
+        orderAndLimit: page.orderUpToPage,
+        selection: "order by rank",
+      })
+      const rows = buildRows(query, {
+        columns: sql.csv([
+          columns,
+          ...(countsOutside ? [buildOutsideCounts(query)] : []),
+          ...(isPage && place !== undefined ? [place] : []),
+        ]),
+        page,
+        period,
+      })
+      if (!isCount) return rows
+      const count = sql`select count(${countedExpression}) as total from (${rows}) as list`
+      return isPlannedForValues ? sql`${count} limit ${planForValues(oneRow)}` : count
+    }
+
+    const compileDecoded = (values: DecodedListQuery, purpose: Purpose) => {
+      const shape = describeShape(values, purpose)
+      const known = shapes.get(shape.key)
+      if (known !== undefined) return known(values)
+      const build = () => buildStatement(values, shape)
+      const fill = compileStatement<DecodedListQuery>({ isPrepared: true, isShort: shape.isShort, build })
+      const statement = fill(values)
+      const size = shape.key.length + estimateBytes(statement)
+      if (size > maxBytesPerStatement) return { ...statement, isPrepared: false }
+      shapes.set(shape.key, fill, { size })
+      return statement
+    }
+
+    const compile: CompiledList<Query>["compile"] = (query, purpose) => compileDecoded(toDecodedQuery(query), purpose)
+
+    /** `counted`: the counts of omitted results from a row. Only a page without rows needs a second statement. */
+    const countOutside = (query: DecodedListQuery, read: StatementReader, counted?: unknown) => {
+      const toCounts = (outside: unknown): ReadonlyArray<number> => Array.isArray(outside) ? outside.map(Number) : []
+      return counted !== undefined || query.followed === undefined || query.followed.gaps.length === 0
+        ? Effect.succeed(toCounts(counted))
+        : Effect.map(read(compileDecoded(query, "outside")), ([row]) => toCounts(row?.[0]))
+    }
+
+    const makeHeaders = (
+      { followed }: FollowableQuery<Query>,
+      outside: ReadonlyArray<number>,
+      empty?: EmptyReason,
+    ) => ({
+      ...(followed !== undefined && { "x-lineage": formatLineageHeader(followed, outside) }),
+      ...(empty !== undefined && { "x-empty-reason": formatEmptyReason(empty) }),
+    })
+
+    const explain = (query: FollowableQuery<Query>, read: StatementReader) =>
+      findEmptyReason({
+        query: toDecodedQuery(query),
+        filterNames,
+        omitsRows: (query) => Effect.map(countOutside(query, read), (outside) => outside.some((count) => count > 0)),
+        hasRows: (query) => Effect.map(read(compileDecoded(query, "page")), (rows) => rows.length > 0),
+        read,
+      })
+
+    const isDated = definition.comparesPeriods === true || results.rowDate !== undefined
+    return {
+      compile,
+      readPage: (query, format, read) => {
+        const rows = read(compile(query, "page"))
+        const encode = (rows: Rows, empty?: EmptyReason) =>
+          encodeListPage(query, {
+            results,
+            format,
+            rows: getRecordColumn(rows),
+            getPlace: place === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
+            message: empty === undefined ? message : () => describeEmptyReason(empty),
+          })
+        if (query.followed === undefined && query.explain !== true) return Effect.map(rows, (rows) => encode(rows))
+        return Effect.gen(function* () {
+          const found = yield* rows
+          const outside = yield* countOutside(toDecodedQuery(query), read, found[0]?.[1])
+          const empty = found.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
+          const headers = makeHeaders(query, outside, empty)
+          return { ...encode(found, empty), headers, isTransient: empty?.code === "undetermined" }
+        })
+      },
+      countResults: (query, read) =>
+        Effect.map(
+          read(compileDecoded({ ...toDecodedQuery(query), after: undefined }, "count")),
+          ([found]) => Number(found?.[0] ?? 0),
+        ),
+      readHeaders: (query, read) =>
+        Effect.gen(function* () {
+          const outside = yield* countOutside(toDecodedQuery(query), read)
+          const isEmpty = query.explain === true &&
+            (yield* read(compileDecoded({ ...toDecodedQuery(query), page: 1, limit: 1 }, "page"))).length === 0
+          return makeHeaders(query, outside, isEmpty ? yield* explain(query, read) : undefined)
+        }),
+      results,
+      follow: isDated ? followSymbolPeriods : followCurrentSymbols,
+    }
+  }
+})

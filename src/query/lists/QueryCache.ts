@@ -1,0 +1,225 @@
+/**
+ * Caches results in memory (D17, caching). The key is a hash of the decoded query, so `?a&b` and `?b&a` share an entry.
+ * An entry is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
+ */
+import { Cause, Context, Effect, Exit, Layer } from "effect"
+import { LRUCache } from "lru-cache"
+import { hash } from "node:crypto"
+import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import { Reader, type ReadSource, type StatementReader } from "../../postgres/Reader.ts"
+import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
+import { computeEtag } from "../../contract/rows/Etag.ts"
+import {
+  digestHeaderName,
+  formatDigestHeader,
+  listContentTypes,
+  makeListFileHeaders,
+} from "../../contract/rows/ListFormats.ts"
+import { makePage, noCache, type Page } from "../../contract/rules/Answer.ts"
+import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../../contract/rules/EndpointAnnotations.ts"
+import type { ResponseContent } from "../../contract/rules/Paging.ts"
+import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+
+/** Estimated memory of an entry, excluding its body and key. */
+const entryOverheadBytes = 640
+
+interface CachedPage {
+  readonly page: Page
+  /** The version of its tables. */
+  readonly version: string
+}
+
+const estimateSize = ({ page: { body, bodyHeaders, headers } }: CachedPage, key: string) =>
+  entryOverheadBytes + key.length + body.length +
+  Object.entries({ ...headers, ...bodyHeaders }).join("").length * 2
+
+/** Makes the store of cached pages. */
+export const makePageStore = (maxBytes: number) =>
+  new LRUCache<string, CachedPage>({ maxSize: maxBytes, sizeCalculation: estimateSize })
+
+/** Makes a page that nothing may store. `route` is the path of the endpoint, which names files. */
+const makePrivatePage = (content: ResponseContent, route: string, storage: Partial<Page> = {}): Page => {
+  const { body, file, headers = {}, nextPage, records } = content
+  const bodyHeaders = file === undefined ? {} : {
+    ...makeListFileHeaders(file, route),
+    [digestHeaderName]: formatDigestHeader(hash("sha256", body, "base64")),
+  }
+  const contentType = listContentTypes[file?.format ?? "json"]
+  return makePage({ body, contentType, headers, bodyHeaders, records, nextPage, ...storage })
+}
+
+/** Makes a page that clients may store, with an `ETag`, unless its content is transient. */
+export const makeStorablePage = (
+  content: ResponseContent,
+  { past, route }: Pick<AdmittedRequest, "past" | "route">,
+): Page =>
+  content.isTransient === true ? makePrivatePage(content, route) : makePrivatePage(content, route, {
+    etag: computeEtag(content.body),
+    cacheControl: past === undefined ? noCache : "private, max-age=31536000, immutable",
+    // Stored for a year, the response must not reach another key, which may not be allowed to get it.
+    ...(past === undefined ? {} : { headers: { ...content.headers, vary: "Authorization, X-API-Key" } }),
+  })
+
+/**
+ * Returns the SHA-256 of a query, so that no key is longer than 44 characters, however long the query is. Two queries
+ * with the same hash are practically impossible, even if a client searches for them.
+ */
+export const hashQuery = (text: string) => hash("sha256", text, "base64")
+
+/** Returns a function that checks whether a key is among the last 20,000 requested keys, and records it. */
+export const makeRepetitionDetector = () => {
+  const keys = new LRUCache<string, true>({ max: 20_000 })
+  return (key: string) => {
+    const wasRequested = keys.get(key) === true
+    keys.set(key, true)
+    return wasRequested
+  }
+}
+
+/** Parts of a page in addition to its content. */
+export interface PageAdditions {
+  /** Response headers, by lower-case name. */
+  readonly headers?: Page["headers"]
+  /** Further endpoints whose rows are on the page. */
+  readonly sources?: Page["sources"]
+  readonly total?: Page["total"] | undefined
+  /** Whether everything that the page depends on besides its tables is unchanged. */
+  readonly isCurrent?: () => boolean
+}
+
+const addToPage = (page: Page, { headers = {}, sources = [], total }: PageAdditions): Page => {
+  const merged = { ...page.headers, ...headers }
+  const [own, added] = [page.headers["vary"], headers["vary"]]
+  return {
+    ...page,
+    headers: own === undefined || added === undefined ? merged : { ...merged, vary: `${added}, ${own}` },
+    sources,
+    total,
+  }
+}
+
+/** Reads and answers for an endpoint. */
+export interface PageSource<E> {
+  readonly tables: ReadonlyArray<string>
+  /** Returns the version of the tables; undefined while it is unknown. */
+  readonly getVersion: () => string | undefined
+  /** Reads from the past, from a replica that has the current version of the tables, or from the primary. */
+  readonly makeReader: (request: AdmittedRequest) => StatementReader
+  /** Answers with the content that `read` returns for the query. Estimates are never cached. */
+  readonly answer: (
+    query: object,
+    request: AdmittedRequest,
+    read: (read: StatementReader) => Effect.Effect<ResponseContent, E>,
+    additions?: PageAdditions,
+  ) => Effect.Effect<Page, E>
+}
+
+export class QueryCache extends Context.Service<QueryCache, {
+  /** Caches the pages until a table that the endpoint reads changes. Pages of requests with `as_of` remain valid. */
+  readonly makeCachedSource: <E>(endpoint: AnnotatedEndpoint) => PageSource<E>
+  /** Caches nothing, because the pages depend on the account. */
+  readonly makePrivateSource: <E>() => PageSource<E>
+}>()("tickerline/lists/QueryCache") {
+  static readonly layer = Layer.effect(
+    QueryCache,
+    Effect.gen(function* () {
+      const versions = yield* DatasetVersions
+      const reader = yield* Reader
+      const pages = makePageStore(yield* MaxCacheBytesConfig)
+      yield* registerGauge({
+        name: "tickerline_cache_bytes",
+        description: "Memory used by the query cache (asked) and the response cache (sent).",
+        attributes: { part: "asked" },
+        read: () => pages.calculatedSize,
+      })
+      const wasRequestedRecently = makeRepetitionDetector()
+      let sourceCount = 0
+
+      /** Returns the version of all pages with `as_of`. Only a failover that loses transactions can change them. */
+      const getPastVersion = () => {
+        const timeline = versions.getTimeline()
+        return timeline === undefined ? undefined : `past of ${timeline}`
+      }
+
+      const makeCachedSource = <E>(endpoint: AnnotatedEndpoint): PageSource<E> => {
+        const tables = getTablesReadByEndpoint(endpoint)
+        const getVersion = versions.watchTables(tables)
+        const sourceId = sourceCount++
+        const pendingReads = new Map<string, Array<(exit: Exit.Exit<Page, E>) => void>>()
+
+        const makeReader = ({ past, route }: AdmittedRequest): StatementReader => {
+          const version = getVersion()
+          const from: ReadSource = past ?? (version === undefined ? "primary" : { tables, version })
+          return (statement) => reader.read(statement, { partition: route, from })
+        }
+
+        /** Waits for a pending read of the same page. Starts a read if there is none, or if it is interrupted. */
+        const readOnce = (key: string, version: string, read: () => Effect.Effect<Page, E>): Effect.Effect<Page, E> =>
+          Effect.suspend(() => {
+            const pendingKey = `${version} ${key}`
+            const pending = pendingReads.get(pendingKey)
+            if (pending !== undefined) {
+              return Effect.callback<Page, E>((resume) => {
+                pending.push((exit) => {
+                  const wasInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+                  resume(wasInterrupted ? readOnce(key, version, read) : exit)
+                })
+              })
+            }
+            const listeners: Array<(exit: Exit.Exit<Page, E>) => void> = []
+            const isRepeated = wasRequestedRecently(key)
+            // Pending only now that its end is certain: the fiber may be interrupted between two effects.
+            const readPending = Effect.suspend(() => {
+              pendingReads.set(pendingKey, listeners)
+              return read()
+            })
+            return Effect.onExit(readPending, (exit) => {
+              if (pendingReads.get(pendingKey) === listeners) pendingReads.delete(pendingKey)
+              // Cache only repeated pages, because pages that are requested once would evict them.
+              if (Exit.isSuccess(exit) && exit.value.etag !== undefined && (isRepeated || listeners.length > 0)) {
+                pages.set(key, { page: exit.value, version })
+              }
+              for (const notify of listeners) notify(exit)
+              return Effect.void
+            })
+          })
+
+        const answer: PageSource<E>["answer"] = (query, request, readContent, additions = {}) => {
+          const { past } = request
+          const getCurrentVersion = past === undefined ? getVersion : getPastVersion
+          const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
+          const read = () =>
+            Effect.map(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
+          const add = (page: Page) => addToPage(page, additions)
+          if (version === undefined) return Effect.map(read(), add)
+          const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
+          const cached = pages.get(key)
+          if (cached?.version !== version) return Effect.map(readOnce(key, version, read), add)
+          const { isCurrent } = additions
+          return Exit.succeed({
+            ...add(cached.page),
+            isCached: true,
+            isCurrent: () => getCurrentVersion() === version && isCurrent?.() !== false,
+          })
+        }
+        return { tables, getVersion, makeReader, answer }
+      }
+
+      const makePrivateSource = <E>(): PageSource<E> => {
+        const makeReader = ({ route }: AdmittedRequest): StatementReader => (statement) =>
+          reader.read(statement, { partition: route, from: "primary" })
+        return {
+          tables: [],
+          getVersion: () => undefined,
+          makeReader,
+          answer: (_, request, read, additions = {}) =>
+            Effect.map(
+              read(makeReader(request)),
+              (content) => addToPage(makePrivatePage(content, request.route), additions),
+            ),
+        }
+      }
+      return QueryCache.of({ makeCachedSource, makePrivateSource })
+    }),
+  )
+}

@@ -1,0 +1,110 @@
+/**
+ * SQL for lists that follow lineages. The statement reads each period of a symbol separately, through the index on
+ * symbol and date, and reads no more of its rows than the page needs: docs/decisions/0091-followed-lineages.md.
+ */
+import { Function } from "effect"
+import type { SqlClient, Statement } from "effect/sql"
+import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { postgresTypeIds } from "../../contract/rows/FieldEncoders.ts"
+import type { RowDateColumn } from "../../contract/rows/RowEncoder.ts"
+import { printedOffset } from "../../contract/rules/Dates.ts"
+import type { ListStatementParameter } from "./Conditions.ts"
+import type { FollowedSymbolPeriod } from "./FollowedPeriods.ts"
+
+/** SQL fragments of a statement that reads the rows of each period. */
+export interface SymbolPeriodClauses {
+  /** Whether the intervals are the gaps between periods. The rows in gaps are only counted. */
+  readonly areGaps: boolean
+  /** The intervals as a table for `from`: `period (lineage_ticker, symbol, starts, ends, rank)`. Join it laterally. */
+  readonly from: Statement.Fragment
+  /** The condition that a row belongs to the period. */
+  readonly where: Statement.Fragment
+  /** Like `where`, but if `order` is not the date, PostgreSQL does not use the index on the date. */
+  readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
+  /** Order and limit of the rows of one period. */
+  readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
+  /** The order of the rows of all periods, written so that PostgreSQL reads no more periods than it needs. */
+  readonly mergeOrder: (order: Statement.Fragment) => Statement.Fragment
+}
+
+interface DateRange {
+  readonly date: Statement.Fragment
+  readonly start: Statement.Fragment
+  readonly end: Statement.Fragment
+}
+
+export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, start }: DateRange) =>
+  sql`${date} >= ${start} and ${date} < ${end}`
+
+/**
+ * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the
+ * date, because PostgreSQL would read and sort the whole range. Counts may use the partial index of migration 44.
+ */
+export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
+  const { date, end, start } = range
+  return isCount
+    ? sql`${buildDateRangeCondition(sql, range)} and ${date} > '-infinity'`
+    : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
+}
+
+/** Returns SQL for the date of a row, and for the start and the end of the period in the type of that date. */
+const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDateColumn): DateRange => {
+  const midnight = (day: string) =>
+    sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '${printedOffset.text}'`)
+  return { date: sql`${sql(column)}`, start: midnight("starts"), end: midnight("ends") }
+}
+
+const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolPeriod>) => {
+  const toArray = (name: keyof FollowedSymbolPeriod, type: number) =>
+    makeArrayParameter(intervals.map((interval) => interval[name]), type)
+  return {
+    owner: toArray("owner", OID.text),
+    ticker: toArray("ticker", OID.text),
+    from: toArray("from", OID.date),
+    until: toArray("until", OID.date),
+    rank: toArray("rank", OID.int4),
+  }
+})
+
+export interface SymbolPeriodClauseOptions {
+  readonly areGaps: boolean
+  /** Undefined if the rows have no date. */
+  readonly rowDate: RowDateColumn | undefined
+  readonly orderAndLimit: SymbolPeriodClauses["orderAndLimit"]
+  /** A `where` or `order by` clause that selects or sorts the intervals. */
+  readonly selection: string
+}
+
+export const makeSymbolPeriodClauses = (
+  sql: SqlClient.SqlClient,
+  intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolPeriod>>,
+  { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
+): SymbolPeriodClauses => {
+  // Each array is in a subquery. Otherwise PostgreSQL would plan every execution for the number of intervals.
+  const array = (name: keyof FollowedSymbolPeriod, type: string) =>
+    sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
+  /** Whether the list has the newest rows first, so that the rows of a period precede those of the next rank. */
+  const isSortedByDate = (order: Statement.Fragment) => {
+    const [text] = sql`${order}`.compile()
+    return rowDate !== undefined && text.startsWith(`${rowDate.column} desc`)
+  }
+  const isOfSymbol = sql`ticker = symbol`
+  const range = rowDate === undefined ? undefined : toRange(sql, rowDate)
+  const where = range === undefined ? isOfSymbol : sql`${isOfSymbol} and ${buildDateRangeCondition(sql, range)}`
+  return {
+    areGaps,
+    from: sql`(
+      select * from unnest(
+        ${array("owner", "text")}, ${array("ticker", "text")}, ${array("from", "date")}, ${array("until", "date")},
+        ${array("rank", "int4")}
+      ) as period (lineage_ticker, symbol, starts, ends, rank) ${sql.literal(selection)}
+    ) as period`,
+    where,
+    whereInOrder: (order) =>
+      range === undefined || isSortedByDate(order)
+        ? where
+        : sql`${isOfSymbol} and ${buildDateRangeConditionForOtherOrder(sql, range, areGaps)}`,
+    orderAndLimit,
+    mergeOrder: (order) => isSortedByDate(order) ? sql`period.rank, ${order}` : order,
+  }
+}

@@ -1,0 +1,43 @@
+/** The tool `estimate`: what a request would cost (D28, estimates), from `/estimate`. */
+import { Effect, Schema } from "effect"
+import { estimatePath } from "../../contract/Authentication.ts"
+import { CostEstimate, CostEstimates } from "../../contract/endpoints/catalogue.ts"
+import { makeInternalApiClient } from "./InternalApiClient.ts"
+import { choosePageParameters, QueryArguments, readQueryArguments } from "./QueryTool.ts"
+import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
+import { failWithInvalidArgument } from "./ToolErrors.ts"
+
+const EstimateResult = Schema.Struct({
+  ...CostEstimate.fields,
+  message: CostEstimates.fields.message,
+  request_id: Schema.String,
+})
+
+export const mcpEstimateTool = makeReadOnlyMcpTool("estimate", {
+  title: "Price of a request",
+  description: "Returns the number of rows, the size and the cost of a call of query. Send the arguments of that " +
+    "call. It is free. If the call would be refused, the estimate is refused with the same error.",
+  arguments: QueryArguments,
+  success: EstimateResult,
+})
+
+const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(CostEstimates))
+
+export const makeEstimateToolHandler = Effect.gen(function* () {
+  const send = yield* makeInternalApiClient
+  const decode = makeToolArgumentsDecoder(QueryArguments)
+  return Effect.fnUntraced(function* (sent: unknown) {
+    const { details, request } = yield* Effect.flatMap(decode(sent), readQueryArguments)
+    const { endpoint, ...parameters } = choosePageParameters(details, request).parameters
+    if (endpoint !== undefined) {
+      return yield* failWithInvalidArgument(
+        "endpoint",
+        "cannot be estimated as a filter. Omit it from parameters; the endpoints that have it are free",
+      )
+    }
+    const query = new URLSearchParams({ ...parameters, endpoint: details.path })
+    const { request_id, text } = yield* send(estimatePath, query)
+    const { message, results: [estimate] } = yield* Effect.orDie(decodeResponse(text))
+    return { ...estimate, ...(message === undefined ? {} : { message }), request_id }
+  })
+})

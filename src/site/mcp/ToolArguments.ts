@@ -1,0 +1,56 @@
+/** Decodes the arguments of tools. The errors have the same wording as those of query parameters (D4, D11). */
+import { Effect, Schema } from "effect"
+import type { JsonSchema } from "effect"
+import { Tool } from "effect/ai"
+import { formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
+import { makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
+import { McpCaller } from "./McpCaller.ts"
+import { failWithToolError, McpToolError } from "./ToolErrors.ts"
+
+const unknownArgumentReason = "is not an argument of this tool"
+
+const getReasons = makeValidationReasonFormatter({
+  missing: "is required",
+  unexpected: unknownArgumentReason,
+  wrongType: "has the wrong type",
+})
+
+type ArgumentsSchema = Schema.Codec<unknown, unknown> & { readonly fields: Schema.Struct.Fields }
+
+const toJsonSchema = (schema: ArgumentsSchema): JsonSchema.JsonSchema =>
+  Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema
+
+/** Makes a read-only tool. Its handler uses `makeToolArgumentsDecoder`, so that errors are worded as in the API. */
+export const makeReadOnlyMcpTool = <const Name extends string, Success extends Schema.Top>(
+  name: Name,
+  { arguments: schema, description, success, title }: {
+    readonly title: string
+    readonly description: string
+    readonly arguments: ArgumentsSchema
+    readonly success: Success
+  },
+) =>
+  Tool.dynamic(name, { description, parameters: toJsonSchema(schema), success, failure: McpToolError })
+    .addDependency(McpCaller)
+    .annotate(Tool.Title, title)
+    .annotate(Tool.Readonly, true)
+    .annotate(Tool.Destructive, false)
+    .annotate(Tool.Idempotent, true)
+    .annotate(Tool.OpenWorld, false)
+
+/** Returns a function that decodes arguments, or fails with a `validation_error` that names each wrong argument. */
+export const makeToolArgumentsDecoder = <A, I>(
+  schema: Schema.Codec<A, I> & { readonly fields: Schema.Struct.Fields },
+): (sent: unknown) => Effect.Effect<A, McpToolError, McpCaller> => {
+  const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error", errors: "all" })
+  const names = Object.keys(schema.fields)
+  return (sent) =>
+    Effect.catch(decode(sent), ({ issue }) => {
+      const fields = getReasons(issue).slice(0, 20).map(({ name, reason }) => ({
+        field: name.slice(0, 64) || "arguments",
+        reason: reason === unknownArgumentReason ? `${reason}.${formatNameSuggestion(name, names)}` : reason,
+      }))
+      const message = fields.map(({ field, reason }) => `${field} ${reason}`).join("; ")
+      return failWithToolError({ code: "validation_error", message, details: { fields } })
+    })
+}

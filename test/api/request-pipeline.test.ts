@@ -1,0 +1,59 @@
+/** The request pipeline serves exactly the endpoints of its contract. */
+import { assert, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Layer, Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { makeHandler, makePublicHandler } from "../../src/accounts/EndpointHandler.ts"
+import { AuthenticationMiddleware } from "../../src/contract/Authentication.ts"
+import type { Handlers } from "../../src/api/RequestPipeline.ts"
+import { makeObjectEncoder } from "../../src/contract/rules/Answer.ts"
+import { NoParameters } from "../../src/contract/rules/Filters.ts"
+import * as Service from "../support/Service.ts"
+import { serveApi } from "../support/SmallApis.ts"
+
+const Success = Schema.Struct({ ok: Schema.Boolean })
+
+const makeEndpoint = <const Name extends string>(name: Name) =>
+  HttpApiEndpoint.get(name, `/v1/${name}`, { query: NoParameters, success: Success })
+
+class Small extends HttpApi.make("small")
+  .add(HttpApiGroup.make("keyed").add(makeEndpoint("private")))
+  .middleware(AuthenticationMiddleware)
+  .add(HttpApiGroup.make("open").add(makeEndpoint("public"))) {}
+
+const encode = makeObjectEncoder(Success)
+const needsKey = makeHandler(NoParameters, () => Effect.succeed(encode({ ok: true })))
+const needsNoKey = makePublicHandler(NoParameters, () => Effect.succeed(encode({ ok: true })))
+
+const serve = (handlers: Handlers) => serveApi(Small, Effect.succeed(handlers))
+
+/** Starts a service with the handlers. Returns why it does not start. */
+const explainRefusal = (handlers: Handlers) =>
+  Effect.map(
+    Effect.exit(Effect.scoped(Layer.build(serve(handlers)))),
+    (started) => Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started",
+  )
+
+it.effect("the service starts if each endpoint has a handler, which may do without the account (§4)", () =>
+  Effect.gen(function* () {
+    for (const handler of [needsKey, needsNoKey]) {
+      const statuses = yield* Effect.forEach(
+        [["/v1/private", null], ["/v1/private", undefined], ["/v1/public", null], ["/v1/other", null]] as const,
+        ([path, key]) =>
+          Effect.map(Service.requestJson(path, key === undefined ? {} : { key }), ({ status }) => status),
+      ).pipe(Effect.provide(serve({ keyed: { private: handler }, open: { public: needsNoKey } })))
+      assert.deepStrictEqual(statuses, [401, 200, 200, 404])
+    }
+  }))
+
+it.effect("the service does not start if nothing handles an endpoint of the contract (§4)", () =>
+  Effect.gen(function* () {
+    const message = /Nothing handles the endpoint \/v1\/private/
+    assert.match(yield* explainRefusal({ open: { public: needsNoKey } }), message)
+    assert.match(yield* explainRefusal({ keyed: {}, open: { public: needsNoKey } }), message)
+  }))
+
+it.effect("the service does not start if a handler needs the account of an endpoint without a key (§5)", () =>
+  Effect.gen(function* () {
+    const handlers = { keyed: { private: needsKey }, open: { public: needsKey } }
+    assert.match(yield* explainRefusal(handlers), /The handler of \/v1\/public needs a key/)
+  }))

@@ -1,0 +1,232 @@
+/** Rows are read from CSV and NDJSON files, compressed or not (D31). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
+import { gzipSync } from "node:zlib"
+import { type ParsedFileRow, readFileRows } from "../../../src/ingest/load/FileReader.ts"
+import { removeFormulaApostrophe } from "../../../src/contract/rows/CsvCells.ts"
+
+/** The folder of the test files. */
+class Folder extends Context.Service<Folder, string>()("test/ingest/load/Folder") {
+  static readonly layer = Layer.effect(
+    Folder,
+    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-rows-" })),
+  ).pipe(Layer.provideMerge(NodeServices.layer))
+}
+
+const rowsOf = Effect.fnUntraced(
+  function* (name: string, content: string | Uint8Array, lists: ReadonlyArray<string> = []) {
+    const fs = yield* FileSystem.FileSystem
+    const path = `${yield* Folder}/${name}`
+    yield* fs.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content)
+    return yield* Stream.runCollect(readFileRows(path, new Set(lists)))
+  },
+)
+
+/** Parts of generated cells, most of them hard for a CSV reader to parse. */
+const awkward = [
+  '"',
+  ",",
+  "\n",
+  "\r\n",
+  '""',
+  " ",
+  "\t",
+  "é",
+  "€",
+  "😀",
+  "\uFEFF",
+  "\\",
+  "'",
+  ";",
+  "a",
+  "0",
+  "",
+  "\u2028",
+]
+const Cell = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: awkward.length - 1 })))
+const cellOf = (parts: ReadonlyArray<number>) => parts.map((part) => awkward[part] ?? "").join("")
+
+/** Variations in the encoding of the same table. */
+const WritingStyle = Schema.Struct({
+  crlf: Schema.Boolean,
+  mark: Schema.Boolean,
+  gzip: Schema.Boolean,
+  quoteAll: Schema.Boolean,
+  lastBreak: Schema.Boolean,
+  emptyLines: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })),
+})
+const CsvTable = Schema.Array(Schema.Tuple([Cell, Cell, Cell]))
+
+const columns = ["a", "b b", "c"] as const
+
+/** Returns the rows that the reader is expected to produce. */
+const toRows = (
+  lines: ReadonlyArray<{ readonly line: number; readonly cells: ReadonlyArray<string> }>,
+): ReadonlyArray<ParsedFileRow> =>
+  lines.map(({ cells, line }) => ({
+    line,
+    cells: Object.fromEntries(columns.map((column, at) => [column, cells[at] === "" ? null : cells[at]])),
+  }))
+
+/** Writes CSV according to RFC 4180, independently of the reader. */
+const writeCsv = (table: ReadonlyArray<ReadonlyArray<string>>, style: typeof WritingStyle.Type) => {
+  const end = style.crlf ? "\r\n" : "\n"
+  const cell = (text: string) =>
+    style.quoteAll || /[",\r\n\uFEFF]/.test(text) ? `"${text.split('"').join('""')}"` : text
+  let text = style.mark ? "\uFEFF" : ""
+  const lines: Array<{ readonly line: number; readonly cells: ReadonlyArray<string> }> = []
+  for (const [at, cells] of [columns, ...table].entries()) {
+    text += end.repeat(style.emptyLines)
+    if (at > 0) lines.push({ line: text.split("\n").length, cells })
+    text += cells.map(cell).join(",") + end
+  }
+  return { text: style.lastBreak ? text : text.slice(0, -end.length), lines }
+}
+
+/** Returns the row without the apostrophes that the service's CSV adds. */
+const removeApostrophes = (row: ParsedFileRow): ParsedFileRow => ({
+  ...row,
+  cells: Object.fromEntries(
+    Object.entries(row.cells).map(([name, cell]) => [
+      name,
+      typeof cell === "string" ? removeFormulaApostrophe(cell) : cell,
+    ]),
+  ),
+})
+
+layer(Folder.layer)("The file reader", (it) => {
+  it.effect.prop(
+    "reads any valid CSV file, and reports the line of each row (D31)",
+    { table: CsvTable, style: WritingStyle },
+    Effect.fnUntraced(function* ({ style, table }) {
+      const { lines, text } = writeCsv(table.map((row) => row.map(cellOf)), style)
+      const rows = yield* rowsOf(style.gzip ? "a.csv.gz" : "a.csv", style.gzip ? gzipSync(text) : text)
+      // A byte order mark is a sign of the service's CSV.
+      assert.deepStrictEqual(rows, style.mark ? toRows(lines).map(removeApostrophes) : toRows(lines))
+    }),
+  )
+
+  it.effect.prop(
+    "reads any NDJSON file, and keeps the digits of numbers (D31)",
+    {
+      objects: Schema.Array(Schema.Struct({
+        text: Cell,
+        words: Schema.NullOr(Schema.Array(Cell)),
+        yes: Schema.Boolean,
+        integer: Schema.BigInt,
+        fraction: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999 })),
+        left: Schema.Boolean,
+      })),
+      style: WritingStyle,
+    },
+    Effect.fnUntraced(function* ({ style, objects }) {
+      const end = style.crlf ? "\r\n" : "\n"
+      let text = style.mark ? "\uFEFF" : ""
+      const rows: Array<ParsedFileRow> = []
+      for (const { fraction, left, text: parts, integer, words, yes } of objects) {
+        text += `${style.quoteAll ? "  " : ""}${end}`.repeat(style.emptyLines)
+        const number = `${integer}.${String(fraction).padStart(6, "0")}`
+        const cells = { text: cellOf(parts), words: words?.map(cellOf) ?? null, ...(left ? {} : { more: "x" }) }
+        rows.push({
+          line: text.split("\n").length,
+          cells: { ...cells, yes: String(yes), number, integer: String(integer) },
+        })
+        text += `${JSON.stringify({ ...cells, yes }).slice(0, -1)},"number": ${number} ,"integer":${integer}}${end}`
+      }
+      const written = style.lastBreak ? text : text.trimEnd()
+      const found = yield* rowsOf(style.gzip ? "a.jsonl.gz" : "a.ndjson", style.gzip ? gzipSync(written) : written, [
+        "words",
+      ])
+      assert.deepStrictEqual(found, rows)
+    }),
+  )
+
+  it.effect("decodes characters and rows that are split between chunks (D31)", () =>
+    Effect.gen(function* () {
+      // Uses multibyte characters and rows of different lengths, so that some chunks end inside a character or a row.
+      const table = Array.from(
+        { length: 4_000 },
+        (_, at) => ["é€😀".repeat(at % 23), `"${"ü,\n".repeat(at % 5)}`, String(at)],
+      )
+      const plain = { crlf: true, mark: true, gzip: false, quoteAll: false, lastBreak: true, emptyLines: 0 }
+      const { lines, text } = writeCsv(table, plain)
+      assert.isAbove(Buffer.byteLength(text), 400_000)
+      assert.deepStrictEqual(yield* rowsOf("big.csv", text), toRows(lines))
+      assert.deepStrictEqual(yield* rowsOf("big.csv.gz", gzipSync(text)), toRows(lines))
+      const objects = table.map(([a, b, c]) => ({ a, b, c }))
+      const found = yield* rowsOf("big.ndjson", objects.map((row) => `${JSON.stringify(row)}\r\n`).join(""))
+      assert.deepStrictEqual(
+        found.map(({ cells, line }) => ({ line, ...cells })),
+        objects.map((row, at) => ({ line: at + 1, ...row })),
+      )
+    }))
+
+  it.effect("refuses a gzip file whose name does not end in .gz, with advice (D31)", () =>
+    Effect.gen(function* () {
+      for (const name of ["compressed.csv", "compressed.ndjson"]) {
+        const error = yield* Effect.flip(rowsOf(name, gzipSync("a,b\n1,2\n")))
+        assert.match(
+          error.message,
+          new RegExp(`${name} is compressed with gzip, but .* Rename it to .*${name}\\.gz\\.$`),
+        )
+      }
+    }))
+
+  it.effect("reads every member of a gzip file (D31)", () =>
+    Effect.gen(function* () {
+      const found = yield* rowsOf("two.csv.gz", Buffer.concat([gzipSync("a,b\n1,2\n"), gzipSync("3,4\n")]))
+      assert.deepStrictEqual(found, [{ line: 2, cells: { a: "1", b: "2" } }, { line: 3, cells: { a: "3", b: "4" } }])
+    }))
+
+  it.effect("trims header names, and reads lists as JSON (D31)", () =>
+    Effect.gen(function* () {
+      const found = yield* rowsOf("lists.csv", ' a , list\n1,"[""x"",""y, z""]"\n2,\n3,[]\n', ["list"])
+      assert.deepStrictEqual(found, [
+        { line: 2, cells: { a: "1", list: ["x", "y, z"] } },
+        { line: 3, cells: { a: "2" } },
+        { line: 4, cells: { a: "3", list: [] } },
+      ])
+    }))
+
+  it.effect("reports a row with more or fewer cells than the header, and reads the rows after it (D31)", () =>
+    Effect.gen(function* () {
+      const found = yield* rowsOf("odd.csv", "a,b\n1\n1,2,3\n1,2\n")
+      assert.deepStrictEqual(found.map(({ line, problem }) => [line, problem?.reason ?? "good"]), [
+        [2, "has 1 cells; the header has 2"],
+        [3, "has 3 cells; the header has 2"],
+        [4, "good"],
+      ])
+    }))
+
+  it.effect.each(
+    [
+      ["NDJSON line", "line.ndjson.gz", "{}\n", /line 2: the row has more than 16,777,216 characters\. Each line/],
+      [
+        "quoted CSV cell",
+        "cell.csv.gz",
+        `a,b\n1,"`,
+        /line 2: the row has more than 16,777,216 characters\. A quotation mark/,
+      ],
+      ["CSV row", "row.csv.gz", "a,b\n", /line 2: the row has more than 16,777,216 characters/],
+    ] as const,
+  )(
+    "refuses a compressed %s of any length before it is in memory (D31, SECURITY.md)",
+    ([, name, start, reason]) =>
+      Effect.gen(function* () {
+        // Longer than the longest text of JavaScript.
+        const part = gzipSync("x".repeat(64 * 1024 * 1024))
+        const bomb = Buffer.concat(Array.from({ length: 9 }, () => part))
+        const before = process.memoryUsage().rss
+        const error = yield* Effect.flip(rowsOf(name, Buffer.concat([gzipSync(start), bomb])))
+        assert.match(error.message, reason)
+        assert.isBelow(process.memoryUsage().rss - before, 300 * 1024 * 1024)
+      }),
+  )
+
+  it.effect("refuses a header with more than a thousand columns, without comparing them (D31, SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const found = yield* rowsOf("wide.csv", `${",".repeat(5_000_000)}\n1\n`)
+      assert.deepStrictEqual(found.map(({ problem }) => problem?.reason), ["has 5000001 columns, more than 1000"])
+    }))
+})

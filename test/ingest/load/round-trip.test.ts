@@ -1,0 +1,206 @@
+/** `load` accepts the files that psql and the service write, and changes nothing (D31, files; D39, text). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Ref } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { chmodSync } from "node:fs"
+import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import { loadDatasetFile, type LoadTask } from "../../../src/ingest/load/Load.ts"
+import { ownershipHolderSqlCondition } from "../../../src/contract/endpoints/ownership.ts"
+import * as Service from "../../support/Service.ts"
+import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
+
+// @module-tag slow
+
+const tables = loadableDatasets.map(({ table }) => ({ table }))
+
+const loadFile = (dataset: string, file: string, options: Partial<LoadTask> = {}) =>
+  Effect.flatMap(Ref.make(0), (rows) => loadDatasetFile({ dataset, file, append: false, ...options }, rows))
+
+/** A folder into which PostgreSQL's user can write. */
+const sharedFolder = Effect.gen(function* () {
+  const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-trip-" })
+  chmodSync(folder, 0o777)
+  return folder
+})
+
+const countRows = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly count: number }>`select count(*)::int as count from ${sql(table)}`
+  return row?.count ?? 0
+})
+
+const assertUnchanged = Effect.fnUntraced(function* (dataset: string, file: string, options: Partial<LoadTask> = {}) {
+  const rows = yield* countRows(dataset)
+  const { merged } = yield* loadFile(dataset, file, options)
+  const removed = options.append === true ? {} : { removed: 0 }
+  assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: rows, kept: 0, ...removed }, file)
+})
+
+/** Texts that a spreadsheet may run as formulas, and lists with the special characters of both formats. */
+const writeDifficultValues = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update news set title = '=1+1', summary = '''=1+1', body = '''''@a', author = '''tis', publisher = E'a\n"b", c',
+      tags = array['a, "b"', '{c}', 'null', 'd\\e', '-f', 'g h'], tickers = '{}'
+    where id = (select min(id) from news)
+  `
+  yield* sql`update ticker_changes set source_links = array['https://filings.example/a?b={c},"d"'], recorded_at = now()`
+})
+
+layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
+  "files of psql",
+  (it) => {
+    it.effect.each(sampleUnlessThorough(tables, 3, 0))(
+      "loads the CSV that psql writes of $table, which changes nothing (D31)",
+      ({ table }) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* writeDifficultValues
+          const folder = yield* sharedFolder
+          for (const zone of ["UTC", "America/New_York"]) {
+            const file = `${folder}/${zone.slice(-3)}.csv`
+            // `\copy` sends the same statement, and writes what it receives.
+            yield* sql.withTransaction(Effect.andThen(
+              sql.unsafe(`set local timezone = '${zone}'`),
+              sql.unsafe(`copy (select * from ${table}) to '${file}' csv header`),
+            ))
+            const { ignored } = yield* loadFile(table, file, { check: true })
+            assert.deepStrictEqual(ignored, table === "news" ? ["search", "recorded_in"] : ["recorded_in"])
+            yield* assertUnchanged(table, file)
+          }
+        }),
+    )
+  },
+)
+
+interface Exported {
+  readonly table: string
+  readonly path: string
+  /** SQL condition of the rows that the endpoint shows. */
+  readonly shown?: string
+  /** The endpoint shows the rows of chosen symbols only. */
+  readonly needsTickers?: true
+  readonly hasSource?: true
+  /** The endpoint omits a column that every row must have. */
+  readonly lacksColumns?: true
+}
+
+/** `/v1/ownership` shows the newest filing of each symbol. */
+const newestFilings = `${ownershipHolderSqlCondition} and (ticker, accession_number) in (
+  select distinct on (ticker) ticker, accession_number from ownership where ${ownershipHolderSqlCondition}
+  order by ticker, filed_at desc, reported_date desc nulls last, accession_number desc
+)`
+
+/** The lists of the API. Ticker changes and former tickers are shown as chains, and closing prices not at all (D36). */
+const lists: ReadonlyArray<Exported> = [
+  {
+    table: "intraday_runners",
+    path: "/v1/intraday-runners",
+    shown: "anomaly_flagged and daily_volume_ratio >= 10",
+    lacksColumns: true,
+  },
+  { table: "dilution_data", path: "/v1/dilution-data-advanced" },
+  { table: "registrations", path: "/v1/registrations", hasSource: true },
+  { table: "pump_and_dump_tracker", path: "/v1/pump-and-dump-tracker" },
+  { table: "split_status", path: "/v1/split-status", needsTickers: true },
+  { table: "nasdaq_compliance", path: "/v1/nasdaq-compliance" },
+  { table: "news", path: "/v1/news", hasSource: true },
+  { table: "gap_stats", path: "/v1/gap-stats-advanced" },
+  { table: "premarket_stats", path: "/v1/premarket-stats" },
+  { table: "afterhours_stats", path: "/v1/afterhours-stats" },
+  { table: "research_reports", path: "/v1/research-reports", lacksColumns: true },
+  { table: "float_outstanding", path: "/v1/float-outstanding", hasSource: true },
+  { table: "historical_float_pro", path: "/v1/historical-float-pro", hasSource: true },
+  { table: "ownership", path: "/v1/ownership", shown: newestFilings, needsTickers: true, hasSource: true },
+  { table: "screener", path: "/v1/screener", hasSource: true },
+]
+
+/** Endpoints that show some columns of a table. */
+const subsets: ReadonlyArray<Exported> = [
+  { table: "news", path: "/v1/news-basic" },
+  { table: "gap_stats", path: "/v1/gap-stats" },
+  { table: "dilution_data", path: "/v1/dilution-data", needsTickers: true },
+]
+
+/** Keeps only the rows that the endpoint shows. Returns the query that selects them. */
+const keepShownRows = Effect.fnUntraced(function* ({ needsTickers, shown = "true", table }: Exported) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`delete from ${table} where not (${shown})`)
+  if (needsTickers !== true) return ""
+  const kept = yield* sql.unsafe<{ readonly ticker: string }>(
+    `select ticker from ${table} group by ticker order by count(*) desc, ticker limit 20`,
+  )
+  const symbols = kept.map(({ ticker }) => ticker)
+  yield* sql.unsafe(`delete from ${table} where ticker <> all ($1)`, [symbols])
+  return `&ticker=${symbols.join(",")}`
+})
+
+const exportList = Effect.fnUntraced(function* (path: string, query: string, file: string) {
+  const { ultimate } = yield* Service.TestKeys
+  const response = yield* HttpClient.execute(
+    HttpClientRequest.get(`${path}?limit=all${query}`).pipe(HttpClientRequest.setHeaders({ "X-API-Key": ultimate })),
+  )
+  assert.strictEqual(response.status, 200, `${path}${query}`)
+  // The bytes, because decoding them as text would drop the byte order mark.
+  yield* (yield* FileSystem.FileSystem).writeFile(file, new Uint8Array(yield* response.arrayBuffer))
+})
+
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("files of the service", (it) => {
+  it.effect.each(sampleUnlessThorough(lists, 3, 0))(
+    "loads the CSV and NDJSON of $path, which changes nothing (D31, D39)",
+    (list) =>
+      Effect.gen(function* () {
+        yield* writeDifficultValues
+        const tickers = yield* keepShownRows(list)
+        const folder = yield* sharedFolder
+        const options = list.lacksColumns === true ? { append: true, keepOmitted: true } : {}
+        for (const format of ["csv", "ndjson"]) {
+          for (const provenance of list.hasSource === true ? ["", "&provenance=true"] : [""]) {
+            const file = `${folder}/${provenance.slice(1, 5)}.${format}`
+            yield* exportList(list.path, `&format=${format}${provenance}${tickers}`, file)
+            yield* assertUnchanged(list.table, file, options)
+          }
+        }
+      }),
+  )
+
+  it.effect.each(subsets)(
+    "loads the CSV and NDJSON of $path with --append --keep-omitted, which changes nothing (D31)",
+    (list) =>
+      Effect.gen(function* () {
+        const tickers = yield* keepShownRows(list)
+        const folder = yield* sharedFolder
+        for (const format of ["csv", "ndjson"]) {
+          const file = `${folder}/subset.${format}`
+          yield* exportList(list.path, `&format=${format}${tickers}`, file)
+          const { merged } = yield* loadFile(list.table, file, { append: true, keepOmitted: true })
+          assert.deepInclude(merged, { added: 0, updated: 0 })
+        }
+      }),
+  )
+
+  it.effect("removes the source of a row that a file without sources changes, and keeps all others (D31)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const countSources = sql<{ readonly count: number }>`
+        select count(source)::int as count from registrations
+      `.pipe(Effect.map(([row]) => row?.count ?? 0))
+      const [first] = yield* sql<{ readonly id: string; readonly headline: string }>`
+        select id, headline from registrations where source is not null order by id limit 1
+      `
+      const before = yield* countSources
+      const file = `${yield* sharedFolder}/registrations.ndjson`
+      yield* exportList("/v1/registrations", "&format=ndjson", file)
+      const rows = (yield* fs.readFileString(file)).replace(
+        `"id":${JSON.stringify(first?.id)}`,
+        `"id":${JSON.stringify(first?.id)},"file_no":"333-changed"`,
+      ).replace(/("file_no":"333-changed".*?),"file_no":[^,]*/, "$1")
+      yield* fs.writeFileString(file, rows)
+      const { merged } = yield* loadFile("registrations", file)
+      assert.deepInclude(merged, { added: 0, updated: 1, removed: 0 })
+      assert.strictEqual(yield* countSources, before - 1)
+    }))
+})

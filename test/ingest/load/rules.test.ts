@@ -1,0 +1,290 @@
+/** Every CHECK constraint of a dataset's table: `load` names the line, the columns, the values and the rule (D31, D34). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Array as Arr, Effect, FileSystem, Layer, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import { loadDatasetFile, type LoadTask } from "../../../src/ingest/load/Load.ts"
+import * as Service from "../../support/Service.ts"
+
+type Cells = Readonly<Record<string, unknown>>
+
+interface Rule {
+  readonly name: string
+  readonly columns: ReadonlyArray<string>
+  readonly types: ReadonlyArray<string>
+}
+
+/** Cells that violate a constraint, by its name, if those of its column's type do not. */
+const violatingCells: Readonly<Record<string, Cells>> = {
+  ticker_changes_check: { old_ticker: "SAME", new_ticker: "SAME" },
+  dilution_data_check: { security_type: "warrant", conversion_price: "1" },
+  dilution_data_check1: { security_type: "convertible_note", conversion_price: "1", warrants_amount: "1" },
+}
+
+/** Cells of a type that no constraint accepts. */
+const violatingCell = (name: string, type: string): unknown => {
+  if (type.endsWith("[]")) return [null]
+  if (type.startsWith("numeric")) return "NaN"
+  if (type === "bigint") return name.endsWith("_printable") ? "9007199254740992" : "-1"
+  if (type === "date") return "infinity"
+  // Empty text is null, which `load` refuses before the table does.
+  if (type === "text" && name.endsWith("_printable")) return ""
+  return type.startsWith("timestamp") ? "infinity" : "no such value!"
+}
+
+const readRules = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<Rule>`
+    select conname as name, array_agg(attname::text) as columns, array_agg(format_type(atttypid, atttypmod)) as types
+    from pg_constraint join pg_attribute on attrelid = conrelid and attnum = any (conkey)
+    where conrelid = ${table}::regclass and contype = 'c' group by conname order by conname
+  `
+})
+
+const writeRows = Effect.fnUntraced(function* (name: string, rows: ReadonlyArray<Cells>) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-rules-" })}/${name}.ndjson`
+  yield* fs.writeFileString(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
+  return file
+})
+
+const loadRows = Effect.fnUntraced(
+  function* (dataset: string, rows: ReadonlyArray<Cells>, options: Partial<LoadTask> = {}) {
+    const file = yield* writeRows(dataset, rows)
+    return yield* loadDatasetFile({ dataset, file, append: false, ...options }, yield* Ref.make(0))
+  },
+)
+
+/** Returns a row of the table as `load` accepts it. */
+const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql.unsafe<{ readonly row: Cells }>(`select to_jsonb(t) as row from ${table} as t limit 1`)
+  const instant = /^\d{4}-.*\+00:00$/
+  return Object.fromEntries(
+    Object.entries(found?.row ?? {}).filter(([name]) => columns.includes(name)).map(([name, value]) => [
+      name,
+      typeof value === "string" && instant.test(value) ? value.replace("+00:00", "Z") : value,
+    ]),
+  )
+})
+
+const getColumns = (name: string) =>
+  loadableDatasets.flatMap(({ row, table }) => table === name ? Object.keys(row.fields) : [])
+
+/** Prices of the session with this high, between 12 and 12.5. */
+const priceColumns = (table: string, high: string) => {
+  const session = high.startsWith("premarket")
+    ? /^$/
+    : high.startsWith("afterhours")
+    ? /^afterhours_close$/
+    : /^(?:market_open|market_close|open_price|close_price)$/
+  return Object.fromEntries(getColumns(table).filter((name) => session.test(name)).map((name) => [name, "12.3"]))
+}
+
+const [newsColumns, dilutionColumns] = [getColumns("news"), getColumns("dilution_data")]
+
+layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
+  "rules of tables",
+  (it) => {
+    it.effect.each(loadableDatasets.map(({ row, table }) => ({ table, columns: Object.keys(row.fields) })))(
+      "reports line, column and value of each row of $table that violates a CHECK constraint (D31, D34)",
+      ({ columns, table }) =>
+        Effect.gen(function* () {
+          const row = yield* readRow(table, columns)
+          const rules = yield* readRules(table)
+          assert.isNotEmpty(rules)
+          // At once, but fewer than the errors that a load reports.
+          for (const some of Arr.chunksOf(rules, 6)) {
+            const violations = some.map(({ columns: [column = "", ...others], name, types: [type = ""] }) => {
+              assert.isTrue(others.length === 0 || name in violatingCells, `Add cells that violate ${name}.`)
+              const cells = violatingCells[name] ?? { [column]: violatingCell(name, type) }
+              return { names: [column, ...others], name, type, cells }
+            })
+            const rows = [row, ...violations.map(({ cells }) => ({ ...row, ...cells }))]
+            const outcome = yield* Effect.result(loadRows(table, rows, { check: true }))
+            const message = outcome._tag === "Success" ? "" : outcome.failure.message
+            for (const [at, { cells, name, names: [column = "", ...others], type }] of violations.entries()) {
+              const line = message.split("\n").find((text) => text.startsWith(`  line ${at + 2}: `))
+              if (line === undefined) return assert.fail(`Add cells that violate ${name}. ${message}`)
+              assert.isTrue([column, ...others].some((name) => line.includes(`: ${name}`)), `${name}: ${message}`)
+              assert.notMatch(message, /constraint|relation|Query failed/, name)
+              if (!type.endsWith("[]")) assert.include(line, String(cells[column]), name)
+            }
+          }
+        }),
+    )
+
+    it.effect.each([
+      ["intraday_runners", "market_open", "high_price"],
+      ["intraday_runners", "premarket_low", "premarket_high"],
+      ["gap_stats", "market_close", "high_price"],
+      ["gap_stats", "afterhours_close", "afterhours_high"],
+      ["premarket_stats", "close_price", "high_price"],
+      ["afterhours_stats", "open_price", "high_price"],
+      ["screener", "low_365", "high_365"],
+    ])(
+      "refuses a row of %s whose %s is a hundred times as high, above its %s (D34)",
+      ([table = "", column = "", high = ""]) =>
+        Effect.gen(function* () {
+          const row = {
+            ...(yield* readRow(table, getColumns(table))),
+            [high]: "12.5",
+            [high.replace("high", "low")]: "12",
+          }
+          const inside = { ...row, ...priceColumns(table, high) }
+          // A VWAP also counts odd lots, so it may be outside.
+          const vwaps = getColumns(table).filter((name) => /^(premarket_)?vwap$/.test(name)).map((name) => [name, "99"])
+          yield* loadRows(table, [{ ...inside, ...Object.fromEntries(vwaps) }], { check: true })
+          const { message } = yield* Effect.flip(
+            loadRows(table, [inside, { ...inside, [column]: "1230" }], { check: true }),
+          )
+          assert.include(message, `line 2: ${high} must not be below ${column}, which is 1230, but is "12.5"`)
+          if (column.includes("low")) return
+          const below = yield* Effect.flip(loadRows(table, [{ ...inside, [column]: "0.123" }], { check: true }))
+          assert.include(
+            below.message,
+            `line 1: ${high.replace("high", "low")} must not be above ${column}, which is 0.123`,
+          )
+        }),
+    )
+
+    it.effect("reports a rule of several columns that only the table knows, however the file is loaded (D31)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`delete from float_outstanding`
+        yield* sql`
+        alter table float_outstanding add constraint own_rule check (tradable_float <= "float" or ticker = 'ANY')
+      `
+        const row = { is_adr: "false", last_updated: "2026-06-01 20:05:00", float: "10", tradable_float: "9" }
+        yield* loadRows("float_outstanding", [{ ...row, ticker: "GOOD" }])
+        const wrong = { ...row, ticker: "BAD", tradable_float: "11" }
+        for (const append of [false, true]) {
+          const rows = [{ ...row, ticker: "GOOD" }, { ...row, ticker: "FINE" }, wrong]
+          const { message } = yield* Effect.flip(loadRows("float_outstanding", rows, { append }))
+          assert.match(message.replaceAll(`"float"`, "float"), /line 3: /)
+          assert.include(message, `tradable_float "11"`)
+          assert.include(message, `ticker "BAD"`)
+          assert.match(message, /violate the rule tradable_float <= "?float"? OR ticker = 'ANY'/)
+        }
+        const partial = [{ ticker: "GOOD", tradable_float: "12" }]
+        const { message } = yield* Effect.flip(
+          loadRows("float_outstanding", partial, { append: true, keepOmitted: true }),
+        )
+        assert.match(message, /line 1: .*violate the rule .*tradable_float "12"/)
+        assert.strictEqual((yield* sql`select 1 from float_outstanding where ticker = 'GOOD'`).length, 1)
+      }))
+
+    it.effect("reports rows that violate a rule beside rows with invalid cells, in the order of the file (D31)", () =>
+      Effect.gen(function* () {
+        const row = { is_adr: "false", last_updated: "2026-06-01 20:05:00", cik: "1", filed_at: "2026-06-01" }
+        const rows = [
+          { ...row, ticker: "A", float: "-5", restricted_shares: "-3" },
+          { ...row, ticker: "B", float: "x" },
+          { ...row, ticker: "C", float: "-6" },
+        ]
+        const { message } = yield* Effect.flip(loadRows("historical_float_pro", rows))
+        assert.deepStrictEqual(
+          Array.from(message.matchAll(/^ {2}line (\d): (\w+)/gm), ([, line, column]) => `${line} ${column}`),
+          ["1 float", "1 restricted_shares", "2 float", "3 float"],
+        )
+      }))
+
+    it.effect("refuses a row that violates a rule although a later row of the file has its key (D31)", () =>
+      Effect.gen(function* () {
+        const row = { ticker: "TWICE", is_adr: "false", last_updated: "2026-06-01 20:05:00", filed_at: "2026-06-01" }
+        const rows = [{ ...row, float: "-5" }, { ...row, float: "5" }]
+        for (const check of [false, true]) {
+          const { message } = yield* Effect.flip(loadRows("historical_float_pro", rows, { append: true, check }))
+          assert.match(message, /\n {2}line 1: float .*-5[^\n]*$/)
+        }
+      }))
+
+    it.effect("reports once what several elements of an array have in common (D31)", () =>
+      Effect.gen(function* () {
+        const row = yield* readRow("news", newsColumns)
+        const { message } = yield* Effect.flip(loadRows("news", [{ ...row, tags: ["", "a", " "] }], { append: true }))
+        assert.strictEqual(message.match(/line 1: tags /g)?.length, 1, message)
+      }))
+
+    it.effect("refuses long text of indexed columns beside other bad rows, also with --check (D31)", () =>
+      Effect.gen(function* () {
+        const [longest, tooLong] = ["\u00E9".repeat(500), `x${"\u00E9".repeat(500)}`]
+        const row = yield* readRow("news", newsColumns)
+        const rows = [
+          { ...row, id: "a", form_type: longest, tags: [longest] },
+          { ...row, id: "b", form_type: tooLong },
+          { ...row, id: "c", tags: ["short", tooLong] },
+          { ...row, id: "d", title: tooLong, created_at: "soon" },
+        ]
+        const rule = "must have at most 1000 bytes, because the column is indexed, but is "
+        for (const check of [false, true]) {
+          const { message } = yield* Effect.flip(loadRows("news", rows, { append: true, check }))
+          const [, second = "", third = "", fourth = "", ...others] = message.split("\n")
+          assert.include(second, `line 2: form_type ${rule}"x\u00E9`)
+          assert.include(third, `line 3: tags ${rule}["short","x\u00E9`)
+          assert.include(fourth, "line 4: created_at must be")
+          assert.deepStrictEqual(others, [])
+        }
+        yield* loadRows("news", rows.slice(0, 1), { append: true })
+        const key = { ...yield* readRow("dilution_data", dilutionColumns), id: tooLong }
+        const { message } = yield* Effect.flip(loadRows("dilution_data", [key], { append: true, check: true }))
+        assert.include(message, `line 1: id ${rule}"x\u00E9`)
+      }))
+
+    it.effect("finds the row of a key whose empty text another program stored (D16, D22)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const row = { ticker: "EMPT", filed_at: "2026-06-01", is_adr: "false", last_updated: "2026-06-01 20:05:00" }
+        const given = [{ ...row, form_type: null, document_url: null, float: "7" }]
+        yield* sql`delete from historical_float_pro`
+        yield* loadRows("historical_float_pro", given)
+        yield* sql`update historical_float_pro set form_type = '', document_url = ''`
+        for (const options of [{ append: true }, { append: true, keepOmitted: true }, { append: false }]) {
+          const { merged } = yield* loadRows("historical_float_pro", given, options)
+          assert.deepInclude(merged, { added: 0, updated: 0, unchanged: 1 })
+        }
+        assert.strictEqual((yield* sql`select 1 from historical_float_pro`).length, 1)
+      }))
+
+    it.effect("counts and keeps one of the rows whose key is null or empty text, in a replacement (D16, D22)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const row = { ticker: "EMPT", filed_at: "2026-06-01", is_adr: "false", last_updated: "2026-06-01 20:05:00" }
+        const given = [{ ...row, form_type: null, document_url: null, float: "7" }]
+        yield* sql`delete from historical_float_pro`
+        yield* loadRows("historical_float_pro", given)
+        yield* sql`
+          insert into historical_float_pro (ticker, filed_at, is_adr, last_updated, form_type, document_url, "float")
+          select ticker, filed_at, is_adr, last_updated, '', '', "float" from historical_float_pro
+        `
+        for (const check of [true, false]) {
+          const { merged } = yield* loadRows("historical_float_pro", given, { check })
+          assert.deepInclude(merged, { added: 0, updated: 0, unchanged: 1, removed: 1 })
+        }
+        assert.strictEqual((yield* sql`select 1 from historical_float_pro`).length, 1)
+      }))
+
+    it.effect("removes white space at both ends of text, and stores null instead of empty text (D39)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const fs = yield* FileSystem.FileSystem
+        const header = "old_ticker,new_ticker,effective_date,status,company_name,source"
+        const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-rules-" })}/changes.csv`
+        yield* fs.writeFileString(file, `${header}\n"AA ", BB ,2025-03-03\t, confirmed,"\u00A0Acme Inc \n"," "\n`)
+        yield* loadDatasetFile({ dataset: "ticker_changes", file, append: false }, yield* Ref.make(0))
+        const stored = sql`select old_ticker, new_ticker, status, company_name, source from ticker_changes`
+        const expected = {
+          old_ticker: "AA",
+          new_ticker: "BB",
+          status: "confirmed",
+          company_name: "Acme Inc",
+          source: null,
+        }
+        assert.deepStrictEqual(yield* stored, [expected])
+        const cells = { old_ticker: " AA", new_ticker: "BB ", effective_date: "2025-03-03", status: " confirmed" }
+        yield* loadRows("ticker_changes", [{ ...cells, company_name: " Acme Inc", source: " " }])
+        assert.deepStrictEqual(yield* stored, [expected])
+      }))
+  },
+)

@@ -1,0 +1,118 @@
+/** Tests that no log, error or response shows the database password or a key (operations/deployment). */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Layer, Redacted, Schedule } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
+import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
+import * as ServiceRole from "../../../src/postgres/migrations/ServiceRole.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import * as Processes from "../../support/Processes.ts"
+import * as Service from "../../support/Service.ts"
+
+// @module-tag slow
+
+const {
+  endProcess,
+  waitForOutput,
+  runCommandProcess,
+  startCommandProcess,
+  exchangeText,
+  combinedOutput,
+} = Processes
+
+const secret = "hidden-word"
+
+/** Malformed and unreachable addresses. */
+const wrongAddresses = [
+  ["DATABASE_URL", `postgres://u:${secret}@127.0.0.1:1/db`],
+  ["DATABASE_URL", `postgres://u:${secret}@nowhere.invalid/db`],
+  ["DATABASE_URL", `postgres://u:${secret}@host:port/db`],
+  ["DATABASE_URL", `postgres://u:${secret}%ZZ@host/db`],
+  ["DATABASE_URL", `mysql://u:${secret}@host/db`],
+  ["DATABASE_URL", `u:${secret}@host`],
+] as const
+
+const ask = (port: number, path: string, key: string) =>
+  Effect.promise(async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })
+    return `${response.status} ${JSON.stringify(Array.from(response.headers))} ${await response.text()}`
+  })
+
+layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The service", (it) => {
+  it.effect("shows no password if a database address is malformed or unreachable at startup (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
+        const environment = { [name]: value, PORT: String(yield* chooseFreePort) }
+        // A process prints the same as a command in this process (test/operate/cli/commands), so one process suffices.
+        const run = value === wrongAddresses[0][1] ? runCommandProcess : runCommandInProcess
+        const { code, err, out } = yield* run(["--log-level", "all", "serve"], environment)
+        assert.strictEqual(code, 1, value)
+        assert.match(`${out}${err}`, new RegExp(`\\b${name}(: | is | has a value )`), value)
+        assert.notInclude(`${out}${err}`, secret, value)
+        assert.notMatch(`${out}${err}`, /^\s+at .*node_modules/m, value)
+      })
+      yield* Effect.forEach(wrongAddresses, tried, { concurrency: 2, discard: true })
+    }))
+
+  it.effect.each(["pretty", "json"])(
+    "shows no password or key in logs and responses while the database is unreachable, with LOG_FORMAT=%s (operations/deployment)",
+    (format) =>
+      Effect.gen(function* () {
+        const database = yield* Service.copyMigratedDatabase
+        const owner = yield* Layer.build(databaseClientLayer({ url: database, applicationName: "owner" }))
+        const sql = Context.get(owner, SqlClient.SqlClient)
+        const key = yield* Effect.provide(Service.ensureAccountWithKey("keeper", "basic"), owner)
+        const role = `keeper_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
+        yield* Effect.acquireRelease(
+          sql.unsafe(`create role ${role} login password '${secret}'`),
+          () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
+        )
+        yield* Effect.provide(ServiceRole.grantRolePrivileges(role), owner)
+        const url = new URL(Redacted.value(database))
+        url.username = role
+        url.password = secret
+        const port = yield* chooseFreePort
+        const running = yield* startCommandProcess(["--log-level", "all", "serve"], {
+          DATABASE_URL: url.href,
+          PORT: String(port),
+          LOG_FORMAT: format,
+        })
+        yield* waitForOutput(running, /keys create/)
+
+        // Without this lock, the usage of the first request might be recorded before the outage.
+        const isLocked = yield* Deferred.make<void>()
+        yield* Effect.forkScoped(sql.withTransaction(
+          sql`lock table usage_batches`.pipe(
+            Effect.andThen(Deferred.succeed(isLocked, undefined)),
+            Effect.andThen(Effect.never),
+          ),
+        ))
+        yield* Deferred.await(isLocked)
+        const answers = [yield* ask(port, "/v1/screener", key)]
+        yield* sql.unsafe(`alter role ${role} nologin password 'another'`)
+        yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`
+        const away = Effect.repeat(ask(port, "/health/ready", key), {
+          until: (answer) => answer.startsWith("503 "),
+          schedule: Schedule.spaced("20 millis"),
+        })
+        answers.push(yield* away)
+        for (const path of ["/v1/screener", "/estimate?endpoint=/v1/news", "/v1/account"]) {
+          answers.push(yield* ask(port, path, key))
+        }
+        answers.push(yield* exchangeText(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
+        answers.push(yield* exchangeText(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
+        yield* waitForOutput(running, /The database cannot be reached/)
+        assert.match(answers[0] ?? "", /^200 /)
+        assert.match(answers.at(-1) ?? "", /^HTTP\/1\.1 400 /)
+        yield* waitForOutput(running, /was not recorded/)
+        // A normal shutdown would wait for the database.
+        yield* endProcess(running, "SIGKILL")
+        for (const text of [...answers, combinedOutput(running)]) {
+          assert.notInclude(text, secret)
+          assert.notInclude(text, key.slice(12))
+        }
+      }),
+  )
+})

@@ -1,0 +1,162 @@
+/** Tests that traces of requests and their SQL are sent over OTLP, without API keys. */
+import { assert, layer } from "@effect/vitest"
+import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
+import { createServer } from "node:http"
+import * as Tracing from "../../../src/postgres/metrics/Tracing.ts"
+import { valueAt } from "../../support/DocumentedEndpoints.ts"
+import { postMcpMessage } from "../../support/McpClients.ts"
+import * as ServiceInstances from "../../support/ServiceInstances.ts"
+import * as Service from "../../support/Service.ts"
+
+const { startServiceInstance, requestOverWire } = ServiceInstances
+
+interface Span {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId: string | undefined
+  readonly name: string
+  readonly attributes: ReadonlyMap<string, string>
+}
+
+const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+
+const spansIn = (body: unknown): ReadonlyArray<Span> =>
+  listOf(valueAt(body, "resourceSpans")).flatMap((resource) => listOf(valueAt(resource, "scopeSpans"))).flatMap((
+    scope,
+  ) => listOf(valueAt(scope, "spans"))).map((span) => ({
+    traceId: String(valueAt(span, "traceId")),
+    spanId: String(valueAt(span, "spanId")),
+    parentSpanId: typeof valueAt(span, "parentSpanId") === "string" ? String(valueAt(span, "parentSpanId")) : undefined,
+    name: String(valueAt(span, "name")),
+    attributes: new Map(
+      listOf(valueAt(span, "attributes")).map((
+        attribute,
+      ) => [String(valueAt(attribute, "key")), JSON.stringify(valueAt(attribute, "value"))]),
+    ),
+  }))
+
+/** Starts a collector that stores the traces that it receives. */
+const startCollector = Effect.acquireRelease(
+  Effect.callback<{ readonly url: string; readonly texts: Array<string>; readonly close: () => void }>((resume) => {
+    const texts: Array<string> = []
+    const server = createServer((request, response) => {
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => {
+        if (request.url === "/v1/traces") texts.push(Buffer.concat(chunks).toString())
+        response.end("{}")
+      })
+    }).listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, texts, close: () => server.close() }))
+    })
+  }),
+  ({ close }) => Effect.sync(close),
+)
+
+/** Adds what a message of protocol version 2026-07-28 contains. */
+const withModernVersion = <Params extends object>({ params, ...message }: { readonly params: Params }) => ({
+  ...message,
+  params: {
+    ...params,
+    _meta: {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+      "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+    },
+  },
+})
+
+const makeModernHeaders = (tool: string) => ({
+  "MCP-Protocol-Version": "2026-07-28",
+  "Mcp-Method": "tools/call",
+  "Mcp-Name": tool,
+})
+
+/** Starts an instance that sends its traces to the collector. */
+const startTracedInstance = Effect.fnUntraced(function* (url: string) {
+  const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
+  const exporter = yield* Layer.build(
+    Layer.provide(Tracing.traceExporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
+  )
+  const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
+  return yield* startServiceInstance({}, { port: 0 }, { watched })
+})
+
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tracing", (it) => {
+  it.effect("records one trace per request with its SQL, and continues the client's trace (D12)", () =>
+    Effect.gen(function* () {
+      const { texts, url } = yield* startCollector
+      const port = yield* startTracedInstance(url)
+      const { basic } = yield* Service.TestKeys
+      const trace = "0af7651916cd43dd8448eb211c80319c"
+      const parent = "b7ad6b7169203331"
+      yield* requestOverWire(port, "/v1/news?limit=3", basic, { headers: { traceparent: `00-${trace}-${parent}-01` } })
+      yield* requestOverWire(port, `/v1/news?limit=4&x=${basic}`, basic)
+
+      const spans = Effect.sync(() => texts.flatMap((text) => spansIn(JSON.parse(text))))
+      const servers = (all: ReadonlyArray<Span>) => all.filter(({ name }) => name === "GET /v1/news")
+      const found = yield* Effect.repeat(spans, {
+        until: (all) => servers(all).length === 2,
+        schedule: Schedule.spaced("50 millis"),
+      }).pipe(Effect.timeout("20 seconds"))
+
+      const server = servers(found).find(({ traceId }) => traceId === trace)
+      assert.strictEqual(server?.parentSpanId, parent)
+      const byId = new Map(found.map((span) => [span.spanId, span]))
+      const rootOf = (span: Span): Span => {
+        const above = byId.get(span.parentSpanId ?? "")
+        return above === undefined ? span : rootOf(above)
+      }
+      const ofIt = found.filter((span) => rootOf(span).spanId === server?.spanId)
+      const texted = ofIt.map(({ attributes }) => attributes.get("db.query.text") ?? "")
+      assert.isTrue(texted.some((text) => text.includes("from news")), texted.join("\n"))
+      assert.strictEqual(new Set(servers(found).map(({ traceId }) => traceId)).size, 2)
+      texts.forEach((text) => {
+        assert.notInclude(text, basic.slice(12))
+        assert.include(text, `{"key":"service.name","value":{"stringValue":"tickerline"}}`)
+      })
+    }))
+
+  it.effect("names the tool of an MCP call, but contains none of its arguments (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const { texts, url } = yield* startCollector
+      const port = yield* startTracedInstance(url)
+      const { basic } = yield* Service.TestKeys
+      const calls = [
+        ["query", { endpoint: "/v1/news", parameters: { query: "secretsearch", ticker: "SECRET1" } }],
+        ["query", { endpoint: "/v1/news", parameters: { secretname: "secretvalue" } }],
+        ["query", { endpoint: ["secretlist"], secretargument: 1 }],
+        ["estimate", { endpoint: "/v1/news", parameters: { query: "secretestimate" } }],
+        ["find_endpoint", { search: "secretwords" }],
+        ["lineage", { ticker: "SECRET" }],
+        ["query", { cursor: "secretcursor" }],
+      ] as const
+      for (const [index, [name, args]] of calls.entries()) {
+        const message = { jsonrpc: "2.0", id: index, method: "tools/call", params: { name, arguments: args } }
+        for (const isModern of [false, true]) {
+          yield* postMcpMessage(port, isModern ? withModernVersion(message) : message, {
+            headers: { "X-API-Key": basic, ...(isModern ? makeModernHeaders(name) : {}) },
+          })
+        }
+      }
+      const spans = Effect.sync(() => texts.flatMap((text) => spansIn(JSON.parse(text))))
+      const found = yield* Effect.repeat(spans, {
+        until: (all) => all.filter(({ attributes }) => attributes.has("tool")).length === 2 * calls.length,
+        schedule: Schedule.spaced("50 millis"),
+      }).pipe(Effect.timeout("20 seconds"))
+      const tools = found.flatMap(({ attributes }) => attributes.get("tool") ?? [])
+      for (const [name] of calls) assert.include(tools, JSON.stringify({ stringValue: name }))
+      for (const text of texts) assert.notMatch(text, /secret/i)
+    }))
+
+  it.effect("does not make requests fail while the trace collector is unavailable (operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const port = yield* startTracedInstance("http://127.0.0.1:9")
+      const { basic } = yield* Service.TestKeys
+      for (let round = 0; round < 5; round++) {
+        assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)
+      }
+    }))
+})

@@ -1,0 +1,269 @@
+/** Migrations newer than the last release must work while that release serves, without blocking it. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { PgClient } from "@effect/sql-pg"
+import { Context, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import packageJson from "../../../package.json" with { type: "json" }
+import { listMigrationScripts, parseMigrationScript } from "../../../src/postgres/migrations/MigrationScripts.ts"
+import {
+  findUnderfilledTables,
+  inspectMigration,
+  readSchema,
+  runAndRollBack,
+} from "../../support/MigrationInspector.ts"
+import { fillTables, makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
+
+// @module-tag slow
+
+/** The last release. Its tables contain data, and its processes may still serve during the migration. */
+const released = { version: "0.3.0", migration: "0082" }
+
+class ReleasedSchema extends Context.Service<ReleasedSchema, Effect.Success<typeof readSchema>>()(
+  "test/postgres/ReleasedSchema",
+) {
+  static readonly layer = Layer.effect(ReleasedSchema, readSchema)
+}
+
+const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migration), fillTables)).pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(makeEmptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+/** Applies a script to the last release's database, and rolls it back. Returns the problems that the check finds. */
+const inspectAndRollBack = (script: string) =>
+  Effect.flatMap(
+    ReleasedSchema,
+    (schema) => runAndRollBack(inspectMigration(parseMigrationScript(script), schema)),
+  )
+
+type Case = readonly [name: string, script: string, found: RegExp]
+
+const locking: ReadonlyArray<Case> = [
+  [
+    "an index creation that blocks writes",
+    "create index on news (title)",
+    /writes \d+ rows while it holds ShareLock on news/,
+  ],
+  [
+    "a default that differs for each row",
+    "alter table news add x uuid not null default gen_random_uuid()",
+    /AccessEx/,
+  ],
+  ["a change that rewrites a column", "alter table accounts alter name type varchar(9000)", /rewrites accounts/],
+  ["a generated column", "alter table news add x text generated always as (id || 'x') stored", /rewrites news/],
+  [
+    "a not-null constraint that scans the table",
+    "alter table news alter title set not null",
+    /rows while it holds AccessExclusiveLock on news/,
+  ],
+  [
+    "a check constraint that scans the table",
+    "alter table news add check (id <> 'x')",
+    /rows while it holds AccessExclusiveLock on news/,
+  ],
+  [
+    "a foreign key that is validated at once",
+    "alter table usage_daily add foreign key (account_id) references accounts",
+    /rows while it holds ShareRowExclusiveLock on accounts/,
+  ],
+  ["an explicit table lock", "lock table news in exclusive mode", /locks a table explicitly/],
+  [
+    "a lock held during other work",
+    "alter table news add x int; update news set title = 'x'",
+    /rows while it holds AccessE/,
+  ],
+  [
+    "a lock inside a function body",
+    "do $$ begin create index on news (title); end $$",
+    /rows while it holds ShareLock on news/,
+  ],
+  [
+    "an update of all rows at once",
+    "update accounts set contact_email = 'x'",
+    /changes too many rows in one transaction/,
+  ],
+  ["a truncated table", "truncate news", /rewrites news/],
+  [
+    "a table scan before the lock is released",
+    "drop index news_filed_at_created_at_id_idx; select count(*) from news",
+    /AccessE/,
+  ],
+  ["an index on a partitioned table", "create index on usage (key_id)", /holds ShareLock on usage/],
+]
+
+const breaking: ReadonlyArray<Case> = [
+  ["a removed column", "alter table accounts drop contact_email", /column accounts\.contact_email text/],
+  ["a renamed column", "alter table news rename author to writer", /column news\.author text/],
+  ["a renamed table", "alter table usage_kinds rename to kinds", /table usage_kinds/],
+  [
+    "a new required column",
+    "alter table credits add y int not null default 1; alter table credits alter y drop default",
+    /y is required/,
+  ],
+  [
+    "a column that becomes not null",
+    "alter table news alter author set not null",
+    /null in column news\.author/,
+  ],
+  [
+    "a removed default",
+    "alter table announcement_mails alter attempts drop default",
+    /insert into announcement_mails without attempts/,
+  ],
+  [
+    "a changed column type",
+    "alter table announcement_sender alter holder type text",
+    /column announcement_sender\.holder uuid/,
+  ],
+  [
+    "a constraint on an existing column",
+    "alter table news add constraint c check (title <> '') not valid",
+    /may reject rows of news from the previous release: CHECK/,
+  ],
+  [
+    "a unique index on existing columns",
+    "create unique index on announcement_sender (holder)",
+    /may reject rows of announcement_sender/,
+  ],
+  [
+    "a removed index",
+    "drop index news_filed_at_created_at_id_idx",
+    /index .* btree \(filed_at, created_at DESC, id\)/,
+  ],
+  ["a removed trigger", "drop trigger note_change on news", /trigger note_change of news/],
+  ["a disabled trigger", "alter table news disable trigger note_change", /trigger note_change of news/],
+  ["a removed function", "drop function moment_of cascade", /function moment_of/],
+]
+
+const harmless: ReadonlyArray<readonly [string, string]> = [
+  ["a nullable column", "alter table news add x text"],
+  ["a column with a constant default", "alter table news add x int not null default 5"],
+  ["a new table", "create table x (id int primary key, account_id bigint); create index on x (account_id)"],
+  ["a new table with a foreign key to an existing table", "create table x (account_id bigint references accounts)"],
+  ["a new function", "create function x() returns int language sql as 'select 1'"],
+  [
+    "a function with a new body",
+    "create or replace function joined(list text[]) returns text language sql immutable strict parallel safe return array_to_string(list, E'\\n')",
+  ],
+  [
+    "an unvalidated constraint on a new column",
+    "alter table news add x int; alter table news add check (x > 0) not valid",
+  ],
+  [
+    "a change that rewrites a small table",
+    "alter table dataset_versions add x uuid not null default gen_random_uuid()",
+  ],
+  ["a new trigger", "create trigger x after insert on credits for each statement execute function note_change()"],
+  ["a new table with the rows of an existing one", "create table x as select * from accounts"],
+  [
+    "a new partition",
+    "create table x (like usage including all); alter table usage attach partition x for values from ('2001-01-01') to ('2001-02-01')",
+  ],
+  ["a new view", "create view x as select * from news"],
+]
+
+const outside = "-- no transaction: an index\n"
+
+const restarted: ReadonlyArray<readonly [name: string, script: string, found: ReadonlyArray<string>]> = [
+  [
+    "an index that is dropped first",
+    "drop index concurrently if exists x; create index concurrently x on news (title)",
+    [],
+  ],
+  [
+    "an update in batches",
+    `do $$ begin
+      loop
+        update accounts set news = false
+        where account_id in (select account_id from accounts where news order by 1 limit 300 for update skip locked);
+        exit when not found;
+        commit;
+      end loop;
+    end $$`,
+    [],
+  ],
+  [
+    "an invalid index that is kept",
+    "create index concurrently if not exists x on news (title)",
+    ["is not completed by the next run after an interruption during an index build"],
+  ],
+  [
+    "an index that cannot be created twice",
+    "create index concurrently x on news (title)",
+    ["after statement 1", "during an index build"].map((interruption) =>
+      `is not completed by the next run after an interruption ${interruption}`
+    ),
+  ],
+  [
+    "statements that could run in a transaction",
+    "alter table announcements add if not exists x int",
+    ["does not need to run outside a transaction: alter table announcements add if not exists x int"],
+  ],
+]
+
+/** Pads the numbers of a version, so that versions sort as text. */
+const sortable = (version: string) => version.split(".").map((part) => part.padStart(6, "0")).join(".")
+
+layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check", (it) => {
+  it.effect("runs against filled tables of the last release (CONTRIBUTING, migrations)", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* findUnderfilledTables, [])
+    }))
+
+  it.effect.each(locking)("rejects %s (CONTRIBUTING, migrations)", ([, script, expected]) =>
+    Effect.gen(function* () {
+      const found = yield* inspectAndRollBack(script)
+      assert.match(found?.locks.join("\n") ?? "", expected)
+    }))
+
+  it.effect.each(breaking)(
+    "rejects %s while the previous release serves (CONTRIBUTING, migrations)",
+    ([, script, expected]) =>
+      Effect.gen(function* () {
+        const found = yield* inspectAndRollBack(script)
+        assert.match(found?.breaks.join("\n") ?? "", expected)
+      }),
+  )
+
+  it.effect.each(harmless)("accepts %s (CONTRIBUTING, migrations)", ([, script]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* inspectAndRollBack(script), {
+        locks: [],
+        breaks: [],
+      })
+    }))
+
+  it.effect.each(restarted)(
+    "runs a script outside a transaction again after an interruption at any point: %s (CONTRIBUTING, migrations)",
+    ([, script, expected]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { locks } = yield* Effect.ensuring(
+          inspectMigration(parseMigrationScript(outside + script), yield* readSchema),
+          Effect.orDie(sql`drop index concurrently if exists x`),
+        )
+        assert.deepStrictEqual(locks, expected)
+      }),
+  )
+
+  it.effect("accepts all migrations since the last release (CONTRIBUTING, migrations)", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(
+        released.version,
+        packageJson.version,
+        "after a release, set its version and last migration here",
+      )
+      const files = (yield* listMigrationScripts).filter(([id]) => id > Number(released.migration))
+      const found: Array<string> = []
+      for (const [id, name, read] of files) {
+        const script = yield* read
+        const { breaks, locks } = yield* inspectMigration(script, yield* readSchema)
+        const since = script.contractedSince
+        // A script may break only those releases that can no longer be in service.
+        const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
+        found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))
+      }
+      assert.deepStrictEqual(found, [])
+    }))
+})

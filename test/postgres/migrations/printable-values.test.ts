@@ -1,0 +1,241 @@
+/** Tables reject values that no response can represent, whichever program writes them (D34: stored values). */
+import { NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Layer, Predicate, Ref, Result, Stream } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
+import * as Migrations from "../../../src/postgres/migrations/Migrations.ts"
+import { checkConstraints } from "../../../src/operate/cli/doctor/DatabaseChecks.ts"
+import { makeRowValidator } from "../../../src/ingest/load/RowValidation.ts"
+import { type LoadableDataset, loadableDatasets } from "../../../src/contract/Datasets.ts"
+import { describeColumns, describeDatasetFormat } from "../../../src/ingest/load/DatasetDescription.ts"
+import { type LoadableColumn, readLoadableColumns } from "../../../src/ingest/load/LoadingTable.ts"
+import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { readFileRows } from "../../../src/ingest/load/FileReader.ts"
+import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
+import { fillTable } from "../../support/GeneratedRows.ts"
+import * as Service from "../../support/Service.ts"
+
+/** Unprintable values as SQL, with the equivalent CSV cell if there is one. */
+const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, cell?: string]>>> = {
+  numeric: [["'NaN'", "NaN"], ["'Infinity'", "Infinity"], ["'-Infinity'", "-Infinity"]],
+  bigint: [["9007199254740992", "9007199254740992"], ["-9007199254740992", "-9007199254740992"]],
+  "text[]": [
+    ["array['a', null]"],
+    ["array[null]::text[]"],
+    ["array[array['a'], array['b']]"],
+    ["'[0:1]={a,b}'"],
+  ],
+  date: [
+    ["'infinity'", "infinity"],
+    ["'-infinity'", "-infinity"],
+    ["'10000-01-01'", "10000-01-01"],
+    ["'0001-12-31 BC'", "0000-12-31"],
+  ],
+  "timestamp without time zone": [
+    ["'infinity'", "infinity"],
+    ["'-infinity'", "-infinity"],
+    ["'10000-01-01 00:00:00'", "10000-01-01 00:00:00"],
+    ["'9999-12-31 23:59:59.9996'", "9999-12-31 23:59:59.9996"],
+    ["'0001-01-01 12:00:00'", "0001-01-01 12:00:00"],
+    ["'0001-12-31 12:00:00 BC'", "0000-12-31 12:00:00"],
+  ],
+  "timestamp with time zone": [
+    ["'infinity'", "infinity"],
+    ["'-infinity'", "-infinity"],
+    ["'10000-01-01 05:00:00+00'", "9999-12-31T23:59:59-06:00"],
+    ["'0001-01-01 23:59:59+00'", "0001-01-01T23:59:59Z"],
+    ["'0001-12-31 12:00:00+00 BC'", "0000-12-31T12:00:00Z"],
+  ],
+}
+
+/** The type without its modifier: `numeric` for `numeric(18,4)`. */
+const plainType = ({ type }: LoadableColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
+
+/** Whether the column is a text that is never missing, so that it must not be empty (D16). */
+const isText = (column: LoadableColumn) => plainType(column) === "text" && !column.is_nullable
+
+const badOf = (column: LoadableColumn, words: ReadonlyArray<string>) => [
+  ...(unprintable[plainType(column)] ?? []),
+  ...(words.length > 1 && plainType(column) === "text" ? [["'no such word'", "no such word"] as const] : []),
+  ...(isText(column) ? [["''", ""] as const] : []),
+]
+
+const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
+  Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
+
+/** The one-row example file that the `datasets` command prints. */
+const exampleFile = ({ table, ...dataset }: LoadableDataset) => {
+  const [, shown = ""] = describeDatasetFormat({ table, ...dataset }).split(`${table}.csv:\n`)
+  return shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")
+}
+
+const written = Effect.fnUntraced(function* (name: string, text: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-printable-" })}/${name}`
+  yield* fs.writeFileString(path, text)
+  return path
+})
+
+const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readFileRows(path, lists))
+
+/** Inserts a copy of a row with a changed value in one column. Returns the SQLSTATE of the error, or "inserted". */
+const tryInsert = Effect.fnUntraced(
+  function* (table: string, columns: ReadonlyArray<LoadableColumn>, of: LoadableColumn, value: string) {
+    const sql = yield* SqlClient.SqlClient
+    const names = columns.map(({ name }) => `"${name}"`).join(", ")
+    const values = columns.map(({ name }) => name === of.name ? `${value}::${of.type}` : `"${name}"`).join(", ")
+    const done = yield* Effect.result(
+      sql.unsafe(`insert into public.${table} (${names}) select ${values} from public.${table} limit 1`),
+    )
+    return Result.isFailure(done) ? codeOf(done.failure) : "inserted"
+  },
+)
+
+layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) => {
+  it.effect.each(loadableDatasets)(
+    "are rejected in every column of $table, and by load, which reports the line and the column (D34)",
+    (dataset) =>
+      Effect.gen(function* () {
+        const { table } = dataset
+        const columns = yield* readLoadableColumns(`public.${table}`)
+        const known = Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
+        yield* fillTable(dataset, 1)
+        const example = yield* written("a.csv", exampleFile(dataset))
+        const lists = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
+        const { validateRow } = makeRowValidator(dataset)
+        const [row] = yield* rowsOf(example, lists)
+        const accepted: Array<string> = []
+        for (const column of columns) {
+          for (const [value, cell] of badOf(column, known[column.name]?.split(" | ") ?? [])) {
+            const code = yield* tryInsert(table, columns, column, value)
+            // 23514: constraint violation; 22003: number out of range; 2202E: nested array; 0A000: not supported.
+            if (!["23514", "22003", "2202E", "0A000"].includes(code)) {
+              accepted.push(`${column.name} = ${value}: ${code}`)
+            }
+            if (cell === undefined || row === undefined) continue
+            const checked = validateRow({ ...row, cells: { ...row.cells, [column.name]: cell } })
+            const named = Result.isFailure(checked) && checked.failure.some((bad) => bad.column === column.name)
+            if (!named) accepted.push(`load: ${column.name} = ${cell}`)
+          }
+          const isKind = known[column.name] !== undefined
+          assert.isTrue(isKind, `${table}.${column.name} is no column of its row`)
+        }
+        assert.deepStrictEqual(accepted, [])
+      }),
+  )
+
+  it.effect("are excluded by a constraint on every column whose type allows them (D34)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const missing: Array<string> = []
+      for (const { table } of loadableDatasets) {
+        const rules = yield* sql<{ readonly name: string; readonly column: string }>`
+          select conname as name, (
+            select attname from pg_attribute where attrelid = conrelid and conkey = array[attnum]
+          ) as column from pg_constraint
+          where conrelid = ${`public.${table}`}::regclass and contype = 'c' and convalidated
+        `
+        for (const column of yield* readLoadableColumns(`public.${table}`)) {
+          const name = `${table}_${column.name}_printable`
+          if (plainType(column) in unprintable && !rules.some((rule) => rule.name === name)) missing.push(name)
+          if (isText(column) && !rules.some((rule) => rule.column === column.name)) missing.push(name)
+        }
+      }
+      assert.deepStrictEqual(missing, [])
+    }))
+
+  it.effect("do not include the most extreme printable values, which are accepted (D34, D16)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`delete from gap_stats`
+      const dataset = loadableDatasets.find(({ table }) => table === "gap_stats")
+      if (dataset === undefined) return assert.fail("no gap_stats")
+      yield* fillTable(dataset, 2)
+      yield* sql`
+        update gap_stats set date = '0001-01-01', high_time = '0001-01-02', last_updated = '0001-01-02 00:00:00+00',
+          volume = -9007199254740991, market_cap = -999999999999999999.99,
+          filing_types = '{a}', all_tags = '{}'
+        where ticker = 'T1'
+      `
+      yield* sql`
+        update gap_stats set date = '9999-12-31', high_time = '9999-12-31 23:59:59.999',
+          last_updated = '9999-12-31 23:59:59.999-05', volume = 9007199254740991, market_cap = 999999999999999999.99
+        where ticker = 'T2'
+      `
+      const { status, text } = yield* Service.requestJson("/v1/gap-stats-advanced")
+      assert.strictEqual(status, 200, text)
+      for (
+        const expectedText of [
+          '"date":"0001-01-01"',
+          '"last_updated":"0001-01-01T19:00:00-05:00"',
+          '"volume":-9007199254740991',
+          '"market_cap":-999999999999999999.99',
+          '"filing_types":["a"]',
+          '"all_tags":[]',
+          '"date":"9999-12-31"',
+          '"high_time":"9999-12-31T23:59:59.999-05:00"',
+          '"last_updated":"9999-12-31T23:59:59.999-05:00"',
+          '"volume":9007199254740991',
+        ]
+      ) assert.include(text, expectedText)
+      assert.match(text, /"high_time":"0001-01-01T23:5\d:\d\d(\.\d+)?-05:00"/)
+    }))
+
+  it.effect("stay excluded after a load, which also validates a violated constraint (D34, D31)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const rule = sql<{ readonly valid: boolean }>`
+        select convalidated as valid from pg_constraint
+        where conrelid = 'public.daily_prices'::regclass and conname = 'daily_prices_close_printable'
+      `
+      yield* sql`alter table daily_prices drop constraint daily_prices_close_printable`
+      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN')`
+      yield* sql`
+        alter table daily_prices add constraint daily_prices_close_printable
+          check (close > '-infinity' and close < 'infinity') not valid
+      `
+      assert.deepStrictEqual(yield* rule, [{ valid: false }])
+      const file = yield* written("prices.csv", "ticker,date,close\nGOOD,2025-01-02,1\n")
+      const loading = (append: boolean) =>
+        Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile({ dataset: "daily_prices", file, append }, progress))
+      assert.deepStrictEqual((yield* loading(true)).merged, { added: 1, updated: 0, unchanged: 0, kept: 0 })
+      yield* loading(false)
+      assert.deepStrictEqual(yield* rule, [{ valid: true }])
+      const bad = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN')`)
+      assert.strictEqual(codeOf(bad), "23514")
+    }))
+})
+
+const before = Layer.effectDiscard(migrateUpTo("0028")).pipe(
+  Layer.provideMerge(Layer.unwrap(Effect.map(makeEmptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+layer(before, { excludeTestServices: true })("Rows older than the constraints", (it) => {
+  it.effect("do not stop the upgrade: the constraint applies to new rows, and doctor reports a query that finds old ones (D34)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN'), ('GOOD', '2025-01-02', 1)`
+      yield* Migrations.runMigrations
+      const broken = yield* sql`
+        select conname as name from pg_constraint
+        where contype = 'c' and not convalidated and conname like '%\\_printable'
+      `
+      assert.deepStrictEqual(broken, [{ name: "daily_prices_close_printable" }])
+      const another = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-03', 'NaN')`)
+      assert.strictEqual(codeOf(another), "23514")
+      const [finding, ...others] = yield* checkConstraints
+      assert.deepStrictEqual(others, [])
+      if (finding === undefined) assert.fail("no finding")
+      assert.strictEqual(finding.state, "warning")
+      assert.match(finding.found, /^daily_prices_close_printable is not validated;/)
+      const advice = finding.advice ?? ""
+      const [, query = ""] = /Find the rows: (.*)\. Correct/.exec(advice) ?? []
+      assert.deepStrictEqual(yield* sql.unsafe(`select ticker from (${query}) as found`), [{ ticker: "BAD" }])
+      yield* sql`update daily_prices set close = 2 where ticker = 'BAD'`
+      const [, repair = ""] = /then run: (alter table .*?)\. Or/.exec(advice) ?? []
+      yield* sql.unsafe(repair)
+      assert.strictEqual((yield* checkConstraints)[0]?.state, "ok")
+    }))
+})

@@ -1,0 +1,240 @@
+/** The SQL of a list is compiled once per query shape. A request only fills in the parameters. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { Reader } from "../../../src/postgres/Reader.ts"
+import { makeListCompiler } from "../../../src/query/lists/ListQuery.ts"
+import { firstFieldOffset, getBytes, getFieldSize, getRecordColumn } from "../../../src/contract/rows/BinaryRecord.ts"
+import { ScreenerQuery, ScreenerRow } from "../../../src/contract/endpoints/screener.ts"
+import * as CustomerUsage from "../../support/CustomerUsage.ts"
+import { buildUrl, documentedEndpoints } from "../../support/DocumentedEndpoints.ts"
+import * as GeneratedRows from "../../support/GeneratedRows.ts"
+import { chooseParameterValue, makeRandomChooser } from "../../support/RandomChoices.ts"
+import * as ServiceInstances from "../../support/ServiceInstances.ts"
+import { TestKeys } from "../../support/Service.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
+
+const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_500)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
+)
+
+const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
+
+/** Parameters that limit the usage lists to days before the test, because requests of the test are recorded. */
+const past: Readonly<Record<string, string>> = {
+  "/v1/usage": "requested_at_to",
+  "/v1/usage/daily": "usage_date_to",
+}
+
+/** Returns the URL of a random request to a list. Requests with the same `shape` have the same parameters. */
+const makeRequest = (shape: number, seed: number) => {
+  const chooseShape = makeRandomChooser(shape)
+  const choose = makeRandomChooser(seed)
+  const [first, ...rest] = lists
+  assert.isDefined(first)
+  const { parameters, path } = chooseShape([first, ...rest])
+  const filters = parameters.filter(({ name }) => name !== "page" && name !== "limit").flatMap((parameter) => {
+    const { kind, name, required } = parameter
+    if (name === past[path]) return [[name, "2024-05-31"] as const]
+    const isSent = required ||
+      chooseShape(kind === "tickers" ? [true, false, false] : [true, false, false, false, false, false, false, false])
+    if (!isSent) return []
+    return [[
+      name,
+      name === "status_code" ? choose(["200", "200,404"]) : chooseParameterValue(parameter, chooseShape, choose),
+    ]] as const
+  })
+  const paging = chooseShape<ReadonlyArray<readonly [string, string]>>([
+    [],
+    [["limit", "100"]],
+    [["limit", "3"], ["page", choose(["1", "2", "20"])]],
+    [["limit", "100"], ["page", choose(["1", "2", "11", "12"])]],
+    [["limit", "all"], ["format", "csv"]],
+  ])
+  const query = [...filters, ...paging]
+  return chooseShape([true, false, false, false]) && past[path] === undefined
+    ? buildUrl("/estimate", [["endpoint", path], ...query])
+    : buildUrl(path, query)
+}
+
+const fillUsage = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const { account_id, key_id } = yield* CustomerUsage.findAccountAndKeyIds(key)
+  yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
+  yield* sql`
+    insert into usage
+    select gen_random_uuid(), timestamptz '2024-05-05' + n / 3 * interval '1 minute', ${account_id}::int, ${key_id}::int,
+      'request-' || n, (array['/v1/news', '/v1/screener'])[1 + n % 2], (array[200, 404])[1 + n % 2], 1, 1, 1, 1, false,
+      false
+    from generate_series(1, 1200) as n
+  `
+})
+
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled statements", (it) => {
+  it.effect("return the same results when they are reused as when they are compiled anew (D8)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      yield* fillUsage(ultimate)
+      const settings = { CACHE_MEGABYTES: "0", USAGE_RETENTION: "100000 days" }
+      const [port, otherPort] = [
+        yield* ServiceInstances.startServiceInstance(settings),
+        yield* ServiceInstances.startServiceInstance(settings),
+      ]
+      const request = (at: number, url: string) =>
+        Effect.map(ServiceInstances.requestOverWire(at, url, ultimate), ({ status, text }) => ({
+          status,
+          text: text.replace(/"(last_used_at|request_id)":"[^"]+"/g, ""),
+        }))
+      let withRows = 0
+      const count = getInputCount(400)
+      for (let shape = 1; shape <= count; shape += 1) {
+        const url = makeRequest(shape, shape + 1_000_000)
+        yield* request(port, makeRequest(shape, shape + 2_000_000))
+        const known = yield* request(port, url)
+        assert.deepStrictEqual(known, yield* request(otherPort, url), url)
+        assert.include([200, 422], known.status, `${url} ${known.text}`)
+        if (url.startsWith("/v1/") && /"results":\[\{|\n./.test(known.text)) withRows += 1
+      }
+      assert.isAbove(withRows, count / 5)
+    }).pipe(Effect.scoped))
+
+  const makeScreener = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const compileList = yield* Effect.provide(makeListCompiler, Reader.layer)
+    const selected: Array<string> = []
+    const list = compileList<typeof ScreenerQuery.Type, "sort">({
+      Query: ScreenerQuery,
+      Row: ScreenerRow,
+      shapedBy: ["sort"],
+      select: ({ sort }, { columns, orderAndLimit, where }) => {
+        selected.push(sort)
+        return sql`select ${columns} from screener where ${where} ${orderAndLimit(sql`${sql(sort)}, ticker`)}`
+      },
+    })
+    return { list, selected }
+  })
+  const page = { page: 1, limit: 10, sort: "price" } as const
+
+  it.effect("are compiled once per query shape, regardless of the values (§8)", () =>
+    Effect.gen(function* () {
+      const { list, selected } = yield* makeScreener
+      const compiled = [["A", "B", "C"], ["D", "E", "F", "G"]].map((sector, index) =>
+        list.compile({ ...page, sector, min_price: `${index}.5`, is_adr: index === 0 }, "page")
+      )
+      assert.strictEqual(compiled[0]?.text, compiled[1]?.text)
+      assert.deepStrictEqual(selected, ["price"])
+      assert.deepStrictEqual(
+        compiled.map(({ parameters }) => parameters),
+        [
+          ["A", "B", "C", "C", true, "0.5", 11],
+          ["D", "E", "F", "G", false, "1.5", 11],
+        ],
+      )
+      const shapes = [
+        page,
+        { ...page, sort: "float" as const },
+        { ...page, limit: 11 },
+        { ...page, page: 2 },
+        { ...page, page: 3 },
+        { ...page, sector: ["A"] },
+      ]
+      const texts = shapes.map((query) => list.compile(query, "page").text)
+      assert.strictEqual(
+        new Set([...texts, list.compile(page, "export").text, list.compile(page, "count").text]).size,
+        7,
+      )
+      assert.lengthOf(selected, 8)
+    }))
+
+  const readTickers = (rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
+    getRecordColumn(rows).map(({ view }) =>
+      new TextDecoder().decode(getBytes(view, firstFieldOffset, getFieldSize(view, firstFieldOffset)))
+    )
+
+  it.effect("are parsed once, and planned for their values if there are filters, but no ticker (§8)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { list } = yield* makeScreener
+
+      /** Executes a statement on one connection, 20 times. Returns how often it was planned for its values. */
+      const countPlans = Effect.fnUntraced(
+        function* (purpose: "page" | "count", makeQuery: (execution: number) => typeof ScreenerQuery.Type) {
+          const texts = new Set<string>()
+          const results: Array<ReadonlyArray<ReadonlyArray<unknown>>> = []
+          for (let execution = 1; execution <= 20; execution += 1) {
+            const { isPrepared, parameters, text } = list.compile(makeQuery(execution), purpose)
+            assert.isTrue(isPrepared)
+            texts.add(text)
+            results.push(yield* sql.unsafe(text, parameters).values)
+          }
+          assert.lengthOf(Array.from(texts), 1)
+          const plans = yield* sql<{ readonly custom: number; readonly generic: number }>`
+            select custom_plans::int as custom, generic_plans::int as generic from pg_prepared_statements
+            where ${sql.in("statement", Array.from(texts))}
+          `
+          return { plans, results }
+        },
+        sql.withTransaction,
+      )
+
+      const makeFilteredQuery = (execution: number) => ({
+        ...page,
+        limit: 1 + execution % 7,
+        page: 2,
+        min_price: `${execution * 20}.5`,
+        max_float: `${9_000 - execution}.5`,
+      })
+      const filtered = yield* countPlans("page", makeFilteredQuery)
+      assert.deepStrictEqual(filtered.plans, [{ custom: 20, generic: 0 }])
+      const counted = yield* countPlans("count", makeFilteredQuery)
+      assert.deepStrictEqual(counted.plans, [{ custom: 20, generic: 0 }])
+      let found = 0
+      for (let execution = 1; execution <= 20; execution += 1) {
+        const { limit, max_float, min_price } = makeFilteredQuery(execution)
+        const expected = (yield* sql<{ readonly ticker: string }>`
+          select ticker from screener
+          where price >= ${min_price}::text::numeric and "float" <= ${max_float}::text::numeric order by price, ticker
+        `).map(({ ticker }) => ticker)
+        const rows = readTickers(filtered.results[execution - 1] ?? [])
+        assert.deepStrictEqual(rows, expected.slice(limit, 2 * limit + 1))
+        assert.deepStrictEqual(counted.results[execution - 1], [[BigInt(expected.length)]])
+        found += rows.length
+      }
+      assert.isAbove(found, 20)
+
+      // With unknown values, PostgreSQL expects as few rows as with these, so it would keep one plan.
+      const ofSector = yield* countPlans("page", (execution) => ({ ...page, sector: [`Sector ${execution}`] }))
+      assert.deepStrictEqual(ofSector.plans, [{ custom: 20, generic: 0 }])
+
+      assert.deepStrictEqual((yield* countPlans("page", () => page)).plans, [{ custom: 0, generic: 20 }])
+      const ofTicker = yield* countPlans(
+        "page",
+        (execution) => ({ ...page, ticker: [`T${execution}`], min_price: "1" }),
+      )
+      assert.deepStrictEqual(ofTicker.plans, [{ custom: 5, generic: 15 }])
+    }))
+
+  it.effect("are evicted if there are too many, and are neither stored nor prepared if they are too long (§8)", () =>
+    Effect.gen(function* () {
+      const { list, selected } = yield* makeScreener
+      const compileFirst = () => list.compile(page, "page")
+      compileFirst()
+      compileFirst()
+      assert.lengthOf(selected, 1)
+      const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_")).slice(0, 12)
+      for (let subset = 1; subset < 2 ** names.length; subset += 1) {
+        const sent = names.filter((_, index) => (subset >> index) % 2 === 1)
+        list.compile({ ...page, ...Object.fromEntries(sent.map((name) => [name, "1"])) }, "page")
+      }
+      const before = selected.length
+      compileFirst()
+      assert.lengthOf(selected, before + 1)
+      const long = { ...page, sector: Array.from({ length: 300 }, String) }
+      list.compile(long, "page")
+      list.compile(long, "page")
+      assert.lengthOf(selected, before + 3)
+      const ticker = ["A"] as const
+      assert.isTrue(list.compile({ ...page, ticker }, "page").isPrepared)
+      assert.isFalse(list.compile({ ...long, ticker }, "page").isPrepared)
+    }))
+})

@@ -1,0 +1,228 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Random, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { DatasetVersions } from "../../../src/postgres/versions/DatasetVersions.ts"
+import { ReadRouter } from "../../../src/postgres/replicas/ReadRouter.ts"
+import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import * as ServiceInstances from "../../support/ServiceInstances.ts"
+import * as Service from "../../support/Service.ts"
+import { skipUnlessThorough } from "../../support/Thoroughness.ts"
+import { paceWorkload, waitUntilOldDataExpires } from "../../support/Pauses.ts"
+
+const { startServiceInstance, requestOverWire } = ServiceInstances
+
+/** Waits for a second, within which earlier writes must be noticed. Then returns the version of the tables. */
+const readVersion = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
+  const { watchTables } = yield* DatasetVersions
+  yield* waitUntilOldDataExpires
+  // On a busy machine, the last poll may be too old. Then no version is known until the next poll.
+  const isKnown = Effect.sync(() => watchTables(["daily_prices"])() !== undefined)
+  yield* Effect.repeat(isKnown, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
+  return watchTables(tables)()
+})
+
+const event = {
+  old_ticker: "A",
+  new_ticker: "B",
+  effective_date: "2020-01-01",
+  status: "confirmed",
+}
+
+const versions = Layer.provide(DatasetVersions.layer, ReadRouter.layer)
+
+layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
+  excludeTestServices: true,
+  timeout: "120 seconds",
+})(
+  "Dataset versions",
+  (it) => {
+    it.effect("exist for every dataset, but not for other tables (D17)", () =>
+      Effect.gen(function* () {
+        const { watchTables } = yield* DatasetVersions
+        for (const { table } of loadableDatasets) assert.isDefined(watchTables([table])(), table)
+        assert.isUndefined(watchTables(["accounts"])())
+        assert.isUndefined(watchTables(["ticker_changes", "nowhere"])())
+      }))
+
+    it.effect("change with every type of statement, once it is committed (D17)", () =>
+      Effect.gen(function* () {
+        yield* skipUnlessThorough
+        const sql = yield* SqlClient.SqlClient
+        const writes: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown, SqlClient.SqlClient>]> = [
+          ["insert", Service.insertRows("ticker_changes", event)],
+          ["update", sql`update ticker_changes set source = 'x'`],
+          ["insert … on conflict", sql`insert into ticker_changes ${sql.insert(event)} on conflict do nothing`],
+          ["delete", sql`delete from ticker_changes`],
+          ["truncate", sql`truncate ticker_changes`],
+          [
+            "as a replica",
+            sql.withTransaction(Effect.andThen(
+              sql`set local session_replication_role = replica`,
+              Service.insertRows("ticker_changes", event),
+            )),
+          ],
+          [
+            "repeatable read",
+            sql.withTransaction(Effect.andThen(
+              sql`set transaction isolation level serializable`,
+              sql`update ticker_changes set source = 'y'`,
+            )),
+          ],
+          [
+            "after a savepoint that was taken back",
+            sql.withTransaction(Effect.gen(function* () {
+              yield* sql`savepoint a`
+              yield* sql`update ticker_changes set source = 'z'`
+              yield* sql`rollback to a`
+              yield* sql`update ticker_changes set source = 'w'`
+            })),
+          ],
+        ]
+        let before = yield* readVersion("ticker_changes")
+        const others = yield* readVersion("news")
+        for (const [what, write] of writes) {
+          yield* write
+          const after = yield* readVersion("ticker_changes")
+          assert.isDefined(after, what)
+          assert.notStrictEqual(after, before, what)
+          before = after
+        }
+        assert.strictEqual(yield* readVersion("news"), others)
+      }))
+
+    it.effect("stay the same after a rollback (D17)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const before = yield* readVersion("news")
+        yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`delete from news`, Effect.fail("no"))))
+        yield* sql.withTransaction(Effect.gen(function* () {
+          yield* sql`savepoint a`
+          yield* sql`delete from news`
+          yield* sql`rollback to a`
+        }))
+        assert.strictEqual(yield* readVersion("news"), before)
+      }))
+
+    it.effect("count concurrent writes to a dataset without blocking them (D17)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const writer = (table: string) => sql`update ${sql(table)} set ticker = ticker`
+        const held = (first: string, second: string) =>
+          sql.withTransaction(Effect.gen(function* () {
+            yield* writer(first)
+            yield* paceWorkload("100 millis")
+            yield* writer(second)
+          }))
+        // The writers update the tables in opposite orders, which would cause a deadlock if they blocked each other.
+        yield* Effect.all(
+          Array.from(
+            { length: 4 },
+            (_, i) => i % 2 === 0 ? held("gap_stats", "screener") : held("screener", "gap_stats"),
+          ),
+          { concurrency: 4 },
+        )
+        const counted = sql<{ readonly dataset: string; readonly changes: number; readonly rows: number }>`
+          select dataset, sum(changes)::int as changes, count(*)::int as rows from dataset_versions
+          where dataset in ('gap_stats', 'screener') group by dataset order by dataset
+        `
+        assert.deepStrictEqual((yield* counted).map(({ changes }) => changes), [4, 4])
+        yield* writer("gap_stats")
+        yield* writer("screener")
+        assert.deepStrictEqual((yield* counted).map(({ changes, rows }) => [changes, rows]), [[5, 1], [5, 1]])
+      }))
+
+    it.effect("count a transaction with many statements as one change (D17)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`delete from dataset_versions where dataset = 'split_status'`
+        yield* sql`
+          do $$ begin for i in 1..20000 loop update split_status set ticker = ticker; end loop; end $$
+        `
+        const [row] = yield* sql`select changes::int as changes from dataset_versions where dataset = 'split_status'`
+        assert.deepStrictEqual(row, { changes: 1 })
+      }))
+
+    it.effect("are unknown for a table without an active trigger, so that its results are not cached (D17)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`alter table screener disable trigger note_change`
+        assert.isUndefined(yield* readVersion("screener"))
+        yield* sql`alter table screener enable always trigger note_change`
+        assert.isDefined(yield* readVersion("screener"))
+        yield* sql`drop trigger note_change on screener`
+        assert.isUndefined(yield* readVersion("screener"))
+      }))
+
+    it.effect("can be read but not changed by the role of the service (D17)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql`
+          select has_function_privilege('public', 'note_change()', 'execute') as may_call,
+            has_table_privilege('public', 'dataset_versions', 'insert') as may_write
+        `
+        assert.deepStrictEqual(row, { may_call: false, may_write: false })
+      }))
+  },
+)
+
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })(
+  "Two instances",
+  (it) => {
+    it.effect("return no result that has been outdated for over a second, even during random writes (D17)", () =>
+      Effect.gen(function* () {
+        yield* skipUnlessThorough
+        const sql = yield* SqlClient.SqlClient
+        const { basic } = yield* Service.TestKeys
+        const ports = [yield* startServiceInstance(), yield* startServiceInstance()]
+        const tickers = ["AA", "BB", "CC"]
+        /** The committed prices of each ticker, with the times of their commits. */
+        const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
+        for (const ticker of tickers) {
+          yield* sql`
+          insert into screener (ticker, price, is_adr, num_gaps, num_runners, pending_s1, last_updated)
+          values (${ticker}, 0, false, 0, 0, false, now())
+        `
+        }
+        yield* waitUntilOldDataExpires
+        let [kept, requested, written] = [0, 0, 0]
+        const write = Effect.gen(function* () {
+          const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
+          const price = 1 + (commits.get(ticker)?.at(-1)?.price ?? 0)
+          yield* sql`update screener set price = ${String(price)}::text::numeric where ticker = ${ticker}`
+          commits.get(ticker)?.push({ price, at: performance.now() })
+          written += 1
+          yield* paceWorkload(yield* Random.nextIntBetween(0, 700))
+        })
+        const tags = new Map<string, string>()
+        const read = Effect.gen(function* () {
+          const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
+          const port = ports[yield* Random.nextIntBetween(0, 1)] ?? 0
+          const began = performance.now()
+          const tag = (yield* Random.nextBoolean) ? tags.get(`${port} ${ticker}`) : undefined
+          const headers: Record<string, string> = tag === undefined ? {} : { "If-None-Match": tag }
+          const answer = yield* requestOverWire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
+          const seen = answer.status === 304
+            ? Number(tag?.split(" ")[1] ?? NaN)
+            : Number(/"price":(\d+)/.exec(answer.text)?.[1])
+          if (answer.status === 200) tags.set(`${port} ${ticker}`, answer.headers["etag"] ?? "")
+          if (answer.status === 200) prices.set(answer.headers["etag"] ?? "", seen)
+          const shown = answer.status === 304 ? prices.get(tag ?? "") : seen
+          const least = commits.get(ticker)?.findLast(({ at }) => at <= began - 1000)?.price ?? 0
+          requested += 1
+          if (answer.status === 304) kept += 1
+          assert.isAtLeast(shown ?? -1, least, `${ticker} at ${port}`)
+        })
+        const prices = new Map<string, number>()
+        const writing = yield* Effect.forkChild(Effect.forever(write))
+        const isEnough = () => requested > 2000 && kept > 200 && written > 20
+        yield* Effect.all(
+          Array.from(
+            { length: 8 },
+            () => Effect.repeat(read, { until: isEnough, schedule: Schedule.spaced("2 millis") }),
+          ),
+          { concurrency: "unbounded" },
+        )
+        yield* Effect.sync(() => writing.interruptUnsafe())
+      }).pipe(Effect.scoped))
+  },
+)

@@ -1,0 +1,125 @@
+/** Pages with a large offset (D8) do not read the earlier rows. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import * as CustomerUsage from "../../support/CustomerUsage.ts"
+import * as ListClients from "../../support/ListClients.ts"
+import * as Service from "../../support/Service.ts"
+import * as StatementRecorder from "../../support/StatementRecorder.ts"
+
+const { requestJson, valueAt: at } = Service
+
+/** Enough rows for two pages beyond the threshold for deep pages. The last page is not full. */
+const rows = 1_234
+
+const fillRunners = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into intraday_runners (ticker, date, gap_percentage, market_open, previous_day_close, percentage_gain,
+      open_to_high_pct, high_price, low_price, daily_volume_ratio, market_close, close_under_50pct_of_range,
+      last_updated, anomaly_flagged)
+    select 'DEEPR', date '2015-01-01' + n, n, 1, 1, 1, 1, 1, 1, 10, 1, true, '2026-01-01', true
+    from generate_series(1, ${rows}::int) as n
+  `
+})
+
+const fillNews = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // Several rows have the same time, so that their order depends on the id.
+  yield* sql`
+    insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
+    select 'deep' || lpad(n::text, 5, '0'), 'DEEPN', 'news', 'Title ' || n, '2020-01-01',
+      timestamp '2020-01-01' + n / 7 * interval '1 minute', '2020-01-01'
+    from generate_series(1, ${rows}::int) as n
+  `
+})
+
+const fillUsage = Effect.fnUntraced(function* (account: number, keyId: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
+  yield* sql`
+    insert into usage
+    select gen_random_uuid(), timestamptz '2024-05-05' + n / 3 * interval '1 millisecond', ${account}::int, ${keyId}::int,
+      'deep-' || n, '/v1/news', 200, 1, 1, 1, 1, false, false
+    from generate_series(1, ${rows}::int) as n
+  `
+})
+
+const service = CustomerUsage.serviceWithSettings({ USAGE_RETENTION: "100000 days", RATE_LIMIT_PRO: "10000" }).pipe(
+  Layer.provideMerge(StatementRecorder.layer),
+)
+
+layer(service, { excludeTestServices: true })("Deep pages", (it) => {
+  const page = Effect.fnUntraced(function* (path: string, key: string) {
+    const { body, status, text } = yield* requestJson(path, { key })
+    assert.strictEqual(status, 200, text)
+    return { rows: ListClients.getResultRows(body), more: at(body, "has_more") }
+  })
+
+  /** Compares deep pages of several sizes, up to the last one, with the expected rows of the complete list. */
+  const check = Effect.fnUntraced(
+    function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
+      assert.strictEqual(expected.length, rows)
+      for (
+        const [limit, number] of [[100, 10], [100, 11], [100, 12], [100, 13], [100, 14], [10, 101], [7, 176], [7, 178]]
+      ) {
+        if (limit === undefined || number === undefined) continue
+        const found = yield* page(`${path}limit=${limit}&page=${number}`, key)
+        const start = (number - 1) * limit
+        const wanted = expected.slice(start, start + limit)
+        assert.deepStrictEqual(found.rows.map((row) => at(row, name)), wanted, `page ${number} of ${limit}`)
+        assert.strictEqual(found.more, start + limit < rows, `page ${number} of ${limit}`)
+      }
+    },
+  )
+
+  const down = Array.from({ length: rows }, (_, at) => rows - at)
+
+  it.effect("contain the correct runners at a large offset (D8)", () =>
+    Effect.gen(function* () {
+      yield* fillRunners
+      const { ultimate } = yield* Service.TestKeys
+      yield* check("/v1/intraday-runners?ticker=DEEPR&", "gap_percentage", ultimate, down)
+    }))
+
+  it.effect("contain the correct news at a large offset, even if many rows have the same time (D8)", () =>
+    Effect.gen(function* () {
+      yield* fillNews
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      const ids = yield* sql<{ readonly id: string }>`
+        select id from news where ticker = 'DEEPN' order by created_at desc, id
+      `
+      yield* check("/v1/news?ticker=DEEPN&", "id", ultimate, ids.map(({ id }) => id))
+    }))
+
+  it.effect("contain the correct usage at a large offset, with the key of each row (D8, D29)", () =>
+    Effect.gen(function* () {
+      const { account_id, key, key_id } = yield* CustomerUsage.createCustomer("deep", { tier: "pro" })
+      yield* fillUsage(account_id, key_id)
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* sql<{ readonly request_id: string }>`
+        select request_id from usage where account_id = ${account_id} order by requested_at desc, usage_id desc
+      `
+      const until = "requested_at_from=2024-05-01&requested_at_to=2024-05-31&"
+      yield* check(`/v1/usage?${until}`, "request_id", key, ids.map(({ request_id }) => request_id))
+      const { rows: [row] } = yield* page(`/v1/usage?${until}limit=100&page=11`, key)
+      assert.strictEqual(at(row, "key_hint"), key.slice(0, 12))
+    }))
+
+  it.effect("skip the earlier rows in the index, without reading them from the table (D8)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      const vacuum = Effect.gen(function* () {
+        // Without `freeze`, vacuum skips pages that a checkpoint has pinned.
+        yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
+        return yield* sql`select from pg_class where relname = 'intraday_runners' and relallvisible = relpages`
+      })
+      // No page becomes all-visible while a transaction runs that began before the rows were inserted.
+      yield* Effect.repeat(vacuum, { until: (found) => found.length > 0, schedule: Schedule.spaced("20 millis") })
+      const request = page("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
+      const plan = JSON.stringify(yield* StatementRecorder.explainRequest(request, "as page ("))
+      assert.include(plan, "Index Only Scan", plan)
+    }))
+})

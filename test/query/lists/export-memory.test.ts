@@ -1,0 +1,70 @@
+/** Measures the memory of a separate process that sends a large export. */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { readFileSync } from "node:fs"
+import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
+import * as ListDownloads from "../../support/ListDownloads.ts"
+import { readGroupSizes } from "../../support/ParquetFiles.ts"
+import { commandFile, startProgram, waitForOutput } from "../../support/Processes.ts"
+import * as Service from "../../support/Service.ts"
+import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
+
+// @module-tag slow
+
+const rows = 1_500
+const length = 100_000
+const mebibyte = 1_048_576
+
+/** Returns the peak resident memory of the process, in bytes. */
+const peak = (pid: number | undefined) =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
+
+/** Whether the service has stopped fetching rows because the client does not read. */
+const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    sql`
+      select 1 from pg_stat_activity
+      where datname = current_database() and query like 'fetch forward % from export' and state = 'idle'
+        and state_change < now() - interval '500 milliseconds'
+    `,
+    (found) => found.length === 1,
+  ))
+
+layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("An export", (it) => {
+  it.effect("of 150 MB keeps only one chunk or row group in memory, even if the client pauses (RELIABILITY.md)", () =>
+    Effect.gen(function* () {
+      const url = yield* Service.copyMigratedDatabase
+      const context = yield* Layer.build(makePoolableClientLayer({ url, applicationName: "tickerline-test" }))
+      const key = yield* Effect.provide(Service.ensureAccountWithKey("memory", "basic"), context)
+      const waiting = Effect.provide(isWaiting, context)
+      const sql = yield* Effect.provide(SqlClient.SqlClient, context)
+      yield* sql`
+        insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
+        select 'long ' || g, 'LONG', 'news', 'Long', g || repeat('x', ${length}::int), '2026-01-02', '2026-01-02', '2026-01-02'
+        from generate_series(1, ${rows}::int) as g
+      `
+      const port = yield* chooseFreePort
+      const running = yield* startProgram(
+        process.execPath,
+        ["--max-semi-space-size=16", "--max-old-space-size=128", commandFile, "serve"],
+        { DATABASE_URL: Redacted.value(url), PORT: String(port) },
+      )
+      yield* waitForOutput(running, /keys create/)
+      const before = peak(running.child.pid)
+      const response = yield* ListDownloads.startPausedDownload(port, "/v1/news?format=ndjson&limit=all", key)
+      assert.strictEqual(response.headers["x-row-count"], String(rows))
+      yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
+        Effect.timeout("30 seconds"),
+      )
+      let taken = 0
+      response.on("data", (chunk: Buffer) => taken += chunk.length)
+      assert.isTrue(yield* ListDownloads.finishDownload(response))
+      assert.isAbove(taken, rows * length)
+      const parquet = yield* ListDownloads.download(port, "/v1/news?format=parquet&limit=all", key)
+      assert.isTrue(parquet.isComplete)
+      assert.isAbove(readGroupSizes(parquet.bytes).length, 15)
+      assert.isBelow(peak(running.child.pid) - before, 120 * mebibyte)
+    }))
+})

@@ -1,0 +1,381 @@
+/** SQL injection: checks that PostgreSQL receives every input as data, for every parameter of every endpoint. */
+import { assert, layer } from "@effect/vitest"
+import { Array as Arr, Context, Effect, Layer, Predicate } from "effect"
+import { SqlClient } from "effect/sql"
+import { getDefaultOpenApiDocument } from "../../../src/api/catalogue/OpenApiDocument.ts"
+import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import {
+  buildUrl,
+  documentedDatasetEndpoints,
+  type DocumentedEndpoint,
+  documentedEndpoints,
+  makeRequiredQuery,
+  type ParameterKind,
+  valueAt,
+} from "../../support/DocumentedEndpoints.ts"
+import type { DocumentedParameter } from "../../support/DocumentedEndpoints.ts"
+import { formatTextList } from "../../../src/contract/rules/TextLists.ts"
+import * as GeneratedRows from "../../support/GeneratedRows.ts"
+import * as Service from "../../support/Service.ts"
+import * as StatementRecorder from "../../support/StatementRecorder.ts"
+import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
+
+/** A marker in every hostile input. It may occur in the parameters of a statement, but never in its SQL. */
+const marker = "zq7"
+
+/** Hostile inputs, which try to end a literal, a comment or a statement, or call `pg_sleep`. */
+const hostileInputs = [
+  `${marker}'`,
+  `'${marker}`,
+  `"${marker}"`,
+  `${marker}\\`,
+  `${marker}\\'; drop table screener; --`,
+  `${marker}'; drop table screener; --`,
+  `${marker}'; update accounts set tier = 'ultimate'; --`,
+  `${marker}' or '1'='1`,
+  `${marker}' and 1 = (select count(*) from pg_sleep(60)) --`,
+  `${marker}'; select pg_sleep(60); --`,
+  `${marker}' union select key_hash::text from api_keys --`,
+  `E'\\''${marker} or true --`,
+  `$1${marker}`,
+  `$${marker}$ or true -- $${marker}$`,
+  `${marker}/*`,
+  `%${marker}%`,
+  `${marker}_`,
+  `${marker}\0' or true --`,
+  `${marker}ʼ or true`,
+  `${marker}＇ or ’1’=’1`,
+  `${marker}\r\n; drop table screener`,
+  `{"${marker}": {"$ne": null}}`,
+]
+
+/** A valid value of each kind of parameter. Some hostile inputs begin with it. */
+const validPrefixes: Readonly<Record<ParameterKind, string>> = {
+  number: "1",
+  integer: "1",
+  date: "2025-01-01",
+  boolean: "true",
+  words: "",
+  ticker: "T1",
+  tickers: "T1,",
+  sort: "price",
+  text: "text ",
+}
+
+const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
+  [
+    `' or '${marker}'='${marker}`,
+    `::text, pg_sleep(60) /*${marker}*/`,
+    ` desc; select pg_sleep(60) --${marker}`,
+    `);${marker}`,
+    `,(select pg_sleep(60)/*${marker}*/)`,
+    `"${marker}`,
+  ].map((rest) => `${validPrefixes[kind]}${word}${rest}`)
+
+/** Whether the parameter refuses every hostile input, because none of them has its type. */
+const isTyped = ({ kind }: DocumentedParameter) =>
+  kind === "number" || kind === "integer" || kind === "date" || kind === "boolean" || kind === "words"
+
+/** Parameters without a type. Each is tested on its own. */
+const cases = documentedEndpoints.flatMap((endpoint) =>
+  endpoint.parameters.filter((parameter) => !isTyped(parameter)).map((parameter) => ({
+    endpoint,
+    parameter,
+    name: `${endpoint.path}?${parameter.name}`,
+  }))
+)
+
+/** Parameters with a type, ten per request: each may have two errors, and a response lists at most twenty. */
+const typedCases = documentedEndpoints.flatMap((endpoint) =>
+  Arr.chunksOf(endpoint.parameters.filter(isTyped), 10).map((parameters) => ({
+    endpoint,
+    parameters,
+    name: `${endpoint.path}?${parameters.map(({ name }) => name).join("&")}`,
+  }))
+)
+
+/** Returns hostile values for a parameter. Each of `hostileInputs` is used for every second parameter. */
+const getHostileValues = (parameter: DocumentedParameter, index: number) =>
+  sampleUnlessThorough(
+    [...hostileInputs.filter((_, at) => at % 2 === index % 2), ...makeDisguised(parameter)],
+    6,
+    index,
+  )
+
+/** Returns the required parameters of the endpoint, except `parameters`. */
+const requiredExcept = (endpoint: DocumentedEndpoint, parameters: ReadonlyArray<DocumentedParameter>) =>
+  makeRequiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
+
+/** Makes the query of request number `at`. Each parameter has its value at this index, modulo the number of values. */
+const makeQueryAt = (
+  parameters: ReadonlyArray<DocumentedParameter>,
+  values: ReadonlyArray<ReadonlyArray<string>>,
+  at: number,
+) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
+
+/** Reads digests of all data and of the schema, which requests must not change. */
+const readDigests = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const digestOf = (table: string) =>
+    sql<{ readonly digest: string }>`
+      select md5(string_agg(
+        (to_jsonb(t) - array['last_used_at', 'last_used_address', 'last_charged_at'])::text, '' order by t::text
+      )) as digest
+        from ${sql(table)} as t
+    `
+  const names = [
+    ...loadableDatasets.map(({ table }) => table),
+    "accounts",
+    "api_keys",
+    "credits",
+    "tickerline_migrations",
+  ]
+  const tables = yield* Effect.forEach(names, (name) => Effect.map(digestOf(name), ([row]) => `${name} ${row?.digest}`))
+  const [schema] = yield* sql`
+    select md5(string_agg(concat_ws(' ', table_schema, table_name, column_name, data_type), ',' order by table_name,
+      column_name)) as columns, (select count(*)::text from pg_proc) as functions
+    from information_schema.columns
+    where table_schema not in ('pg_catalog', 'information_schema') and table_name !~ '^usage_.*[0-9]{4}_[0-9]{2}$'
+  `
+  return { tables, columns: schema?.["columns"], functions: schema?.["functions"] }
+})
+
+type Digests = Effect.Success<typeof readDigests>
+
+class Before extends Context.Service<Before, Digests>()("test/query/lists/Before") {}
+
+const service = Layer.effect(Before, readDigests).pipe(
+  Layer.provideMerge(Layer.effectDiscard(GeneratedRows.fillAllTables(60))),
+  Layer.provideMerge(Service.layer),
+  Layer.provideMerge(StatementRecorder.layer),
+)
+
+/** Sends a request. Injected SQL would sleep until the statement timeout, and the response would have status 503. */
+const send = Effect.fnUntraced(function* (target: string, options: Service.TestRequestOptions = {}) {
+  const { ultimate } = yield* Service.TestKeys
+  return yield* Service.requestJson(target, { key: ultimate, ...options })
+})
+
+/** Returns the documented statuses of the endpoint below 500. */
+const getDocumentedStatuses = (path: string) =>
+  new Set(
+    Object.keys(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).filter((status) =>
+      status < "500"
+    ),
+  )
+
+/** Sends all requests and returns the statements that the service sent to PostgreSQL. */
+const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targets: ReadonlyArray<string>) {
+  const allowed = getDocumentedStatuses(path)
+  const { sent } = yield* StatementRecorder.recordStatements(
+    Effect.forEach(targets, (target) =>
+      Effect.map(send(target), ({ status, text }) => {
+        assert.isTrue(allowed.has(String(status)), `${target} answers ${status}: ${text}`)
+      }), { concurrency: 8, discard: true }),
+  )
+  assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(marker)).map(({ text }) => text), [])
+  return sent
+})
+
+/** Whether a parameter contains the marker, ignoring case, because the service converts some values to capitals. */
+const isMarked = ({ parameters }: StatementRecorder.SentStatement) =>
+  parameters.some((parameter) => String(parameter).toLowerCase().includes(marker))
+
+/** Returns all values of a property, at any depth. */
+const valuesOf = (body: unknown, name: string): ReadonlyArray<unknown> =>
+  Array.isArray(body)
+    ? body.flatMap((item) => valuesOf(item, name))
+    : Predicate.isObject(body)
+    ? Object.entries(body).flatMap(([key, value]) => key === name ? [value].flat() : valuesOf(value, name))
+    : []
+
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The service", (it) => {
+  it.effect.each(cases.map((one, index) => ({ ...one, index })))(
+    "does not interpret $name as SQL (SECURITY.md)",
+    ({ endpoint, index, parameter }) =>
+      Effect.gen(function* () {
+        const values = getHostileValues(parameter, index)
+        const rest = makeRequiredQuery(endpoint, parameter.name)
+        const sent = yield* sendAll(
+          endpoint,
+          values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
+        )
+        // The inputs must have reached PostgreSQL as values, except for the changelog, which has no table.
+        const readsTable = !endpoint.path.startsWith("/v1/changelog")
+        if (
+          readsTable && parameter.kind === "text" &&
+          !["endpoint", "status_code", "cik", "after", "month"].includes(parameter.name)
+        ) {
+          assert.isAbove(sent.filter(isMarked).length, values.length / 6)
+        }
+      }),
+  )
+
+  it.effect.each(typedCases)(
+    "does not interpret $name as SQL (SECURITY.md)",
+    ({ endpoint, parameters }) =>
+      Effect.gen(function* () {
+        const values = parameters.map(getHostileValues)
+        const rest = requiredExcept(endpoint, parameters)
+        for (let at = 0; at < Math.max(...values.map(({ length }) => length)); at += 1) {
+          const target = buildUrl(endpoint.path, [...rest, ...makeQueryAt(parameters, values, at)])
+          const { answer, sent } = yield* StatementRecorder.recordStatements(send(target))
+          assert.strictEqual(answer.status, 422, `${target} ${answer.text}`)
+          const refused = new Set(valuesOf(valueAt(answer.body, "error", "details", "fields"), "field"))
+          assert.sameMembers(Array.from(refused), parameters.map(({ name }) => name), target)
+          assert.deepStrictEqual(sent.filter((one) => isMarked(one) || one.text.toLowerCase().includes(marker)), [])
+        }
+      }),
+  )
+
+  it.effect.each(documentedEndpoints)(
+    "does not interpret parameter names as SQL: $path (SECURITY.md)",
+    (endpoint) =>
+      sendAll(
+        endpoint,
+        sampleUnlessThorough(hostileInputs, 5, endpoint.path.length).map((name) =>
+          buildUrl(endpoint.path, [...makeRequiredQuery(endpoint), [name, "1"]])
+        ),
+      ),
+  )
+
+  it.effect.each(documentedDatasetEndpoints)(
+    "does not interpret the parameters of an estimate as SQL: $path (SECURITY.md)",
+    (endpoint) =>
+      Effect.gen(function* () {
+        const estimate = documentedEndpoints.find(({ path }) => path === "/estimate")
+        const chunks = [...cases, ...typedCases].filter((one) => one.endpoint === endpoint)
+          .map((one) => "parameter" in one ? [one.parameter] : one.parameters)
+        const targets = chunks.flatMap((parameters) => {
+          const values = parameters.map((one) => [...hostileInputs.slice(9, 11), ...makeDisguised(one).slice(0, 2)])
+          return sampleUnlessThorough([0, 1, 2, 3], 4, endpoint.path.length).map((at) =>
+            buildUrl("/estimate", [
+              ["endpoint", endpoint.path],
+              ...requiredExcept(endpoint, parameters),
+              ...makeQueryAt(parameters, values, at),
+            ])
+          )
+        })
+        assert.isAtLeast(targets.length, chunks.length)
+        yield* sendAll({ path: "/estimate", parameters: estimate?.parameters ?? [] }, targets)
+      }),
+  )
+
+  it.effect("does not interpret keys, request ids, ETags or paths as SQL (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.forEach(
+        hostileInputs.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
+        Effect.fnUntraced(function* (text) {
+          const wrong = yield* send("/v1/news", { key: text })
+          assert.strictEqual(wrong.status, 401)
+          const headers = { "X-Request-Id": text, "If-None-Match": `"${text}"`, traceparent: text, "User-Agent": text }
+          assert.strictEqual((yield* send("/v1/news", { headers })).status, 200)
+          const paths = [`/v1/${encodeURIComponent(text)}`, `/v1/news/${encodeURIComponent(text)}`]
+          for (const path of paths) assert.strictEqual((yield* send(path)).status, 404)
+          return text
+        }),
+      ))
+      assert.isAbove(answer.length, 10)
+      assert.isAtLeast(sent.length, answer.length)
+      assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(marker)), [])
+    }))
+
+  it.effect("leaves the database unchanged, except for the recorded usage (SECURITY.md)", () =>
+    Effect.gen(function* () {
+      const before = yield* Before
+      assert.isAbove(before.tables.length, 20)
+      assert.notMatch(before.tables.slice(0, loadableDatasets.length).join(), /undefined|null/)
+      assert.deepStrictEqual(yield* readDigests, before)
+      const sql = yield* SqlClient.SqlClient
+      const known = new Set(documentedEndpoints.map(({ path }) => path))
+      const recorded = yield* sql<{ readonly endpoint: string }>`select distinct endpoint from usage_requests`
+      assert.isAbove(recorded.length, 15)
+      assert.deepStrictEqual(recorded.filter(({ endpoint }) => !known.has(endpoint)), [])
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Rows found by a hostile text
+  // -------------------------------------------------------------------------------------------------------------------
+
+  /** Hostile texts without NUL and trailing white space. */
+  const texts = hostileInputs.filter((text) => !/\0|\s$/.test(text))
+
+  /** Parses the parameter's description to find the column that it filters, and the type of the filter. */
+  const columnOf = (path: string, name: string) => {
+    const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
+    const own = Array.isArray(parameters)
+      ? parameters.find((parameter) => valueAt(parameter, "name") === name)
+      : undefined
+    const [, equal, part, list] =
+      /(?:^Rows whose (\w+) is one of |^Part of (\w+), |values in (\w+), ignoring case\.)/.exec(
+        String(valueAt(own, "description")),
+      ) ?? []
+    const named = list ?? equal ?? part ?? { accession_number: name, owner: "owners", tag: "tags" }[name]
+    assert.isDefined(named, `${path}?${name}`)
+    return {
+      column: named ?? "",
+      isList: list !== undefined || name === "owner" || name === "tag",
+      isPart: part !== undefined || name === "owner",
+    }
+  }
+
+  const filters = documentedDatasetEndpoints.flatMap((endpoint) => {
+    const { parameters, path } = endpoint
+    const table = loadableDatasets.map((dataset) => dataset.table).find((name) =>
+      path.replaceAll("-", "_").startsWith(`/v1/${name}`)
+    )
+    return parameters.filter(({ kind, name }) => kind === "text" && name !== "query" && name !== "cik")
+      .map(({ name }) => ({
+        path,
+        table: table ?? "",
+        parameter: name,
+        required: makeRequiredQuery(endpoint),
+        ...columnOf(path, name),
+      }))
+  })
+
+  it("is tested with enough filters and texts (SECURITY.md)", () => {
+    assert.isAtLeast(filters.length, 25)
+    assert.isAtLeast(texts.length, 15)
+  })
+
+  it.effect.each(sampleUnlessThorough(filters, 3, 0))(
+    "finds only the rows that match a hostile text, with $parameter of $path (SECURITY.md)",
+    ({ column, isList, isPart, parameter, path, required, table }) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const checks = yield* sql<{ readonly name: string }>`
+          select conname as name from pg_constraint where conrelid = ${table}::regclass and contype = 'c'
+        `
+        for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
+        const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
+        yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
+        // Each result is a filing, so all owners are put into one filing.
+        if (table === "ownership") {
+          yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
+        }
+        const rows = yield* sql<{ readonly ctid: string }>`
+          select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
+        `
+        // The filter `country` converts its value to capitals, like the countries in this table.
+        const kept = texts.map((text) =>
+          path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
+        )
+        const changed = yield* sql`
+          update ${sql(table)} as changed set ${sql(column)} = ${isList ? sql`array[one.text]` : sql`one.text`}
+          from unnest(${rows.map(({ ctid }) => ctid)}::text[]::tid[], ${kept}::text[]) as one (place, text)
+          where changed.ctid = one.place returning 1
+        `
+        assert.lengthOf(changed, kept.length)
+        for (const text of sampleUnlessThorough(kept, 5, parameter.length)) {
+          const sent = isPart || parameter === "accession_number" ? text : formatTextList([text])
+          const { body, status } = yield* send(buildUrl(path, [...required, [parameter, sent], ["limit", "100"]]))
+          assert.strictEqual(status, 200)
+          const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]
+          const shown = valuesOf(valueAt(body, "results"), column)
+          if (shown.length === 0) assert.strictEqual(valueAt(body, "count"), wanted.length, text)
+          else assert.sameMembers(Array.from(shown), wanted, text)
+        }
+      }),
+  )
+})

@@ -1,0 +1,44 @@
+/** Requests that wait for the same page, if the one that reads it is interrupted (D17, caching). */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Reader } from "../../../src/postgres/Reader.ts"
+import { DatasetVersions } from "../../../src/postgres/versions/DatasetVersions.ts"
+import { QueryCache } from "../../../src/query/lists/QueryCache.ts"
+import type { ResponseContent } from "../../../src/contract/rules/Paging.ts"
+import { SplitStatusApiGroup } from "../../../src/contract/endpoints/split-status.ts"
+import { makeAdmittedRequest } from "../../support/ApiRequests.ts"
+import { interruptAfterEachOperation } from "../../support/Interruptions.ts"
+
+const services = QueryCache.layer.pipe(
+  Layer.provide(
+    Layer.mock(DatasetVersions)({
+      watchTables: () => () => "version",
+      getLastChange: () => undefined,
+      getLedger: () => undefined,
+      getTimeline: () => undefined,
+      isPolling: () => true,
+    }),
+  ),
+  Layer.provide(Layer.mock(Reader)({})),
+)
+
+const content: ResponseContent = { body: new Uint8Array(1), records: 0, nextPage: undefined }
+
+describe("A page", () => {
+  it.effect("is read again after the request that was reading it is interrupted at any operation (D17)", () =>
+    Effect.gen(function* () {
+      const { makeCachedSource } = yield* QueryCache
+      const { answer } = makeCachedSource<never>(SplitStatusApiGroup.endpoints.list)
+      const request = makeAdmittedRequest()
+      yield* interruptAfterEachOperation(
+        (number) => answer({ number }, request, () => Effect.as(Effect.yieldNow, content)),
+        Effect.fnUntraced(function* (number) {
+          const next = yield* Effect.forkChild(answer({ number }, request, () => Effect.succeed(content)))
+          yield* TestClock.adjust("1 hour")
+          assert.isDefined(next.pollUnsafe(), `after ${number} operations`)
+          yield* Fiber.join(next)
+        }),
+      )
+    }).pipe(Effect.provide(services)))
+})
