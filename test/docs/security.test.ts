@@ -47,7 +47,7 @@ describe("SECURITY.md", () => {
     const isRequesting = (file: string) => requesting.some((pattern) => pattern.test(textOf(file)))
     // The client and the commands `query`, `mcp` and `doctor` also send requests, but are not part of the service.
     const files = globSync("src/**/*.ts", { cwd: projectRoot })
-    const isService = (file: string) => !/^src\/(client\/|cli\/query\/|cli\/doctor\/|cli\/McpCommand\.ts)/.test(file)
+    const isService = (file: string) => !/^src\/(client\/|operate\/cli\/(query\/|doctor\/|McpCommand\.ts))/.test(file)
     assert.isAbove(files.filter((file) => !isService(file) && isRequesting(file)).length, 1)
     const found = files.filter((file) => isService(file) && isRequesting(file))
     // SocketRegistry connects only to the host of DATABASE_URL, and DatabaseTls encrypts such a connection. ConsoleApi
