@@ -11,11 +11,11 @@ const architecture = readFileSync(new URL("../../docs/ARCHITECTURE.md", import.m
 
 const maxFiles = 25
 
-/** Returns the files in the table of a request's steps, in their order. */
+/** Returns the files in the steps of a page, in their order. */
 const listFiles = () => {
-  const [, table = ""] = /## One request\n([\s\S]*?)\n## /.exec(architecture) ?? []
+  const [, steps = ""] = /## A page\n([\s\S]*?)\n## /.exec(architecture) ?? []
   let folder = ""
-  return Array.from(table.matchAll(/`(src\/[\w/-]+\/)?((?:[\w-]+\/)?[A-Z]\w+\.ts)`/g), ([, at, name = ""]) => {
+  return Array.from(steps.matchAll(/`(src\/[\w/-]+\/)?((?:[\w-]+\/)?[A-Z]\w+\.ts)`/g), ([, at, name = ""]) => {
     folder = at ?? folder
     return `${folder}${name}`
   })
