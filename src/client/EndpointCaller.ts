@@ -1,5 +1,5 @@
 /** Calls an endpoint: sends the request, retries it, decodes the response. Shared by the Effect and Promise clients. */
-import { Clock, Duration, Effect, Redacted, Result, Stream } from "effect"
+import { Clock, Data, Duration, Effect, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { type ExportFormat, listContentTypes } from "../contract/rows/ListFormats.ts"
 import { readLinkParameters } from "../contract/rules/Links.ts"
@@ -77,14 +77,7 @@ const encodeQuery = (query: AnyQuery) => {
   return search.size === 0 ? "" : `?${search}`
 }
 
-class AttemptFailure {
-  readonly reason: NoAnswer["reason"]
-  readonly cause: unknown
-  constructor(reason: NoAnswer["reason"], cause: unknown) {
-    this.reason = reason
-    this.cause = cause
-  }
-}
+class AttemptFailure extends Data.TaggedError("AttemptFailure")<Pick<NoAnswer, "cause" | "reason">> {}
 
 const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
 
@@ -165,12 +158,20 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const attempt = <Body>(url: string, sentHeaders: Readonly<Record<string, string>>, read: Read<Body>) =>
     client.execute(HttpClientRequest.get(url, { headers: { ...headers, ...sentHeaders } })).pipe(
       Effect.flatMap((response) => Effect.map(read(response), (body) => ({ response, body }))),
-      Effect.mapError((error) => new AttemptFailure("connection", causeOf(error))),
-      Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new AttemptFailure("timeout", undefined)) }),
+      Effect.mapError((error) => new AttemptFailure({ reason: "connection", cause: causeOf(error) })),
+      Effect.timeoutOrElse({
+        duration: timeout,
+        orElse: () => new AttemptFailure({ reason: "timeout", cause: undefined }),
+      }),
       Effect.result,
     )
 
-  const noAnswer = ({ cause, reason }: AttemptFailure, path: string, request_id: string, attempts: number) => {
+  const noAnswer = (
+    { cause, reason }: Pick<NoAnswer, "cause" | "reason">,
+    path: string,
+    request_id: string,
+    attempts: number,
+  ) => {
     const problem = reason === "timeout"
       ? `took longer than ${Duration.format(Duration.fromInputUnsafe(timeout))}`
       : "got no response: the connection failed or was lost"
@@ -222,7 +223,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     const { body, ...response } = yield* sendAndRead(path, query, read)
     if (typeof body === "string") return { ...response, body }
     const { attempts, request_id } = response.metadata
-    const toNoAnswer = (cause: unknown) => noAnswer(new AttemptFailure("connection", cause), path, request_id, attempts)
+    const toNoAnswer = (cause: unknown) => noAnswer({ reason: "connection", cause }, path, request_id, attempts)
     const bytes = Stream.mapError(body, (error) => toNoAnswer(causeOf(error)))
     const rows = parseRowCount(response.headers["x-row-count"])
     return { ...response, body: checkEnd(bytes, format, rows, () => toNoAnswer(undefined)) }

@@ -1,5 +1,5 @@
 /** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
-import { Effect, Schema } from "effect"
+import { Data, Effect, Schema } from "effect"
 import type { RowModel } from "./rows/RowEncoder.ts"
 import { formatNameSuggestion } from "./rules/Suggestions.ts"
 import { AfterhoursStat } from "./endpoints/afterhours-stats.ts"
@@ -104,8 +104,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
 /** Finds a dataset by the name of its table or endpoint. */
 export const findDataset = (name: string) => loadableDatasets.find(({ table }) => table === name.replaceAll("-", "_"))
 
-export class UnknownDataset
-  extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
+export class UnknownDataset extends Data.TaggedError("UnknownDataset")<{ readonly message: string }> {}
 
 /** Finds a dataset by name, or fails with a suggestion. */
 export const requireDataset = (name: string) => {

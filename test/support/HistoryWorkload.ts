@@ -4,7 +4,7 @@
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit, Fiber, FileSystem, Redacted, Schedule, Schema, Scope } from "effect"
+import { Cause, Data, Duration, Effect, Exit, Fiber, FileSystem, Redacted, Schedule, Schema, Scope } from "effect"
 import { SqlError } from "effect/sql"
 import { createHash } from "node:crypto"
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
@@ -616,7 +616,7 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
 // The run
 // ---------------------------------------------------------------------------------------------------------------------
 
-class NoAnswer extends Schema.TaggedError<NoAnswer>()("NoAnswer", { message: Schema.String }) {}
+class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
 
 /** Prints how to investigate a failure, and stores the output of the services in files. */
 const reportFailure = (seed: number, { file, folder, processes }: HistoryRecord) =>

@@ -1,5 +1,5 @@
 /** Explains why a file, a folder or standard output cannot be read or written, in the words of the system. */
-import { PlatformError, Predicate, Schema } from "effect"
+import { Data, PlatformError, Predicate } from "effect"
 import { resolve } from "node:path"
 import { getSystemErrorMap } from "node:util"
 
@@ -45,8 +45,7 @@ export const describeWriteError = (path: string, error: FileError, kind: PathKin
   return `${path} cannot be written: ${formatFileErrorReason(error)}. ${advice}`
 }
 
-export class UnwritableFolder
-  extends Schema.TaggedError<UnwritableFolder>()("UnwritableFolder", { message: Schema.String }) {}
+export class UnwritableFolder extends Data.TaggedError("UnwritableFolder")<{ readonly message: string }> {}
 
 /** Returns a function that explains why files cannot be written to the folder. */
 export const makeFolderError = (folder: string) => (error: PlatformError.PlatformError) =>

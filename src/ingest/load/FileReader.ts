@@ -1,6 +1,6 @@
 /** Streams the rows of a CSV or NDJSON file, compressed or not, without holding the file in memory (D31, load). */
 import * as NodeStream from "@effect/platform-node/NodeStream"
-import { Effect, FileSystem, type PlatformError, Predicate, Schema, Stream } from "effect"
+import { Data, Effect, FileSystem, type PlatformError, Predicate, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createGunzip, createZstdDecompress } from "node:zlib"
 import type { RowCells } from "../../contract/Datasets.ts"
@@ -32,8 +32,7 @@ export const formatRefusedValue = (value: unknown) => {
 /** Validates the column names in a CSV header. */
 export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
-export class UnreadableLoadFile
-  extends Schema.TaggedError<UnreadableLoadFile>()("UnreadableLoadFile", { message: Schema.String }) {}
+export class UnreadableLoadFile extends Data.TaggedError("UnreadableLoadFile")<{ readonly message: string }> {}
 
 export const invalidListCellReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 

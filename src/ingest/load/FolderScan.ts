@@ -1,10 +1,9 @@
 /** Finds the files in a folder that are named after a dataset's table. */
-import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
+import { Data, Effect, FileSystem, Path, type PlatformError } from "effect"
 import { describeReadError } from "./FileErrors.ts"
 import { findDataset, loadableDatasets } from "../../contract/Datasets.ts"
 
-export class InvalidLoadFolder
-  extends Schema.TaggedError<InvalidLoadFolder>()("InvalidLoadFolder", { message: Schema.String }) {}
+export class InvalidLoadFolder extends Data.TaggedError("InvalidLoadFolder")<{ readonly message: string }> {}
 
 const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 

@@ -2,7 +2,7 @@
  * Loads a file into a dataset, completely or not at all (D31, load). The rows first go into a table in the schema
  * `loading` and are then merged, so that only rows that differ change; until the commit, readers see the old rows.
  */
-import { Array, Context, Data, Effect, Ref, Schema, Stream } from "effect"
+import { Array, Context, Data, Effect, Ref, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
@@ -97,7 +97,7 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Loadable
 }
 
 /** The file has no rows. It is refused, because loading it by mistake would empty the table. */
-export class EmptyLoadFile extends Schema.TaggedError<EmptyLoadFile>()("EmptyLoadFile", { message: Schema.String }) {}
+export class EmptyLoadFile extends Data.TaggedError("EmptyLoadFile")<{ readonly message: string }> {}
 
 /** Describes the rows that a replacement would remove, such as `12 of the 13 rows`. */
 export const formatRemoval = ({ existing, removed }: Removal) => {
@@ -107,9 +107,7 @@ export const formatRemoval = ({ existing, removed }: Removal) => {
 }
 
 /** The replacement would remove many rows, which nobody has confirmed. */
-export class RemovalRefused extends Schema.TaggedError<RemovalRefused>()("RemovalRefused", {
-  message: Schema.String,
-}) {}
+export class RemovalRefused extends Data.TaggedError("RemovalRefused")<{ readonly message: string }> {}
 
 /** Share of a table's rows that a replacement may remove without a confirmation. */
 const maxUnconfirmedRemoval = 0.1

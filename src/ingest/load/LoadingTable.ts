@@ -2,7 +2,7 @@
  * A load first fills a table in the schema `loading`. Then it merges these rows into the dataset's table, and a
  * replacement also deletes the other rows (D31, load).
  */
-import { Array, Console, Data, Effect, Schema } from "effect"
+import { Array, Console, Data, Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { isCheckViolation } from "../../postgres/SqlState.ts"
@@ -440,9 +440,7 @@ const toStoredValue = ({ default_value, name }: LoadableColumn) =>
   default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
 
 /** A row of the file could not be merged, so nothing was loaded. */
-export class RowNotMerged extends Schema.TaggedError<RowNotMerged>()("RowNotMerged", {
-  message: Schema.String,
-}) {}
+export class RowNotMerged extends Data.TaggedError("RowNotMerged")<{ readonly message: string }> {}
 
 /** Enough for any number of concurrent writers, because a merged row stays locked until the commit. */
 const maxMergePasses = 10

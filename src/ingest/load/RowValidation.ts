@@ -1,5 +1,5 @@
 /** Validates parsed rows against the dataset's schema, and reports errors by line and column (D31, load). */
-import { Array as Arr, Option, Result, Schema } from "effect"
+import { Array as Arr, Data, Option, Result, Schema } from "effect"
 import { findNearestName } from "../../contract/rules/Suggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
 import type { LoadableDataset, RowCells } from "../../contract/Datasets.ts"
@@ -16,20 +16,19 @@ import { findPriceOutsideRange } from "./PriceRanges.ts"
 export const maxReportedBadRows = 20
 
 /** One error in one cell of a file. */
-const LoadCellError = Schema.Struct({
-  line: Schema.Finite,
+export interface LoadCellError {
+  readonly line: number
   /** Empty if the error concerns the whole row. */
-  column: Schema.String,
-  reason: Schema.String,
-})
-export type LoadCellError = typeof LoadCellError.Type
+  readonly column: string
+  readonly reason: string
+}
 
-export class InvalidRows extends Schema.TaggedError<InvalidRows>()("InvalidRows", {
-  message: Schema.String,
-  table: Schema.String,
+export class InvalidRows extends Data.TaggedError("InvalidRows")<{
+  readonly message: string
+  readonly table: string
   /** The errors of the first bad rows. */
-  errors: Schema.Array(LoadCellError),
-}) {}
+  readonly errors: ReadonlyArray<LoadCellError>
+}> {}
 
 /** A row that matches the dataset's schema. */
 export interface ValidRow extends Omit<ParsedFileRow, "problem"> {}

@@ -17,7 +17,7 @@ import { makeMomentSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { makePastConditions, makePastTable } from "../../query/history/PastTables.ts"
 
 /** The rows of the moment cannot be restored. Nothing was changed. The message says why. */
-export class UndoRefused extends Schema.TaggedError<UndoRefused>()("UndoRefused", { message: Schema.String }) {}
+export class UndoRefused extends Data.TaggedError("UndoRefused")<{ readonly message: string }> {}
 
 /** Keys of rows, such as `(ABC,2026-03-02)`. Only the first few of them. */
 export interface UndoExamples {

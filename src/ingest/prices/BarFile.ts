@@ -1,5 +1,5 @@
 /** Streams the bars of a CSV or Parquet file in batches, without holding the file in memory. */
-import { Effect, FileSystem, Result, Schema, Stream } from "effect"
+import { Data, Effect, FileSystem, Result, Stream } from "effect"
 import { type CellProblem, readTextFile, refuseOtherSeparators, UnreadableLoadFile } from "../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../load/RowValidation.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
@@ -21,9 +21,7 @@ export interface NumberedBar extends Bar {
 }
 
 /** The file has bad rows or no bars to ingest, so none of its bars was ingested. */
-export class BarFileRefused extends Schema.TaggedError<BarFileRefused>()("BarFileRefused", {
-  message: Schema.String,
-}) {}
+export class BarFileRefused extends Data.TaggedError("BarFileRefused")<{ readonly message: string }> {}
 
 /** The symbols, bars and columns that were left out of a file. The caller creates it. */
 export interface SkippedBars {

@@ -1,5 +1,5 @@
 /** Ingests files with price bars, one transaction per file (decision 0127). */
-import { Data, Effect, Ref, Schema, Stream } from "effect"
+import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
@@ -40,9 +40,7 @@ export interface PriceFileResult {
 }
 
 /** The file has only a part of a day of which more is known, so none of its bars was ingested. */
-export class PartialDayRefused extends Schema.TaggedError<PartialDayRefused>()("PartialDayRefused", {
-  message: Schema.String,
-}) {}
+export class PartialDayRefused extends Data.TaggedError("PartialDayRefused")<{ readonly message: string }> {}
 
 /** Fails the transaction of a file that is only checked, so that it is rolled back. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: PriceFileResult }> {}

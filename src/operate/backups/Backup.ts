@@ -17,7 +17,7 @@ import { describeFiles, dumpFolderName, type Manifest, writeManifest } from "./M
 import { computeTableDigests, listBackedUpTables, readSequences } from "./TableDigests.ts"
 
 /** The database cannot be backed up. The message says what to do. */
-export class BackupRefused extends Schema.TaggedError<BackupRefused>()("BackupRefused", { message: Schema.String }) {}
+export class BackupRefused extends Data.TaggedError("BackupRefused")<{ readonly message: string }> {}
 
 export interface BackupTask {
   /** The folder of the backup, which must be empty or not exist. */

@@ -2,7 +2,7 @@
  * Runs `pg_dump` and `pg_restore`, which the embedded PostgreSQL does not contain. They get the password in their
  * environment, because every user of a machine can read the arguments of a program.
  */
-import { Config, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { Config, Data, Duration, Effect, Option, Redacted, Stream } from "effect"
 import { ChildProcess } from "effect/process"
 import { dirname } from "node:path"
 import process from "node:process"
@@ -16,14 +16,10 @@ export const PostgresProgramsConfig = Config.option(Config.NonEmptyString("POSTG
 type ClientProgram = "pg_dump" | "pg_restore"
 
 /** A program is missing or too old. The message says which package to install. */
-export class ClientProgramUnusable extends Schema.TaggedError<ClientProgramUnusable>()("ClientProgramUnusable", {
-  message: Schema.String,
-}) {}
+export class ClientProgramUnusable extends Data.TaggedError("ClientProgramUnusable")<{ readonly message: string }> {}
 
 /** A program failed. The message contains the end of its output. */
-export class ClientProgramFailed extends Schema.TaggedError<ClientProgramFailed>()("ClientProgramFailed", {
-  message: Schema.String,
-}) {}
+export class ClientProgramFailed extends Data.TaggedError("ClientProgramFailed")<{ readonly message: string }> {}
 
 /** A program that is interrupted gets this time to end its own processes, and to cancel its statements. */
 const stopTimeout = Duration.seconds(15)

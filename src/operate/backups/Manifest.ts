@@ -1,5 +1,5 @@
 /** The file `manifest.json` of a backup: which database it is from, its tables with their digests, and its files. */
-import { Effect, FileSystem, PlatformError, Schema, Stream } from "effect"
+import { Data, Effect, FileSystem, PlatformError, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
 import { describeReadError } from "../../ingest/load/FileErrors.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
@@ -46,7 +46,7 @@ export type Manifest = typeof Manifest.Type
 const ManifestText = Schema.fromJsonString(Manifest)
 
 /** A folder is no complete backup, or its files have changed. */
-export class DamagedBackup extends Schema.TaggedError<DamagedBackup>()("DamagedBackup", { message: Schema.String }) {}
+export class DamagedBackup extends Data.TaggedError("DamagedBackup")<{ readonly message: string }> {}
 
 const digestFile = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem

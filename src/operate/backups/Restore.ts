@@ -1,6 +1,6 @@
 /** Restores backups, and checks them: by a restore into a scratch database, or against a restored base backup. */
 import { PgClient } from "@effect/sql-pg"
-import { Effect, FileSystem, Schema } from "effect"
+import { Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { recordEvent } from "../../postgres/AuditLog.ts"
 import { DirectConnectionConfig, quoteIdentifier } from "../../postgres/pool/ConnectionSettings.ts"
@@ -14,11 +14,10 @@ import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, veri
 import { findDifferences } from "./TableDigests.ts"
 
 /** A backup may not be restored here. Nothing was changed. The message says why, and what to do. */
-export class RestoreRefused
-  extends Schema.TaggedError<RestoreRefused>()("RestoreRefused", { message: Schema.String }) {}
+export class RestoreRefused extends Data.TaggedError("RestoreRefused")<{ readonly message: string }> {}
 
 /** The restored rows are not those that were backed up. */
-export class BackupDiffers extends Schema.TaggedError<BackupDiffers>()("BackupDiffers", { message: Schema.String }) {}
+export class BackupDiffers extends Data.TaggedError("BackupDiffers")<{ readonly message: string }> {}
 
 export interface RestoreTask {
   /** The folder of the backup. */

@@ -1,12 +1,12 @@
 /** Parts shared by several commands: names, flags, usage errors, and help examples. */
-import { Effect, Schema } from "effect"
+import { Data, Effect, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { silentTickerlineCommand, tickerlineCommand } from "../../postgres/ProjectCommands.js"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
 
 /** A command cannot do what it was asked to do. The message says why, and what to do. */
-export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { message: Schema.String }) {}
+export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
 
 /** Makes a required flag whose value the schema decodes. */
 export const makeFlag = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>

@@ -1,12 +1,10 @@
 /** Runs child processes as a different user and in their own session, which `effect/process` does not support. */
-import { Effect, Schema } from "effect"
+import { Data, Effect } from "effect"
 import { spawn } from "node:child_process"
 import process from "node:process"
 
 /** A failure of the embedded server. The message explains to the user how to fix it. */
-export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
-  message: Schema.String,
-}) {}
+export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{ readonly message: string }> {}
 
 export const databaseUrlHint = "or set DATABASE_URL to your own PostgreSQL server"
 

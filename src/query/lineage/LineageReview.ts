@@ -2,7 +2,7 @@
  * Reviews estimated ticker changes: a person confirms or rejects each one. Only a confirmed change is eligible (D19).
  * docs/decisions/0107-review-of-estimates.md
  */
-import { Effect, Result, Schema } from "effect"
+import { Data, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
 import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
 import { Reader } from "../../postgres/Reader.ts"
@@ -31,7 +31,7 @@ export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: O
 
 /** No estimated change matches the key, or several do. */
 export class TickerChangeNotReviewable
-  extends Schema.TaggedError<TickerChangeNotReviewable>()("TickerChangeNotReviewable", { message: Schema.String }) {}
+  extends Data.TaggedError("TickerChangeNotReviewable")<{ readonly message: string }> {}
 
 export const listEstimatedTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

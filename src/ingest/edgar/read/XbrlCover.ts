@@ -84,14 +84,14 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
   }
   const onOpen: XmlHandlers["onOpen"] = ({ attributes, local, uri }, depth) => {
     if (depth === 1 && (local !== "xbrl" || uri !== instanceNamespace)) {
-      throw new XmlRejected("is not an XBRL instance")
+      throw new XmlRejected({ message: "is not an XBRL instance" })
     }
     if (reading !== undefined) {
       // An element inside a value makes it invalid.
       addText("<")
     } else if (depth === 2 && local === "context" && uri === instanceNamespace) {
       const id = attributes["id"]?.value ?? ""
-      if (contexts.has(id)) throw new XmlRejected("has two contexts with the same id")
+      if (contexts.has(id)) throw new XmlRejected({ message: "has two contexts with the same id" })
       context = { cik: "", instant: "", members: new Map() }
       contexts.set(id, context)
     } else if (context !== undefined && contextElements.has(local)) {
@@ -99,7 +99,9 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
     } else if (depth === 2 && coverElements.has(local) && isDeiNamespace(uri)) {
       fact = { name: local, context: attributes["contextRef"]?.value ?? "", text: "" }
       facts.push(fact)
-      if (facts.length > instanceLimits.facts) throw new XmlRejected(`has more than ${instanceLimits.facts} facts`)
+      if (facts.length > instanceLimits.facts) {
+        throw new XmlRejected({ message: `has more than ${instanceLimits.facts} facts` })
+      }
       reading = { depth, axis: "", name: local, text: "" }
     }
   }

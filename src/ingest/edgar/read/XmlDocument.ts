@@ -1,5 +1,5 @@
 /** Strict parsing of the SEC's XML documents, with limits (docs/decisions/0101-xml-parser.md). */
-import { Result } from "effect"
+import { Data, Result } from "effect"
 import { SaxesParser, type SaxesTagNS } from "saxes"
 
 export interface XmlElement {
@@ -18,7 +18,7 @@ export interface XmlElement {
 export const xmlLimits = { characters: 5_000_000, depth: 50, nodes: 200_000 }
 
 /** Ends the parsing of a document. The message is a reason that contains no text of the document. */
-export class XmlRejected extends Error {}
+export class XmlRejected extends Data.TaggedError("XmlRejected")<{ readonly message: string }> {}
 
 export interface XmlHandlers {
   /** The depth of the root element is 1. */
@@ -42,14 +42,16 @@ export const scanXml = (
   let depth = 0
   // With a seventh handler, V8 would keep the parser's properties in a hash table, which is five times as slow.
   parser.on("error", () => {
-    throw new XmlRejected(`is not well-formed XML (line ${parser.line})`)
+    throw new XmlRejected({ message: `is not well-formed XML (line ${parser.line})` })
   })
   parser.on("doctype", () => {
-    throw new XmlRejected("has a document type definition, which could define entities")
+    throw new XmlRejected({ message: "has a document type definition, which could define entities" })
   })
   parser.on("opentag", (tag) => {
     depth += 1
-    if (depth > xmlLimits.depth) throw new XmlRejected(`has more than ${xmlLimits.depth} levels of elements`)
+    if (depth > xmlLimits.depth) {
+      throw new XmlRejected({ message: `has more than ${xmlLimits.depth} levels of elements` })
+    }
     onOpen(tag, depth)
   })
   parser.on("closetag", () => {
@@ -80,7 +82,9 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
   const scanned = scanXml(text, xmlLimits.characters, {
     onOpen: ({ attributes, local, uri }) => {
       nodes += 1 + Object.keys(attributes).length
-      if (nodes > xmlLimits.nodes) throw new XmlRejected(`has more than ${xmlLimits.nodes} elements and attributes`)
+      if (nodes > xmlLimits.nodes) {
+        throw new XmlRejected({ message: `has more than ${xmlLimits.nodes} elements and attributes` })
+      }
       const element: OpenElement = { name: local, namespace: uri, attributes, children: [], text: "" }
       open.at(-1)?.children.push(element)
       root ??= element
