@@ -8,7 +8,6 @@ import { Authenticator } from "./accounts/keys/Authenticator.ts"
 import { PrepaidBalances } from "./accounts/billing/PrepaidBalances.ts"
 import { KeyWatcher } from "./accounts/keys/KeyWatcher.ts"
 import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
-import { usageConversionJob } from "./accounts/billing/UsageConversion.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { usageSettlementJob } from "./accounts/billing/UsageSettlement.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
@@ -136,7 +135,6 @@ const allJobs = [
   keyExpiryJob,
   UsagePartitions.usagePartitionsJob,
   usageSettlementJob,
-  usageConversionJob,
   erasureJob,
   historyPartitionsJob,
   auditRetentionJob,

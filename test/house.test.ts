@@ -173,7 +173,7 @@ describe("By the layout rules,", () => {
   it("errors are Schema.Error in responses and Data.TaggedError elsewhere (ARCHITECTURE.md)", () => {
     const other = /\bclass \w+(?:<[^>]*>)?\s+extends\s+(?!Data\.TaggedError\(|Schema\.Error<)[\w.]*Error\b/
     // The callers of the Promise client, who need not know Effect, get its one class.
-    assert.deepStrictEqual(files.filter((file) => other.test(textOf(file))), ["src/client/TickerlineError.ts"])
+    assert.deepStrictEqual(sourceFiles.filter((file) => other.test(textOf(file))), ["src/client/TickerlineError.ts"])
   })
 
   it("no line has more than 120 characters (ARCHITECTURE.md)", () => {

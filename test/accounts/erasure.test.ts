@@ -58,14 +58,12 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
       kept: "account_id bytes closed_at cost_microdollars digest lines month requests usage_from",
     },
     rate_limit_buckets: { erased: "", kept: "account_id granted refilled_at used" },
-    rate_limits: { erased: "", kept: "account_id began_at ends_at given used" },
     usage: {
       erased: "key_id request_id",
       kept:
         "account_id bytes cached cost_microdollars deprecated duration_ms endpoint records_returned request_count " +
         "requested_at status_code usage_id via",
     },
-    unconverted_usage: { erased: "", kept: "account_id due_at first_at last_at" },
     unsettled_usage: { erased: "", kept: "account_ids first_at last_at sequence writer" },
     usage_batches: {
       erased: "group_keys id_numbers own_ids",
@@ -78,12 +76,8 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
       erased: "",
       kept: "account_id bytes cost_microdollars endpoint kind price_per_gb_microdollars requests usage_date",
     },
-    usage_kinds: { erased: "", kept: "account_id endpoint status_code" },
-    usage_moments: { erased: "", kept: "account_id endpoint moment requests status_code" },
     webhook_endpoints: "deleted",
     webhook_messages: "deleted",
-    // Networks of unknown keys, for a minute.
-    wrong_keys: "about others",
   }
 
 /** All columns of the tables that have one with such a name. */
@@ -111,7 +105,6 @@ const readSums = Effect.fnUntraced(function* (account_id: number) {
     select (select count(*) from usage_requests where account_id = ${account_id})::int as rows,
       (select sum(request_count) from usage_requests where account_id = ${account_id})::int as requests,
       (select sum(cost_microdollars) from usage_requests where account_id = ${account_id})::text as cost,
-      (select sum(requests) from usage_moments where account_id = ${account_id})::int as moments,
       (select sum(amount_microdollars) from credits where account_id = ${account_id})::text as credits,
       (select current_balance(accounts) from accounts where account_id = ${account_id})::text as balance
   `

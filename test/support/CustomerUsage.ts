@@ -40,7 +40,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   ...more,
 })
 
-/** Inserts a row of an earlier release, or one that counts requests refused with 429, into the table `usage`. */
+/** Inserts a row that counts requests refused with 429 into the table `usage`. */
 export const insertUsageRow = Effect.fnUntraced(function* (record: UsageRecord, request_count = 1) {
   const sql = yield* SqlClient.SqlClient
   const columns = Struct.omit(record, ["price_per_gb_microdollars", "requested_at", "reservation_id"])

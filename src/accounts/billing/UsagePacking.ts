@@ -41,15 +41,9 @@ export interface PackedUsage extends PackedColumns {
   readonly own_ids: string
 }
 
-/** A recorded request, as it is packed. */
-export interface RecordedRequest extends Omit<UsageRecord, "price_per_gb_microdollars" | "reservation_id"> {
-  /** Null if an earlier release recorded the request. */
-  readonly price_per_gb_microdollars: number | null
-}
-
 /** What many requests have in common: a row of `usage_request_kinds`. */
 export type RequestKind = Pick<
-  RecordedRequest,
+  UsageRecord,
   "endpoint" | "status_code" | "cached" | "deprecated" | "via" | "price_per_gb_microdollars"
 >
 
@@ -100,7 +94,7 @@ export const packOwnId = (id: string) =>
 
 /** Requests that fit into a row. */
 interface Part {
-  readonly records: Array<RecordedRequest>
+  readonly records: Array<UsageRecord>
   /** The number in each id; 0 for ids of clients. */
   readonly idNumbers: Array<number>
   /** The ids of clients; empty for others. */
@@ -152,7 +146,7 @@ const packPart = (
 }
 
 /** Splits the requests of an account and window into parts. */
-const splitIntoParts = (records: ReadonlyArray<RecordedRequest>) => {
+const splitIntoParts = (records: ReadonlyArray<UsageRecord>) => {
   let part: Part = { records: [], idNumbers: [], ownIds: [] }
   let characters = 0
   const parts = [part]
@@ -173,7 +167,7 @@ const splitIntoParts = (records: ReadonlyArray<RecordedRequest>) => {
 }
 
 /** Packs requests. Each window gets the next number after `sequence`. The same requests always give the same rows. */
-export const packUsage = (records: ReadonlyArray<RecordedRequest>, sequence: number, findKind: FindKind) => {
+export const packUsage = (records: ReadonlyArray<UsageRecord>, sequence: number, findKind: FindKind) => {
   const windows = Map.groupBy(records, ({ requested_at }) => Math.floor(requested_at / windowMillis))
   return Array.from(windows.values()).flatMap((ofWindow, index) =>
     Array.from(Map.groupBy(ofWindow, ({ account_id }) => account_id)).flatMap(([account_id, ofAccount]) =>
@@ -185,5 +179,5 @@ export const packUsage = (records: ReadonlyArray<RecordedRequest>, sequence: num
 }
 
 /** Returns how many numbers `packUsage` uses. */
-export const countWindows = (records: ReadonlyArray<RecordedRequest>) =>
+export const countWindows = (records: ReadonlyArray<UsageRecord>) =>
   new Set(records.map(({ requested_at }) => Math.floor(requested_at / windowMillis))).size

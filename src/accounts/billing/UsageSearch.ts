@@ -46,9 +46,7 @@ export const FoundRequest = Schema.Struct({
   records_returned: Schema.Int,
   bytes: Schema.Finite,
   cost_microdollars: Schema.Finite,
-  price_per_gb_microdollars: Schema.NullOr(Schema.Finite).annotate({
-    description: "0 if the request costs nothing. Null: an earlier release recorded the request.",
-  }),
+  price_per_gb_microdollars: Schema.Finite.annotate({ description: "0 if the request costs nothing." }),
   duration_ms: Schema.Int,
   cached: Schema.Boolean.annotate({ description: "Whether the response was a 304." }),
   deprecated: Schema.Boolean,
@@ -82,7 +80,7 @@ export const maxFoundRequests = 20
 /** Shorter than PostgreSQL's `statement_timeout`. */
 const defaultTimeLimit = Duration.seconds(20)
 
-/** Batches, or rows of earlier releases, that a statement reads at most. Takes less than a second. */
+/** Batches, or rows of `usage`, that a statement reads at most. Takes less than a second. */
 const maxChunkRows = 20_000
 
 const maxPlaces = 100
@@ -200,8 +198,7 @@ const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyAr
       union all
       select request.* from places cross join lateral (
         select account_id, key_id, request_id, requested_at, endpoint, status_code, records_returned, bytes,
-          cost_microdollars, null::bigint, duration_ms, cached and status_code = 304, deprecated, via, request_count,
-          null::integer, null::integer
+          cost_microdollars, 0, duration_ms, cached, deprecated, via, request_count, null::integer, null::integer
         from usage
         where usage.account_id = places.account_id and requested_at = places.moment and request_id = ${id}
         offset 0

@@ -67,7 +67,7 @@ const StoredKind = Schema.Struct({
   cached: Schema.Boolean,
   deprecated: Schema.Boolean,
   via: Schema.NullOr(Schema.Literal("mcp")),
-  price_per_gb_microdollars: Schema.NullOr(Schema.Finite),
+  price_per_gb_microdollars: Schema.Finite,
 })
 
 /** The database has lost the writer or a kind of request that this process had stored, for example in a failover. */

@@ -20,13 +20,13 @@ export const usageHandlers = Effect.gen(function* () {
   const { makeAccountEndpoint } = yield* ListEndpointFactory
 
   const newestFirst = sql.literal(
-    "requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, status_code = 429, usage_id desc",
+    "requested_at desc, writer desc nulls last, sequence desc, part desc, place desc, usage_id desc",
   )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
   /** The place of a row, which `parseUsagePlace` parses. */
   const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
-    case when usage_id is not null then (status_code <> 429)::integer end, usage_id)`
+    usage_id)`
 
   /** SQL that compares rows with a place. */
   const makePlaceSql = (after: UsageShape["after"]) => {
@@ -45,8 +45,7 @@ export const usageHandlers = Effect.gen(function* () {
       /** The end of the window with the place: later batches have no request after it. */
       windowEnd: sql`usage_window(${moment}) + interval '5 seconds'`,
       isPackedUpTo: sql`(requested_at, writer, sequence, part, place) >= (${sql.csv(parts)})`,
-      isUnpackedAfter:
-        sql`requested_at <= ${moment} and (requested_at, -1, 0, 0, (status_code <> 429)::integer, usage_id)
+      isUnpackedAfter: sql`requested_at <= ${moment} and (requested_at, -1, 0, 0, 0, usage_id)
         < (${sql.csv([...parts, usageId])})`,
     }
   }
@@ -96,7 +95,7 @@ export const usageHandlers = Effect.gen(function* () {
         with ${skipped} batches as materialized (
           select * from find_usage_batches(${account_id}, ${kinds}, ${since}, ${before}, ${end})
         ), counts as materialized (
-          -- Counts of 429, and requests that are not packed yet. The latter come first, as they do in a batch.
+          -- Counts of requests refused with 429.
           select requested_at, usage_id from usage
           where ${
       sql.and([
@@ -105,7 +104,7 @@ export const usageHandlers = Effect.gen(function* () {
         ...conditions,
       ])
     }
-          order by requested_at desc, status_code = 429, usage_id desc limit ${end}
+          order by requested_at desc, usage_id desc limit ${end}
         ), sources as (
           select moment, span_ms, requests, writer, sequence, part, null::uuid as usage_id from batches
           union all
@@ -133,7 +132,7 @@ export const usageHandlers = Effect.gen(function* () {
           where ${sql.and([sql`true`, ...conditions])}
           union all
           select account_id, moment, null, null, null, null, requested_at, key_id, request_id, endpoint, status_code,
-            records_returned, bytes, cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via,
+            records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via,
             null, null, request_count, usage.usage_id
           from shown join usage on account_id = ${account_id} and requested_at = moment
             and usage.usage_id = shown.usage_id

@@ -60,12 +60,12 @@ export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
   kind: Column.literal(
     invoiceLineKinds,
     "`charged`: requests with a cost. `refused`: those without a cost and with a status of 400 or higher. `free`: " +
-      "all others. `unitemized`: requests that release 0.3.0 recorded without their price, and corrections.",
+      "all others. `unitemized`: corrections of the operator.",
   ),
   requests: Column.integer("Number of requests. A correction may be negative, as may `bytes` and `cost_microdollars`."),
   bytes: Column.integer("Size of the response bodies before compression."),
   price_per_gb_microdollars: Column.nullable(
-    Column.integer("Price of 1,000,000,000 bytes in millionths of a US dollar. Null: not recorded."),
+    Column.integer("Price of 1,000,000,000 bytes in millionths of a US dollar. Null: the line is a correction."),
   ),
   cost_microdollars: Column.integer(
     "Sum of the costs of the requests, each of which is rounded up to a millionth of a US dollar.",

@@ -47,21 +47,20 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
 }) {}
 
 const usagePlacePattern = new RegExp(
-  String.raw`^(\d{1,13})\.(?:(\d{1,10})\.(-?\d{1,10})\.(\d{1,5})\.(\d{1,5})|` +
-    String.raw`([01])\.([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}))$`,
+  String.raw`^(\d{1,13})\.(?:(\d{1,10})\.(\d{1,10})\.(\d{1,5})\.(\d{1,5})|` +
+    String.raw`([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}))$`,
 )
 
 const noUsageId = "00000000-0000-0000-0000-000000000000"
 
 /**
  * Parses a valid place in `/v1/usage`: the time of a request in milliseconds since 1970, and what orders requests of
- * the same time. For a packed request, that is its position in the batches. For a row of the table `usage`, it is the
- * id of the row; these rows come last, and among them the counts of 429. All parts are text for SQL.
+ * the same time. For a packed request, that is its position in the batches. For a count of requests refused with 429,
+ * it is the id of the row in `usage`; these rows come last. All parts are text for SQL.
  */
 export const parseUsagePlace = (text: string) => {
-  const [, millis, writer = "-1", sequence = "0", part = "0", packed, unpacked, usage_id = noUsageId] =
+  const [, millis, writer = "-1", sequence = "0", part = "0", place = "0", usage_id = noUsageId] =
     usagePlacePattern.exec(text) ?? []
-  const place = packed ?? unpacked ?? "0"
   return { requested_at: new Date(Number(millis)).toISOString(), writer, sequence, part, place, usage_id }
 }
 

@@ -50,9 +50,6 @@ const explainCost = (request: FoundRequest) => {
     if (status_code !== 200 && status_code !== 499) return "Free: errors and 304 cost nothing."
     return bytes === 0 ? "Free: no body was sent." : "Free: the endpoint had no price."
   }
-  if (price === null) {
-    return "An earlier release recorded the request, without its price, so the calculation is not known."
-  }
   const calculation = `${bytes} bytes at ${price} microdollars per 1,000,000,000 bytes are ${
     formatExactCost(BigInt(bytes) * BigInt(price))
   } microdollars`
@@ -119,10 +116,8 @@ export const explainRequests = Effect.fnUntraced(function* (search: UsageSearch)
 const formatKey = ({ key_hint, key_id, key_name, key_status }: ExplainedRequest) =>
   key_name === null ? `${key_id}, which does not exist any more` : `${key_id} ${key_name} (${key_hint}), ${key_status}`
 
-const formatPrice = ({ cost_microdollars, price_per_gb_microdollars: price }: ExplainedRequest) => {
-  if (cost_microdollars === 0) return "free"
-  return price === null ? "not recorded" : `${formatUsd(BigInt(price))} USD per GB`
-}
+const formatPrice = ({ cost_microdollars, price_per_gb_microdollars: price }: ExplainedRequest) =>
+  cost_microdollars === 0 ? "free" : `${formatUsd(BigInt(price))} USD per GB`
 
 const formatUsage = ({ is_settled, usage_day, usage_month }: ExplainedRequest) =>
   `${usage_day}, budget of ${usage_month} (New York), ` +

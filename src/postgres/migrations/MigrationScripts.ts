@@ -24,17 +24,14 @@ export interface MigrationScript {
   readonly statements: ReadonlyArray<string>
   /** Whether the script runs in a transaction. If not, it must be safe to run again after a partial failure. */
   readonly inTransaction: boolean
-  /** The first release that no longer uses what this script removes. The script itself belongs to a later release. */
-  readonly contractedSince: string | undefined
 }
 
-/** Parses a script and the directives at its start: `-- no transaction: why`, `-- contract since 0.3.0: why`. */
+/** Parses a script and the directive at its start: `-- no transaction: why`. */
 export const parseMigrationScript = (text: string): MigrationScript => {
   const head = /^(?:--[^\n]*\n|\s)*/.exec(text)?.[0] ?? ""
   return {
     statements: splitStatements(text),
     inTransaction: !/^-- no transaction:/m.test(head),
-    contractedSince: /^-- contract since (\d+\.\d+\.\d+):/m.exec(head)?.[1],
   }
 }
 

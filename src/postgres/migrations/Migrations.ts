@@ -25,7 +25,7 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly cause: SqlError.SqlError
 }> {}
 
-/** The table of applied migrations, in the format of Effect's migrator, which earlier releases used. */
+/** The table of applied migrations, in the format of Effect's migrator. */
 export const migrationsTableName = "tickerline_migrations"
 
 /** Whether all migrations are applied. The service role has the privileges to check this. */
@@ -70,7 +70,7 @@ const requireSuitableDatabase = Effect.gen(function* () {
   }
 })
 
-/** The advisory lock that serializes migrations. Earlier releases use the same number. */
+/** The advisory lock that serializes migrations. It never changes, because two releases may migrate at once. */
 export const migrationLockId = 7_101_884
 
 /** Time limit for each lock wait, because all other lock requests for the table queue behind it. */

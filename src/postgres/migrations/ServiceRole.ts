@@ -46,31 +46,25 @@ const revokesQuery = `
   where nspname in ('public', 'history') and proowner <> pg_roles.oid and pg_has_role(proowner, 'usage')
     and exists (select from aclexplode(proacl) where grantee = pg_roles.oid)`
 
-/** Includes what processes of the previous release need during an upgrade, because `grant` revokes the rest. */
 const makeServiceGrants = (role: string) => [
   `grant usage on schema public, history to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert on public.usage_batches, public.unsettled_usage, public.usage_request_kinds to ${role}`,
   `grant insert (id_suffix), update (written) on public.usage_writers to ${role}`,
   `grant insert on public.usage_kind_hours to ${role}`,
-  `grant execute on function public.take_unconverted_usage to ${role}`,
   `grant execute on function public.settle_usage, public.add_daily_sums to ${role}`,
   `grant insert, update, delete on public.failed_requests to ${role}`,
-  // For counts of refused requests, and for processes of the previous release.
+  // For counts of refused requests.
   `grant insert, update on public.usage_daily, public.usage_daily_prices to ${role}`,
   `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,
-  `grant update (balance_microdollars, last_charged_at, budget_month, budget_spent_microdollars)
-    on public.accounts to ${role}`,
+  // For locks: the functions that charge accounts run as their owner.
+  `grant update (last_charged_at) on public.accounts to ${role}`,
   `grant insert, update, delete on public.balance_reservations to ${role}`,
   `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
     on public.announcement_mails to ${role}`,
   `grant execute on function public.queue_notice to ${role}`,
-  `grant update (holder, until) on public.announcement_sender to ${role}`,
   `grant insert (name), update (holder, until) on public.leases to ${role}`,
   `grant insert, update on public.rate_limit_buckets to ${role}`,
-  // Processes of the previous release use these tables, and may still run during an upgrade.
-  `grant insert, update on public.rate_limits to ${role}`,
-  `grant insert, update, delete on public.wrong_keys to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
   `grant insert, update on history.change_counts, history.corrected_fields to ${role}`,
   `grant update (cursor, counted_until) on history.counting_place to ${role}`,

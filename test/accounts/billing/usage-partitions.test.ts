@@ -22,7 +22,7 @@ const readPartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
     select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
-    where inhparent in ('usage'::regclass, 'usage_moments'::regclass) order by 1
+    where inhparent in ('usage'::regclass, 'usage_batches'::regclass) order by 1
   `
   return rows.map(({ name }) => name)
 })
@@ -33,7 +33,7 @@ const readExpectedNames = Effect.gen(function* () {
   const rows = yield* sql<{ readonly name: string }>`
     select name || to_char(date_trunc('month', now(), 'UTC') at time zone 'UTC' + make_interval(months => month),
       '_YYYY_MM') as name
-    from unnest(array['usage', 'usage_moments']) as name, generate_series(0, 2) as month order by 1
+    from unnest(array['usage', 'usage_batches']) as name, generate_series(0, 2) as month order by 1
   `
   return rows.map(({ name }) => name)
 })

@@ -227,16 +227,6 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       )
     }))
 
-  it.effect("does not show that a response came from the shared cache, which release 0.2 recorded (SECURITY.md)", () =>
-    Effect.gen(function* () {
-      for (const filter of ["", "?status_code=200"]) {
-        // One customer per request, because the request itself is recorded, too.
-        const { account_id, key, key_id } = yield* createCustomer(`older rows${filter}`)
-        yield* insertUsage([makeUsageRow({ account_id, key_id, requested_at: "2025-07-15T12:00:00Z", cached: true })])
-        assert.deepStrictEqual(getColumn(yield* readRows(`/v1/usage${filter}`, key), "cached"), [false])
-      }
-    }))
-
   it.effect("records the request id that a client sends, in two rows if it is sent twice (D12, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("own ids")
@@ -731,7 +721,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
           assert.strictEqual((yield* requestInvalid(`after=${place}`)).field, "after", place)
         }
       }
-      for (const [{ requestInvalid, requestRows }, place] of [[list, `0.1.${id}`], [daily, "0001-01-01/"]] as const) {
+      for (const [{ requestInvalid, requestRows }, place] of [[list, `0.${id}`], [daily, "0001-01-01/"]] as const) {
         assert.deepStrictEqual(yield* requestRows(`after=${place}&page=7`), [])
         const { field } = yield* requestInvalid(`after=${place}&limit=all&format=csv`)
         assert.strictEqual(field, "after")
@@ -739,9 +729,9 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       // The least and the greatest places that the format allows.
       for (
         const place of [
-          "0.0.-9999999999.0.0",
+          "0.0.9999999999.0.0",
           "9999999999999.9999999999.9999999999.99999.99999",
-          `9999999999999.1.${id}`,
+          `9999999999999.${id}`,
         ]
       ) {
         assert.strictEqual((yield* list.request(`after=${place}`)).status, 200, place)
@@ -755,9 +745,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       yield* insertUsage(
         days.map((day) => makeUsageRow({ account_id, key_id, requested_at: `${day}T12:00:00.000Z` })),
       )
-      const query = `requested_at_to=2025-12-31&after=${
-        Date.parse("2025-07-01")
-      }.1.01980000-0000-7000-8000-000000000001`
+      const query = `requested_at_to=2025-12-31&after=${Date.parse("2025-07-01")}.01980000-0000-7000-8000-000000000001`
       const { headers, text } = yield* requestJson(`/v1/usage?${query}&explain=true`, { key })
       assert.strictEqual(headers["x-empty-reason"], "page_beyond_end", text)
       const { body } = yield* requestJson(`/estimate?endpoint=/v1/usage&${query}`, { key })

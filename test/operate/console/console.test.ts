@@ -1,10 +1,11 @@
 /** The console in a browser, with the admin API and PostgreSQL behind it (docs/operations/console.md). */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { createAccount } from "../../../src/accounts/Accounts.ts"
 import { closeMonth } from "../../../src/accounts/billing/Invoices.ts"
+import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { createApiKey } from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import type { AdminScope } from "../../../src/operate/admin/AdminErrors.ts"
 import { sessionCookie } from "../../../src/operate/console/ConsoleApi.ts"
@@ -21,6 +22,7 @@ import {
   openPageAt,
   runInBrowser,
 } from "../../support/Browser.ts"
+import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 // @module-tag slow
 
@@ -38,14 +40,22 @@ const insertSamples = Effect.gen(function* () {
     endpoints: ["/v1/news"],
     networks: ["192.0.2.0/24"],
   })
-  yield* sql`select create_usage_partition(now())`
-  yield* sql`
-    insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, records_returned,
-      bytes, cost_microdollars, duration_ms, cached, deprecated)
-    select gen_random_uuid(), now() - n * interval '1 second', account_id, ${key_id}::float8::bigint, n::text,
-      '/v1/news', case when n % 5 = 0 then 500 else 200 end, 1, 10, 25, n, n % 2 = 0, false
-    from accounts cross join generate_series(1, 20) as n
-  `
+  const [account] = yield* sql<{ readonly account_id: number }>`select account_id::int from accounts`
+  const now = yield* Clock.currentTimeMillis
+  const { makeBatch, write } = yield* makeUsageWriter
+  yield* write(makeBatch(Array.from({ length: 20 }, (_, index) =>
+    makeUsageRecord({
+      account_id: account?.account_id ?? 0,
+      key_id: Number(key_id),
+      requested_at: now - (index + 1) * 1_000,
+      request_id: String(index + 1),
+      endpoint: "/v1/news",
+      status_code: index % 5 === 4 ? 500 : 200,
+      bytes: 10,
+      cost_microdollars: 25,
+      price_per_gb_microdollars: 2_500_000_000,
+      duration_ms: index + 1,
+    }))))
   yield* sql`
     insert into usage_daily select account_id, current_date - n, '/v1/news', 100 + n, n, 1000, 2500 * n
     from accounts cross join generate_series(0, 6) as n
@@ -513,7 +523,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       const found = yield* get(`/console/request?${new URLSearchParams({ request_id: "7", account: hostileName })}`)
       assert.strictEqual(found.status, 200)
       assert.match(found.text, />request<\/th><td[^>]*><span class="long">7<\/span>/)
-      assert.include(found.text, "An earlier release recorded the request, without its price")
+      assert.include(found.text, "10 bytes at 2500000000 microdollars per 1,000,000,000 bytes are 25 microdollars")
       assert.strictEqual((yield* get("/console/request")).status, 200)
     }))
 

@@ -171,48 +171,6 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(applied.slice(0, 2).map((one) => Array.from(one)), [[19, "credits"], [20, "usage"]])
     }))
 
-  it.effect("index the usage that earlier releases recorded, month by month (D29)", () =>
-    Effect.gen(function* () {
-      const url = yield* makeEmptyDatabase
-      yield* withDatabase(
-        url,
-        Effect.gen(function* () {
-          const sql = yield* SqlClient.SqlClient
-          yield* migrateUpTo("0021")
-          for (const age of ["90 days", "2 days", "0 days"]) {
-            yield* sql`select create_usage_partition(date_trunc('second', now()) - ${age}::text::interval)`
-            yield* sql`
-              insert into usage
-              select gen_random_uuid(),
-                date_trunc('second', now()) - ${age}::text::interval + number * interval '40 ms', 1, 1, 'request', '/v1/news', case when number % 2 = 0 then 200 else 404 end, 1, 1, 1, 1, false, false
-              from generate_series(0, 9) as number
-            `
-          }
-          yield* Migrations.runMigrations
-          yield* sql`
-            insert into usage
-            select gen_random_uuid(), requested_at, account_id, key_id, request_id, endpoint, status_code, 1, 1, 1, 1,
-              cached, deprecated
-            from usage
-          `
-          const differences = yield* sql`
-            select account_id, endpoint, status_code, date_bin('100 ms', requested_at, 'epoch') as moment,
-              count(*) as requests
-            from usage group by 1, 2, 3, 4
-            except select account_id, endpoint, status_code, moment, requests from usage_moments
-          `
-          assert.deepStrictEqual(differences, [])
-          const [sums] = yield* sql`
-            select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_moments) as noted,
-              (select count(*)::int from usage_kinds) as kinds
-          `
-          assert.deepStrictEqual(sums, { rows: 60, noted: 60, kinds: 2 })
-          const again = yield* sql`insert into usage select * from usage on conflict do nothing returning usage_id`
-          assert.deepStrictEqual(again, [])
-        }),
-      )
-    }))
-
   it.effect("add constraints that reject impossible account balances and credits (D27)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase

@@ -8,7 +8,6 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../src/postgres/DecodeRows.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
-import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 import { makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
@@ -349,31 +348,6 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       ) {
         assert.strictEqual((yield* Effect.flip(write(statement))).reason._tag, "AuthorizationError", statement)
       }
-    }).pipe(Effect.scoped))
-
-  it.effect("records transactions while the migrations of release 0.3.0 run (0113)", () =>
-    Effect.gen(function* () {
-      const url = yield* makeEmptyDatabase
-      const database = PgClient.layer({ url, maxConnections: 1 })
-      const write = (ticker: string) =>
-        Effect.gen(function* () {
-          const sql = yield* SqlClient.SqlClient
-          yield* sql`insert into daily_prices (ticker, date, close) values (${ticker}, '2024-02-01', 1)`
-          yield* sql`update daily_prices set close = 2 where ticker = ${ticker}`
-          yield* sql`delete from daily_prices where ticker = ${ticker}`
-        })
-      const changes = yield* Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        for (const last of ["0052", "0055", "0056", "0057"]) {
-          yield* migrateUpTo(last)
-          yield* write(`M${last}`)
-        }
-        return yield* sql`
-          select ticker, array_agg(kind order by transaction) as kinds from history.changes group by ticker order by 1
-        `
-      }).pipe(Effect.provide(database))
-      const kinds = ["added", "corrected", "removed"]
-      assert.deepStrictEqual(changes, ["M0052", "M0055", "M0056", "M0057"].map((ticker) => ({ ticker, kinds })))
     }).pipe(Effect.scoped))
 
   it.effect("covers every dataset, with its key, all of its columns and its indexes in each month (0113, 0115)", () =>

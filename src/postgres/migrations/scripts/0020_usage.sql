@@ -1,5 +1,6 @@
--- One row per request with a key (D29: usage records), partitioned by UTC month so that old months are cheap to drop.
--- The service generates usage_id, because clients choose request ids and may repeat them.
+-- Counts of requests refused with 429 (D29: usage records): one row per process, account, endpoint and minute,
+-- partitioned by UTC month so that old months are cheap to drop. Other requests are in `usage_batches`. The service
+-- generates usage_id, because clients choose request ids and may repeat them.
 --
 -- There are no foreign keys: a usage row outlives its account.
 create table usage (
@@ -15,14 +16,11 @@ create table usage (
   cost_microdollars bigint not null,
   duration_ms       integer not null,
   cached            boolean not null,
-  deprecated        boolean not null,
-  primary key (usage_id, requested_at)
+  deprecated        boolean not null
 ) partition by range (requested_at);
 
--- Each index starts with the account and ends with the sort order of /v1/usage.
-create index on usage (account_id, requested_at, usage_id);
-create index on usage (account_id, endpoint, requested_at, usage_id);
-create index on usage (account_id, status_code, requested_at, usage_id);
+-- Prevents duplicates, and has the sort order of /v1/usage.
+create unique index usage_key on usage (account_id, requested_at, usage_id);
 
 -- Usage per account and New York day, kept forever.
 create table usage_daily (

@@ -36,13 +36,4 @@ create unique index on announcement_mails (entry_id, lower(recipient));
 create index on announcement_mails (next_attempt_at, mail_id) where status = 'queued';
 create index on announcement_mails (status) where status in ('sending', 'handed');
 
--- The lease that makes one of several instances the sender.
-create table announcement_sender (
-  only_one boolean primary key default true check (only_one),
-  holder   uuid,
-  until    timestamptz(3) not null default '-infinity'
-);
-
-insert into announcement_sender default values;
-
 alter table accounts add column news boolean not null default true;

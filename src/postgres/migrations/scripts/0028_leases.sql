@@ -23,6 +23,5 @@ begin
   order by relname limit 1;
   if name is null then return; end if;
   execute format('drop table public.%I', name);
-  execute format('drop table if exists public.%I', 'usage_moments_' || right(name, 7));
   return next name;
 end $$;

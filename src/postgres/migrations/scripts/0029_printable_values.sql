@@ -1,5 +1,4 @@
 -- no transaction: each table is locked separately and briefly, because existing rows are not checked yet
--- contract since 0.2.0: its `load` also rejects these values
 -- Rejects values that no response can represent, from any program (D34: stored values): NaN, infinities, integers
 -- beyond 2^53-1, arrays that contain null, are nested or do not start at 1, and times outside the years 1 to 9999.
 --

@@ -1,3 +1,2 @@
--- Number of requests that a usage row stands for: 1, except for requests rejected with 429, which a process counts in
--- one row per account, endpoint and minute. `usage_moments` still counts rows.
+-- Number of requests that a row stands for.
 alter table usage add column request_count bigint not null default 1;

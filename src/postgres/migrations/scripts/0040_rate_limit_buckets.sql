@@ -1,7 +1,5 @@
 -- D18 (rate limits): the token bucket of each account, shared by all processes. The table is unlogged to save WAL, so
 -- after a crash or a failover it is empty, which means that every bucket is full.
--- Processes of the previous release still use `rate_limits` and `wrong_keys`. A later release drops these two tables.
--- While both releases run, each release counts separately.
 create unlogged table rate_limit_buckets (
   account_id  bigint primary key,
   -- Tokens taken from the bucket and not yet refilled at `refilled_at`.

@@ -1,5 +1,4 @@
 -- no transaction: each table is locked separately and briefly, because existing rows are not checked yet
--- contract since 0.2.0: its `load` also rejects empty text
 -- Rejects empty text in columns that are not nullable, from any program (D16, D34: stored values). A response cannot
 -- represent it: a missing value is null. Columns with an enumeration or a pattern already reject it.
 do $$

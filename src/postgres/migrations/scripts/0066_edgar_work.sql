@@ -1,6 +1,5 @@
 -- Documents of the SEC that still have to be read, because a run could not read them (decision 0105). A row is deleted
 -- in the transaction that loads the document's rows.
--- contract since 0.2.0: it has no ingest, so it uses none of these tables
 create table edgar_work (
   -- The SEC's address. A fragment names one element of the document.
   url             text not null,

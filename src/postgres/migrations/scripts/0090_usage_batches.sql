@@ -1,6 +1,5 @@
 -- Usage in batches: one row per account and write has its requests as packed numbers
--- (docs/decisions/0160-usage-in-batches.md). `usage` keeps the counts of requests refused with 429, and the requests
--- that earlier releases recorded, until a job has packed them.
+-- (docs/decisions/0160-usage-in-batches.md). `usage` has the counts of requests refused with 429.
 
 -- The processes that record usage.
 create table usage_writers (
@@ -12,8 +11,7 @@ create table usage_writers (
   written    integer not null default 0
 );
 
--- What many requests have in common. The price is 0 for requests without cost, and null if an earlier release recorded
--- the request.
+-- What many requests have in common. The price is 0 for requests without cost.
 create table usage_request_kinds (
   kind_id                   integer generated always as identity primary key,
   endpoint                  text not null,
@@ -21,7 +19,7 @@ create table usage_request_kinds (
   cached                    boolean not null,
   deprecated                boolean not null,
   via                       text,
-  price_per_gb_microdollars bigint,
+  price_per_gb_microdollars bigint not null,
   unique nulls not distinct (endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars)
 );
 
@@ -158,7 +156,7 @@ select account_id, moment, requested_at, key_id, request_id, endpoint, status_co
 from usage_batch_requests
 union all
 select account_id, requested_at, requested_at, key_id, request_id, endpoint, status_code, records_returned, bytes,
-  cost_microdollars, duration_ms, cached and status_code = 304, deprecated, via, request_count, null,
+  cost_microdollars, duration_ms, cached, deprecated, via, request_count, 0,
   null, null, null, null
 from usage;
 
@@ -242,7 +240,7 @@ return case when (account).balance_microdollars is not null then (account).balan
   (select sum(cost_microdollars) from unsettled_usage_of((account).account_id)), 0
 )::bigint end;
 
--- The time of the newest batch with a cost; for requests of earlier releases, that of their charge.
+-- The time of the newest batch with a cost.
 create function newest_charge(account accounts) returns timestamptz
 language sql stable parallel safe
 return greatest((account).last_charged_at, (
@@ -295,8 +293,7 @@ where not exists (
     = (unsettled.account_id, unsettled.usage_date, unsettled.endpoint)
 );
 
--- The sums of `usage_daily` by kind of request and by price, kept forever. Whatever releases before 0.4.0 recorded is
--- only in `usage_daily`.
+-- The sums of `usage_daily` by kind of request and by price, kept forever.
 create table usage_daily_prices (
   account_id                bigint not null,
   usage_date                date not null,
@@ -470,7 +467,7 @@ declare
   name      text;
 begin
   perform pg_advisory_xact_lock(7101885);
-  foreach whole in array array['usage', 'usage_moments', 'usage_batches', 'usage_kind_hours'] loop
+  foreach whole in array array['usage', 'usage_batches', 'usage_kind_hours'] loop
     name := whole || '_' || to_char(first_day, 'YYYY_MM');
     continue when to_regclass('public.' || name) is not null;
     execute format('create table public.%I (like public.%I including all)', name, whole);
@@ -498,15 +495,11 @@ begin
     <= least(latest, (select min(first_at) from public.unsettled_usage))
   order by relname limit 1;
   if name is null then return; end if;
-  foreach whole in array array['usage', 'usage_moments', 'usage_batches', 'usage_kind_hours'] loop
+  foreach whole in array array['usage', 'usage_batches', 'usage_kind_hours'] loop
     execute format('drop table if exists public.%I', whole || right(name, 8));
   end loop;
   return next name;
 end $$;
-
--- Creates the missing partitions of the months that `usage` has.
-select create_usage_partition((to_date(right(relname, 7), 'YYYY_MM') + interval '12 hours') at time zone 'UTC')
-from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = 'usage'::regclass;
 
 -- As before, but locks the account first, so that the balance and what is not settled are read at the same moment.
 create or replace function reserve_balance(
@@ -538,7 +531,7 @@ alter table account_erasures add column batches_until timestamptz(3) not null de
 
 -- Erases the next rows of an erased account: first its usage, then its webhook messages, at last its audit log. Returns
 -- how many, about `max_rows` at most: none if another process is erasing a batch, and null when all is erased. Requests
--- that are recorded later are erased by `settle_usage` and `note_usage`.
+-- that are recorded later are anonymized by `settle_usage` and `anonymize_late_usage`.
 create function continue_erasure(account bigint, max_rows int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -596,15 +589,18 @@ end $$;
 
 revoke execute on function continue_erasure from public;
 
--- Processes of the previous release read balances with the functions above, before `grant` runs again.
-do $$
-declare
-  reader text;
+-- Anonymizes counts that are recorded after their account was erased. None escapes: the writer locks the account before
+-- it adds rows, and `erase_account` waits for that lock.
+create function anonymize_late_usage() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  for reader in
-    select distinct grantee::regrole from pg_class, aclexplode(relacl)
-    where pg_class.oid = 'public.usage'::regclass and privilege_type = 'SELECT' and grantee <> relowner and grantee <> 0
-  loop
-    execute format('grant select on unsettled_usage, usage_batches, usage_batch_groups to %s', reader);
-  end loop;
+  if exists (select from public.account_erasures where account_id = new.account_id) then
+    new.key_id := 0;
+    new.request_id := '';
+  end if;
+  return new;
 end $$;
+
+revoke execute on function anonymize_late_usage from public;
+
+create trigger anonymize_late_usage before insert on usage for each row execute function anonymize_late_usage();

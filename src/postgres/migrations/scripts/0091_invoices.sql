@@ -21,7 +21,7 @@ create table invoice_lines (
   line                      bigint not null,
   usage_date                date not null,
   endpoint                  text not null,
-  -- As in `usage_daily_prices`, or `unitemized`: what only `usage_daily` has.
+  -- As in `usage_daily_prices`, or `unitemized`: corrections, which only `usage_daily` has.
   kind                      text not null check (kind in ('charged', 'free', 'refused', 'unitemized')),
   requests                  bigint not null,
   bytes                     bigint not null,

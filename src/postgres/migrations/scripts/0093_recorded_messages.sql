@@ -2,7 +2,7 @@
 -- such as an email that is queued, it changes only through the functions below (docs/operations/audit.md).
 
 -- Emails about changelog entries are rendered when they are sent, so that nobody can queue another text. Only notices to
--- single accounts are stored. A sender of release 0.3.0 fails at an email without a text, which a newer one then sends.
+-- single accounts are stored.
 alter table announcements
   -- squawk-ignore ban-drop-not-null
   alter column subject drop not null,
