@@ -33,7 +33,7 @@ const bundle = await rolldown({
   treeshake: { moduleSideEffects: false },
   plugins: [{
     name: "generated-schemas",
-    load: (id) => id === schemaModule ? renderPromiseSchemas("../rows/JsonDecimals.ts") : null,
+    load: (id) => id === schemaModule ? renderPromiseSchemas("../contract/rows/JsonDecimals.ts") : null,
   }],
 })
 const { output: [chunk] } = await bundle.generate({

@@ -1,5 +1,5 @@
 /** Pages that are the same for every client. */
-import { computeEtag } from "../contract/rows/Etag.ts"
+import { computeEtag } from "../query/rows/Etag.ts"
 import { makePage, type Page } from "../contract/rules/Answer.ts"
 
 /** Caching headers for public content that changes only with a release. */

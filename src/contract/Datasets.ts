@@ -1,6 +1,6 @@
 /** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
 import { Data, Effect, Schema } from "effect"
-import type { RowModel } from "./rows/RowEncoder.ts"
+import type { RowModel } from "./rows/RowModel.ts"
 import { formatNameSuggestion } from "./rules/Suggestions.ts"
 import { AfterhoursStat } from "./endpoints/afterhours-stats.ts"
 import { DilutiveSecurity, findSecurityTypeMismatch, securityTypeColumns } from "./endpoints/dilution-data.ts"

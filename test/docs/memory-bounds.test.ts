@@ -29,7 +29,7 @@ import { MaxCacheBytesConfig } from "../../src/postgres/versions/DatasetVersions
 import { hashQuery, makePageStore, makeRepetitionDetector, makeStorablePage } from "../../src/query/lists/QueryCache.ts"
 import { getMonotonicMillis } from "../../src/postgres/metrics/MonotonicTime.ts"
 import { RequestMetrics } from "../../src/postgres/metrics/RequestMetrics.ts"
-import { cachePerDay } from "../../src/contract/rows/Timestamps.ts"
+import { cachePerDay } from "../../src/query/rows/FieldEncoders.ts"
 import { makePage } from "../../src/contract/rules/Answer.ts"
 import { ScreenerQuery, ScreenerRow } from "../../src/contract/endpoints/screener.ts"
 import { makeAnsweredRequest, makeApiRequest, makeFinishedResponse } from "../support/ApiRequests.ts"

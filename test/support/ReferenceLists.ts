@@ -14,7 +14,7 @@ import { Reader } from "../../src/postgres/Reader.ts"
 import { LineageResolver } from "../../src/query/lineage/LineageResolver.ts"
 import { ListEndpointFactory } from "../../src/query/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/query/lists/ListQuery.ts"
-import { getColumnNames, type RowModel } from "../../src/contract/rows/RowEncoder.ts"
+import { getColumnNames, type RowModel } from "../../src/contract/rows/RowModel.ts"
 import { DecodingTime } from "../../src/contract/rules/Dates.ts"
 import {
   type DecodedQuery,

@@ -1,8 +1,8 @@
 /** Handles `GET /v1/float-outstanding`. */
 import { Effect } from "effect"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
-import { getColumnNames } from "../../contract/rows/RowEncoder.ts"
-import type { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+import { getColumnNames } from "../../contract/rows/RowModel.ts"
+import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 import {
   FloatOutstanding,
   FloatOutstandingApiGroup,

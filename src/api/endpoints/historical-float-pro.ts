@@ -4,7 +4,7 @@ import { SqlClient, type Statement } from "effect/sql"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
 import type { SymbolPeriodClauses } from "../../query/lists/SymbolPeriodClauses.ts"
-import { getColumnNames } from "../../contract/rows/RowEncoder.ts"
+import { getColumnNames } from "../../contract/rows/RowModel.ts"
 import {
   HistoricalFloat,
   HistoricalFloatProApiGroup,

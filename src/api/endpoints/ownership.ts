@@ -2,11 +2,12 @@
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
-import { rowOutputBuffer } from "../../contract/rows/OutputBuffer.ts"
+import { rowOutputBuffer } from "../../query/rows/OutputBuffer.ts"
 import type { OptInColumn } from "../../contract/rows/Columns.ts"
-import { addOptInColumns, getColumnNames, makeJsonRowWriter } from "../../contract/rows/RowEncoder.ts"
-import type { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
-import { makeGroupResultEncoder, type ResultRows } from "../../contract/rows/ResultWriter.ts"
+import { makeJsonRowWriter } from "../../query/rows/RowEncoder.ts"
+import { addOptInColumns, getColumnNames } from "../../contract/rows/RowModel.ts"
+import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
+import { makeGroupResultEncoder, type ResultRows } from "../../query/rows/ResultWriter.ts"
 import {
   Owner,
   OwnershipApiGroup,

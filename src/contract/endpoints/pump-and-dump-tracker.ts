@@ -8,14 +8,13 @@ import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
 import { makeListQuery } from "../rules/ListParameters.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
-import { textFieldEncoder } from "../rows/FieldEncoders.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
 export const riskLevels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
-  select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
+  select: Schema.String.annotate({ columnType: { name: "text" } }),
   insert: Schema.String.check(
     Schema.isPattern(/^[A-Z]{2}$/, { message: "must be a two-letter country code (ISO 3166 alpha-2)" }),
   ),

@@ -6,16 +6,16 @@ import { Effect, Schema, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
 import { CalendarDate } from "../rules/Dates.ts"
 import { tickerPattern } from "../rules/Tickers.ts"
-import {
-  booleanFieldEncoder,
-  dateFieldEncoder,
-  integerFieldEncoder,
-  makeDecimalFieldEncoder,
-  makeLiteralFieldEncoder,
-  textArrayFieldEncoder,
-  textFieldEncoder,
-} from "./FieldEncoders.ts"
 import { makeJsonDecimal } from "./JsonDecimals.ts"
+
+/** How PostgreSQL stores a column's values, and how they are printed. `query/rows/FieldEncoders.ts` implements it. */
+export type ColumnType =
+  | { readonly name: "text" | "textArray" | "integer" | "boolean" | "date" }
+  | { readonly name: "literal"; readonly words: ReadonlyArray<string> }
+  /** `precision` counts all digits, `scale` those after the point. */
+  | { readonly name: "decimal"; readonly precision: number; readonly scale: number }
+  /** `Timestamps.ts` has the three clocks. */
+  | { readonly name: "time"; readonly clock: "fixed offset" | "instant" | "New York" }
 
 /** Returns the JSON schema of a row class. It has the name of the class in the OpenAPI document. */
 export const getRowJsonSchema = <Json extends Schema.Top>(
@@ -33,7 +33,7 @@ const LoadedText = Schema.String.check(
 /** A text column. */
 export const text = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
+    select: Schema.String.annotate({ columnType: { name: "text" } }),
     insert: LoadedText.annotate({ title: "text", description, examples: ["text"] }),
     json: Schema.String.annotate({ description }),
   })
@@ -44,7 +44,7 @@ const TickerText = Schema.String.check(Schema.isPattern(tickerPattern, {
 
 export const ticker = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
+    select: Schema.String.annotate({ columnType: { name: "text" } }),
     insert: TickerText.annotate({ title: "symbol", description, examples: [example] }),
     json: Schema.String.annotate({ description, examples: [example] }),
   })
@@ -52,7 +52,7 @@ export const ticker = (description = "The symbol.", example = "ZYXA") =>
 /** A text column that allows only the given words. */
 export const literal = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
-    select: Schema.Literals(words).annotate({ fieldEncoder: makeLiteralFieldEncoder(words) }),
+    select: Schema.Literals(words).annotate({ columnType: { name: "literal", words } }),
     insert: Schema.Literals(words).annotate({ title: words.join(" | "), description }),
     json: Schema.Literals(words).annotate({ description }),
   })
@@ -60,7 +60,7 @@ export const literal = <const Words extends ReadonlyArray<string>>(words: Words,
 /** A column for a date without a time. Format: `YYYY-MM-DD`. */
 export const date = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: dateFieldEncoder }),
+    select: Schema.String.annotate({ columnType: { name: "date" } }),
     insert: CalendarDate.annotate({ title: "date", description, examples: ["2026-06-01"] }),
     json: Schema.String.annotate({ format: "date", description }),
   })
@@ -74,7 +74,7 @@ export const integer = (description: string) =>
         decode: (value: bigint) => Number(value),
         encode: (value: number) => BigInt(value),
       }),
-    )).annotate({ fieldEncoder: integerFieldEncoder }),
+    )).annotate({ columnType: { name: "integer" } }),
     insert: Schema.String.check(
       Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
         message: "must be a whole number, at most 9007199254740991",
@@ -88,7 +88,7 @@ const BooleanText = Schema.String.check(Schema.isPattern(/^(?:true|false|t|f)$/,
 
 export const boolean = (description: string) =>
   Model.Field({
-    select: Schema.Boolean.annotate({ fieldEncoder: booleanFieldEncoder }),
+    select: Schema.Boolean.annotate({ columnType: { name: "boolean" } }),
     insert: BooleanText.annotate({ title: "true | false", description }),
     json: Schema.Boolean.annotate({ description }),
   })
@@ -96,7 +96,7 @@ export const boolean = (description: string) =>
 /** A text array column. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
 export const textArray = (description: string) =>
   Model.Field({
-    select: Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder }),
+    select: Schema.Array(Schema.String).annotate({ columnType: { name: "textArray" } }),
     insert: Schema.Array(LoadedText).annotate({ title: "list of strings", description, examples: [["8-K", "S-3"]] })
       .pipe(
         Schema.withDecodingDefaultKey(Effect.succeed([])),
@@ -114,7 +114,7 @@ const sourceDescription = "Links to the documents that the row comes from. A fra
 
 /** Links to the sources of a row; null if they are unknown. */
 const sourceColumn = Model.Field({
-  select: Schema.NullOr(Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder })),
+  select: Schema.NullOr(Schema.Array(Schema.String).annotate({ columnType: { name: "textArray" } })),
   insert: Schema.optionalKey(Schema.NullOr(
     Schema.Array(LinkText).annotate({
       title: "list of links",
@@ -138,7 +138,9 @@ const makeDecimalText = (integers: number, decimals: number) =>
 
 const makeDecimalColumn = (integers: number, decimals: number) => (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: makeDecimalFieldEncoder(integers + decimals, decimals) }),
+    select: Schema.String.annotate({
+      columnType: { name: "decimal", precision: integers + decimals, scale: decimals },
+    }),
     insert: makeDecimalText(integers, decimals).annotate({
       title: `decimal, up to ${decimals} places`,
       description,
@@ -165,6 +167,8 @@ export const ratio = makeDecimalColumn(14, 4)
 declare module "effect/Schema" {
   namespace Annotations {
     interface Annotations {
+      /** How PostgreSQL stores the column's values, and how they are printed. */
+      readonly columnType?: ColumnType | undefined
       readonly isRowDate?: boolean | undefined
     }
   }

@@ -5,7 +5,6 @@
 import { DateTime, Option, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
 import { isInCalendar, printedOffset } from "../rules/Dates.ts"
-import { makeTimeFieldEncoder, postgresTypeIds } from "./FieldEncoders.ts"
 
 const eastern = DateTime.zoneMakeOffset(printedOffset.millis)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -29,6 +28,9 @@ const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
     ),
   encode: (instant: DateTime.Utc) => new Date(DateTime.toEpochMillis(instant)),
 })
+
+/** Returns the instant of a wall-clock time in New York, which is given as the UTC fields of a `Date`. */
+export const decodeNewYorkTime = makeWallClockConversion(newYork).decode
 
 /** Decodes a `timestamp`, which the driver returns as a `Date` whose UTC fields are the wall-clock time. */
 const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
@@ -60,39 +62,6 @@ const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
 const getZone = (text: string) => zonePattern.exec(text)?.[0].replace(/^([+-]\d\d)$/, "$1:00") ?? ""
 
 const isTime = (text: string) => wallClockPattern.test(text) && isInCalendar(`${text.replace(" ", "T")}Z`)
-
-const millisPerDay = 24 * 60 * 60 * 1000
-
-const maxCachedDays = 50_000
-
-/** Returns a function that caches the value of each day. Days are counted from 1970. */
-export const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
-  const cache = new Map<number, A>()
-  let last: { readonly day: number; readonly value: A } | undefined
-  const get = (day: number): A => {
-    const found = cache.get(day)
-    if (found !== undefined) return found
-    if (cache.size >= maxCachedDays) cache.clear()
-    const value = compute(day)
-    cache.set(day, value)
-    return value
-  }
-  return (day: number): A => {
-    if (last?.day !== day) last = { day, value: get(day) }
-    return last.value
-  }
-}
-
-/** Makes a function that returns the shift from New York's time to -05:00 in milliseconds. It is cached per day. */
-const makeNewYorkShift = () => {
-  const { decode } = makeWallClockConversion(newYork)
-  const computeShift = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) + printedOffset.millis - time
-  const getDayShift = cachePerDay((day) => {
-    const shift = computeShift(day * millisPerDay)
-    return shift === computeShift((day + 1) * millisPerDay - 1) ? shift : null
-  })
-  return (time: number) => getDayShift(Math.floor(time / millisPerDay)) ?? computeShift(time)
-}
 
 /** Bounds within which every time prints with a year from 1 to 9999 (D34). The tables have the same constraints. */
 const [earliest, latest] = [
@@ -147,7 +116,7 @@ const InstantText = Schema.String.check(
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
 export const FixedOffsetTimeColumn = Model.Field({
   select: makeWallClockSchema(eastern).annotate({
-    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamp, () => 0),
+    columnType: { name: "time", clock: "fixed offset" },
   }),
   insert: makeWallClockText(eastern).annotate({
     title: "time on the Eastern clock",
@@ -159,7 +128,7 @@ export const FixedOffsetTimeColumn = Model.Field({
 /** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
 export const InstantColumn = Model.Field({
   select: Schema.DateTimeUtcFromDate.annotate({
-    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => printedOffset.millis),
+    columnType: { name: "time", clock: "instant" },
   }),
   insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
@@ -168,7 +137,7 @@ export const InstantColumn = Model.Field({
 /** A `timestamp` column with New York's wall-clock time, printed at -05:00: 09:30 in June as 08:30 (`dtN`, §2.1). */
 export const NewYorkTimeColumn = Model.Field({
   select: makeWallClockSchema(newYork).annotate({
-    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamp, makeNewYorkShift()),
+    columnType: { name: "time", clock: "New York" },
   }),
   insert: makeWallClockText(newYork).annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
   json: makeJsonSchema(

@@ -1,6 +1,6 @@
 /** Describes the file format of a dataset: its columns and an example row. */
 import { SchemaAST } from "effect"
-import { quoteCsvCell } from "../../contract/rows/CsvCells.ts"
+import { quoteCsvCell } from "../../query/rows/CsvCells.ts"
 import type { LoadableDataset } from "../../contract/Datasets.ts"
 import { findRequiredColumns } from "./RowValidation.ts"
 

@@ -5,7 +5,7 @@ import { Csv } from "effect/encoding"
 import { createGunzip, createZstdDecompress } from "node:zlib"
 import type { RowCells } from "../../contract/Datasets.ts"
 import { describeReadError } from "./FileErrors.ts"
-import { byteOrderMark, removeFormulaApostrophe } from "../../contract/rows/CsvCells.ts"
+import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 
 export interface CellProblem {

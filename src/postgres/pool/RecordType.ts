@@ -1,7 +1,7 @@
-/** Lets `row(…)` stay in PostgreSQL's binary format, for `contract/rows/RowEncoder.ts`. */
+/** Lets `row(…)` stay in PostgreSQL's binary format, for `query/rows/RowEncoder.ts`. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
-import { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+import { BinaryRecord } from "../BinaryRecord.ts"
 
 /** OID of PostgreSQL's type `record`. */
 const recordType = 2249

@@ -5,9 +5,9 @@
 import { Schema } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
-import { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
-import { rowOutputBuffer } from "../../contract/rows/OutputBuffer.ts"
-import { makeJsonRowWriter } from "../../contract/rows/RowEncoder.ts"
+import { BinaryRecord } from "../../postgres/BinaryRecord.ts"
+import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
+import { makeJsonRowWriter } from "../rows/RowEncoder.ts"
 import type { ChangeKind } from "../../contract/endpoints/changes.ts"
 import { selectColumns, type ShownDataset, shownDatasets } from "./ShownRows.ts"
 

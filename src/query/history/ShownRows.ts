@@ -5,7 +5,7 @@
 import type { SqlClient, Statement } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../contract/Datasets.ts"
 import { optInColumns } from "../../contract/rows/Columns.ts"
-import { getColumnNames, type RowModel } from "../../contract/rows/RowEncoder.ts"
+import { getColumnNames, type RowModel } from "../../contract/rows/RowModel.ts"
 import { isEligibleTickerChange, isGivenUpTicker } from "../../contract/rules/EffectiveDates.ts"
 import { type ChangeFeedDataset, changeFeedDatasets } from "../../contract/endpoints/changes.ts"
 import { tradableFloatSql } from "../../contract/endpoints/historical-float-pro.ts"

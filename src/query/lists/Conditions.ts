@@ -2,8 +2,9 @@
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { StatementParameter } from "../../postgres/CompiledStatement.ts"
-import { postgresTypeIds } from "../../contract/rows/FieldEncoders.ts"
-import { getColumnType, type RowModels } from "../../contract/rows/RowEncoder.ts"
+import { postgresTypeIds } from "../rows/FieldEncoders.ts"
+import { getColumnType } from "../rows/RowEncoder.ts"
+import type { RowModels } from "../../contract/rows/RowModel.ts"
 import { printedOffset } from "../../contract/rules/Dates.ts"
 import {
   type DecodedQuery,

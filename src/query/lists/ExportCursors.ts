@@ -15,7 +15,7 @@ import { isOutOfResources, isStatementTimeout } from "../../postgres/SqlState.ts
 import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/Errors.ts"
 import type { Refusal } from "../../contract/AccountErrors.ts"
 import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
-import { type BinaryRecord, getRecordColumn } from "../../contract/rows/BinaryRecord.ts"
+import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.ts"
 import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
 
 /** Time limit for the commit, which reads all rows of the held cursor and has no `statement_timeout` (§8, limits). */

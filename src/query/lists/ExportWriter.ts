@@ -1,13 +1,8 @@
 /** Encodes the rows of an export as a file. */
 import type { ExportFormat } from "../../contract/rows/ListFormats.ts"
 import { makeParquetWriter } from "./ParquetWriter.ts"
-import {
-  type FileChunk,
-  makeCsvOrNdjsonWriter,
-  makeResultCounter,
-  type ResultEncoder,
-} from "../../contract/rows/ResultWriter.ts"
-import type { BinaryRecord } from "../../contract/rows/BinaryRecord.ts"
+import { type FileChunk, makeCsvOrNdjsonWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 
 /** Encodes the next rows. Each step of the iterator encodes one chunk, so other requests can run between the steps. */
 type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<FileChunk>

@@ -11,21 +11,21 @@ import {
 } from "../../postgres/CompiledStatement.ts"
 import type { Rows, StatementReader } from "../../postgres/Reader.ts"
 import type { CompanyLineage } from "../lineage/LineageRules.ts"
-import { type BinaryRecord, getRecordColumn } from "../../contract/rows/BinaryRecord.ts"
+import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.ts"
 import type { OptInColumn } from "../../contract/rows/Columns.ts"
 import type { PageFormat } from "../../contract/rows/ListFormats.ts"
-import { makeSingleRowResultEncoder, type ResultEncoder } from "../../contract/rows/ResultWriter.ts"
-import { addOptInColumns, type RowModels } from "../../contract/rows/RowEncoder.ts"
+import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
+import { addOptInColumns, type RowModels } from "../../contract/rows/RowModel.ts"
 import { describeEmptyReason, type EmptyReason, formatEmptyReason } from "../../contract/rules/EmptyReasons.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import {
-  encodeListPage,
   getPageRowRange,
   type PagingQuery,
   type ResponseContent,
   unlimitedRowCount,
 } from "../../contract/rules/Paging.ts"
+import { encodeListPage } from "../rows/PageEncoder.ts"
 import {
   compileFilters,
   countPaddedParameters,

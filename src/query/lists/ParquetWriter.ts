@@ -11,7 +11,7 @@ import {
   type ParquetField,
   type ParquetValue,
   textListParquetField,
-} from "../../contract/rows/ParquetFields.ts"
+} from "../rows/ParquetFields.ts"
 import {
   checkColumnCount,
   checkFieldType,
@@ -19,20 +19,17 @@ import {
   getColumnType,
   getMinFieldSize,
   InvalidRow,
-  isNullableSchema,
   makeSchemaFieldEncoder,
   type RecordData,
-  type RowModel,
-  type RowModels,
-  toRowModelArray,
-} from "../../contract/rows/RowEncoder.ts"
+} from "../rows/RowEncoder.ts"
+import { isNullableSchema, type RowModel, type RowModels, toRowModelArray } from "../../contract/rows/RowModel.ts"
 import {
   type BinaryRecord,
   firstFieldOffset,
   getBytes,
   getFieldSize,
   getNextFieldOffset,
-} from "../../contract/rows/BinaryRecord.ts"
+} from "../../postgres/BinaryRecord.ts"
 
 /** Limits of a row group. It ends after the first fetch that reaches one of them. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]

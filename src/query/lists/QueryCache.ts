@@ -8,7 +8,7 @@ import { hash } from "node:crypto"
 import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
 import { Reader, type ReadSource, type StatementReader } from "../../postgres/Reader.ts"
 import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
-import { computeEtag } from "../../contract/rows/Etag.ts"
+import { computeEtag } from "../rows/Etag.ts"
 import {
   digestHeaderName,
   formatDigestHeader,

@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
 import { gzipSync } from "node:zlib"
 import { type ParsedFileRow, readFileRows } from "../../../src/ingest/load/FileReader.ts"
-import { removeFormulaApostrophe } from "../../../src/contract/rows/CsvCells.ts"
+import { removeFormulaApostrophe } from "../../../src/query/rows/CsvCells.ts"
 
 /** The folder of the test files. */
 class Folder extends Context.Service<Folder, string>()("test/ingest/load/Folder") {

@@ -5,16 +5,11 @@ import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import * as Column from "../../../src/contract/rows/Columns.ts"
-import { rowOutputBuffer } from "../../../src/contract/rows/OutputBuffer.ts"
+import { rowOutputBuffer } from "../../../src/query/rows/OutputBuffer.ts"
 import { makeParquetWriter } from "../../../src/query/lists/ParquetWriter.ts"
-import {
-  findFieldEncoder,
-  getColumnNames,
-  makeJsonRowWriter,
-  type RowModel,
-  type RowModels,
-} from "../../../src/contract/rows/RowEncoder.ts"
-import { type BinaryRecord, getRecordColumn } from "../../../src/contract/rows/BinaryRecord.ts"
+import { findFieldEncoder, makeJsonRowWriter } from "../../../src/query/rows/RowEncoder.ts"
+import { getColumnNames, type RowModel, type RowModels } from "../../../src/contract/rows/RowModel.ts"
+import { type BinaryRecord, getRecordColumn } from "../../../src/postgres/BinaryRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../../src/contract/rows/Timestamps.ts"
 import {
   findWrongStatistics,

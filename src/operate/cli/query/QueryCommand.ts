@@ -3,7 +3,7 @@ import { Console, Effect, FileSystem, Option, type PlatformError, Schema, Stdio,
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { catalogueEndpoints, findEndpoint } from "../../../api/catalogue/Endpoints.ts"
-import { encodeCsvCell } from "../../../contract/rows/CsvCells.ts"
+import { encodeCsvCell } from "../../../query/rows/CsvCells.ts"
 import type { ExportFormat } from "../../../contract/rows/ListFormats.ts"
 import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
 import {

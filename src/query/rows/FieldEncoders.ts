@@ -2,7 +2,10 @@
  * Encoders from PostgreSQL's binary format to JSON, one per column type, with the column's type in Parquet.
  * docs/decisions/0030-compiled-row-encoders.md
  */
-import { printedOffset } from "../rules/Dates.ts"
+import { DateTime } from "effect"
+import type { ColumnType } from "../../contract/rows/Columns.ts"
+import { decodeNewYorkTime } from "../../contract/rows/Timestamps.ts"
+import { printedOffset } from "../../contract/rules/Dates.ts"
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import {
   booleanParquetField,
@@ -17,7 +20,7 @@ import {
   textListParquetField,
   textParquetField,
 } from "./ParquetFields.ts"
-import { isMissingValue, textTypeId } from "./BinaryRecord.ts"
+import { isMissingValue, textTypeId } from "../../postgres/BinaryRecord.ts"
 
 /** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
 export const unsupportedFieldResult = -1
@@ -50,14 +53,6 @@ export interface FieldEncoder {
   readonly type: (typeof postgresTypeIds)[keyof typeof postgresTypeIds]
   readonly write: FieldWriter
   readonly parquet: ParquetField
-}
-
-declare module "effect/Schema" {
-  namespace Annotations {
-    interface Annotations {
-      readonly fieldEncoder?: FieldEncoder | undefined
-    }
-  }
 }
 
 const textEncoder = new TextEncoder()
@@ -389,5 +384,68 @@ export const makeTimeFieldEncoder = (
       const time = readPrinted(view, offset)
       return time === undefined ? undefined : time - printedOffset.millis
     }),
+  }
+}
+
+const maxCachedDays = 50_000
+
+/** Returns a function that caches the value of each day. Days are counted from 1970. */
+export const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
+  const cache = new Map<number, A>()
+  let last: { readonly day: number; readonly value: A } | undefined
+  const get = (day: number): A => {
+    const found = cache.get(day)
+    if (found !== undefined) return found
+    if (cache.size >= maxCachedDays) cache.clear()
+    const value = compute(day)
+    cache.set(day, value)
+    return value
+  }
+  return (day: number): A => {
+    if (last?.day !== day) last = { day, value: get(day) }
+    return last.value
+  }
+}
+
+/** Makes a function that returns the shift from New York's time to -05:00 in milliseconds. It is cached per day. */
+const makeNewYorkShift = () => {
+  const computeShift = (time: number) =>
+    DateTime.toEpochMillis(decodeNewYorkTime(new Date(time))) + printedOffset.millis - time
+  const getDayShift = cachePerDay((day) => {
+    const shift = computeShift(day * millisPerDay)
+    return shift === computeShift((day + 1) * millisPerDay - 1) ? shift : null
+  })
+  return (time: number) => getDayShift(Math.floor(time / millisPerDay)) ?? computeShift(time)
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// All types
+// ----------------------------------------------------------------------------------------------------------------
+
+const timeFieldEncoders = {
+  "fixed offset": makeTimeFieldEncoder(postgresTypeIds.timestamp, () => 0),
+  instant: makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => printedOffset.millis),
+  "New York": makeTimeFieldEncoder(postgresTypeIds.timestamp, makeNewYorkShift()),
+}
+
+const simpleFieldEncoders = {
+  text: textFieldEncoder,
+  textArray: textArrayFieldEncoder,
+  integer: integerFieldEncoder,
+  boolean: booleanFieldEncoder,
+  date: dateFieldEncoder,
+}
+
+/** Returns the encoder of a column type. */
+export const getFieldEncoder = (type: ColumnType): FieldEncoder => {
+  switch (type.name) {
+    case "literal":
+      return makeLiteralFieldEncoder(type.words)
+    case "decimal":
+      return makeDecimalFieldEncoder(type.precision, type.scale)
+    case "time":
+      return timeFieldEncoders[type.clock]
+    default:
+      return simpleFieldEncoders[type.name]
   }
 }

@@ -3,12 +3,20 @@
  * from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
  */
 import { Data, Schema, SchemaAST } from "effect"
-import { type OptInColumn, optInColumns } from "./Columns.ts"
+import {
+  findColumnType,
+  getColumnNames,
+  isNullableSchema,
+  type RowModel,
+  type RowModels,
+  toRowModelArray,
+} from "../../contract/rows/RowModel.ts"
 import { replaceJsonWithCsvCell } from "./CsvCells.ts"
 import {
   type FieldEncoder,
   fieldOverheadBytes,
   type FieldWriter,
+  getFieldEncoder,
   invalidFieldResult,
   maxEscapeBytes,
   unsupportedFieldResult,
@@ -22,33 +30,10 @@ import {
   getFieldType,
   getNextFieldOffset,
   isMissingValue,
-} from "./BinaryRecord.ts"
-
-type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
-
-/** A `Model.Class` with columns from `Columns.ts` and `Timestamps.ts`. */
-export interface RowModel {
-  readonly identifier: string
-  /** Schemas of the driver's values. */
-  readonly fields: Fields
-  /** Schemas of the JSON. */
-  readonly json: { readonly fields: Fields }
-}
+} from "../../postgres/BinaryRecord.ts"
 
 /** A value in the database does not match its schema. */
 export class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly message: string }> {}
-
-/** The model of the rows in a list. If there are several models, each row matches one of them. */
-export type RowModels = RowModel | ReadonlyArray<RowModel>
-
-export const toRowModelArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
-
-/** Returns the names of all columns, in the order of the JSON. `optInColumns` come last. */
-export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
-  const names = new Set(toRowModelArray(models).flatMap((model) => Object.keys(model.json.fields)))
-  const added = Object.keys(optInColumns).filter((name) => names.delete(name))
-  return [...names, ...added]
-}
 
 /** The column with the row's own date, and its PostgreSQL type. */
 export interface RowDateColumn {
@@ -71,25 +56,11 @@ export const findRowDateColumn = (models: RowModels): RowDateColumn | undefined 
   return dates[0]
 }
 
-/** Adds columns to the models, after all other columns. */
-export const addOptInColumns = (models: RowModels, names: ReadonlyArray<OptInColumn>): ReadonlyArray<RowModel> => {
-  const selects = Object.fromEntries(names.map((name) => [name, optInColumns[name].schemas.select]))
-  const jsons = Object.fromEntries(names.map((name) => [name, optInColumns[name].schemas.json]))
-  return toRowModelArray(models).map(({ fields, identifier, json }) => ({
-    identifier,
-    fields: { ...fields, ...selects },
-    json: { fields: { ...json.fields, ...jsons } },
-  }))
-}
-
-export const isNullableSchema = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
-
 /** Returns the encoder of a column's type, which may be nullable. */
-export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =>
-  SchemaAST.resolve(ast)?.fieldEncoder ??
-    (SchemaAST.isUnion(ast) && isNullableSchema(ast)
-      ? ast.types.map((type) => SchemaAST.resolve(type)?.fieldEncoder).find((encoder) => encoder !== undefined)
-      : undefined)
+export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined => {
+  const type = findColumnType(ast)
+  return type === undefined ? undefined : getFieldEncoder(type)
+}
 
 /** Returns the size below which a field has no value. Text that is required may be empty. */
 export const getMinFieldSize = ({ ast }: Schema.Top) =>

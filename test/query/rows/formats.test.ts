@@ -3,7 +3,7 @@ import { Arbitrary, Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { execFileSync } from "node:child_process"
 import process from "node:process"
-import { encodeCsvCell, removeFormulaApostrophe } from "../../../src/contract/rows/CsvCells.ts"
+import { encodeCsvCell, removeFormulaApostrophe } from "../../../src/query/rows/CsvCells.ts"
 import { negotiatePageFormat } from "../../../src/contract/rows/ListFormats.ts"
 
 const anyText = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed())
@@ -96,7 +96,7 @@ describe("The CSV encoder", () => {
 
   it("has the first cell of a new process (D8)", () => {
     // Encoding it allocates the output buffer, which earlier tests of this process have done.
-    const code = `import { encodeCsvCell } from "${new URL("../../../src/contract/rows/CsvCells.ts", import.meta.url)}"
+    const code = `import { encodeCsvCell } from "${new URL("../../../src/query/rows/CsvCells.ts", import.meta.url)}"
       process.stdout.write(encodeCsvCell('"first"'))`
     const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], { encoding: "utf8" })
     assert.strictEqual(output, "first")

@@ -5,27 +5,24 @@ import { Model } from "effect/schema"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import * as Column from "../../../src/contract/rows/Columns.ts"
-import { postgresTypeIds } from "../../../src/contract/rows/FieldEncoders.ts"
-import { rowOutputBuffer } from "../../../src/contract/rows/OutputBuffer.ts"
+import { postgresTypeIds } from "../../../src/query/rows/FieldEncoders.ts"
+import { rowOutputBuffer } from "../../../src/query/rows/OutputBuffer.ts"
 import {
   findFieldEncoder,
-  getColumnNames,
-  isNullableSchema,
   makeCsvRowWriter,
   makeJsonRowWriter,
-  type RowModel,
-  type RowModels,
   type RowWriter,
-} from "../../../src/contract/rows/RowEncoder.ts"
+} from "../../../src/query/rows/RowEncoder.ts"
+import { getColumnNames, isNullableSchema, type RowModel, type RowModels } from "../../../src/contract/rows/RowModel.ts"
 import {
   makeCsvOrNdjsonWriter,
   makeGroupResultEncoder,
   makeSingleRowResultEncoder,
-} from "../../../src/contract/rows/ResultWriter.ts"
-import type { BinaryRecord } from "../../../src/contract/rows/BinaryRecord.ts"
-import { getRecordColumn } from "../../../src/contract/rows/BinaryRecord.ts"
+} from "../../../src/query/rows/ResultWriter.ts"
+import type { BinaryRecord } from "../../../src/postgres/BinaryRecord.ts"
+import { getRecordColumn } from "../../../src/postgres/BinaryRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../../src/contract/rows/Timestamps.ts"
-import { encodeListPage } from "../../../src/contract/rules/Paging.ts"
+import { encodeListPage } from "../../../src/query/rows/PageEncoder.ts"
 import { ApiKeyRow } from "../../../src/contract/endpoints/account.ts"
 import { AfterhoursStat } from "../../../src/contract/endpoints/afterhours-stats.ts"
 import {

@@ -4,14 +4,13 @@ import { byteOrderMark, csvNewline } from "./CsvCells.ts"
 import { rowOutputBuffer } from "./OutputBuffer.ts"
 import {
   findRowDateColumn,
-  getColumnNames,
   makeCsvRowWriter,
   makeJsonRowWriter,
   type RowDateColumn,
-  type RowModels,
   type RowWriter,
 } from "./RowEncoder.ts"
-import type { BinaryRecord } from "./BinaryRecord.ts"
+import { getColumnNames, type RowModels } from "../../contract/rows/RowModel.ts"
+import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 
 /** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
 export type ResultRows = Array.NonEmptyReadonlyArray<BinaryRecord>

@@ -1,7 +1,7 @@
 /** Parquet types of columns, and readers from PostgreSQL's binary format: docs/decisions/0108-parquet-exports.md. */
 import { Data } from "effect"
 import type { SchemaElement } from "hyparquet"
-import { getBytes, isMissingValue, textTypeId } from "./BinaryRecord.ts"
+import { getBytes, isMissingValue, textTypeId } from "../../postgres/BinaryRecord.ts"
 
 /** A value as hyparquet-writer expects it: text as UTF-8, decimals as unscaled integers. */
 export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>

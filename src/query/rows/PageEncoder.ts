@@ -1,0 +1,44 @@
+/** Encodes a page of a list (§1, D8) as JSON with its envelope, or as CSV or NDJSON. */
+import type { PageFormat } from "../../contract/rows/ListFormats.ts"
+import type { PagingQuery, ResponseContent } from "../../contract/rules/Paging.ts"
+import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
+import { rowOutputBuffer } from "./OutputBuffer.ts"
+import { groupRowsIntoResults, makeCsvOrNdjsonWriter, type ResultEncoder, writeJsonResults } from "./ResultWriter.ts"
+
+interface Page {
+  readonly results: ResultEncoder
+  readonly format: PageFormat
+  /** The rows that `getPageRowRange` selects: one more than the page shows, if a next page exists. */
+  readonly rows: ReadonlyArray<BinaryRecord>
+  /** Returns the place of a row by its index, if the list has the parameter `after`. */
+  readonly getPlace?: ((row: number) => string) | undefined
+  /** Returns the envelope's `message` for the rows of the page. */
+  readonly message?: ((rows: ReadonlyArray<BinaryRecord>) => string | undefined) | undefined
+}
+
+/** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have no envelope and no `message`. */
+export const encodeListPage = (
+  { limit, page }: PagingQuery,
+  { format, getPlace, message, results, rows }: Page,
+): ResponseContent => {
+  const all = groupRowsIntoResults(results, rows)
+  const shown = limit === "all" ? all : all.slice(0, limit)
+  const has_more = shown.length < all.length
+  const nextPage = !has_more
+    ? undefined
+    : { page: page + 1, ...(getPlace !== undefined && { after: getPlace(shown.length - 1) }) }
+  if (format !== "json") {
+    const records = shown.length
+    const rows = shown.flat()
+    const { bytes: body } = makeCsvOrNdjsonWriter(results, format)(rows, true)
+    return { body, records, nextPage, file: { format, rows: format === "csv" ? rows.length : records } }
+  }
+  const disclaimer = message?.(shown.flat())
+  const messageProperty = disclaimer === undefined ? "" : `"message":${JSON.stringify(disclaimer)},`
+  const start = rowOutputBuffer.writeText(`{"count":${shown.length},"results":[`, 0)
+  const end = rowOutputBuffer.writeText(
+    `],${messageProperty}"page":${page},"limit":${limit},"has_more":${has_more}}`,
+    writeJsonResults(results, shown, ",", start),
+  )
+  return { body: rowOutputBuffer.take(end), records: shown.length, nextPage }
+}
