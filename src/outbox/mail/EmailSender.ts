@@ -7,6 +7,7 @@ import { SqlClient } from "effect/sql"
 import { changelogEntries } from "../../api/changelog/Changelog.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
+import { delayAfter, doublingSchedule } from "../../postgres/jobs/RetryDelay.ts"
 import { addForkedFinalizer } from "../../postgres/metrics/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
 import { EmailContent, renderChangelogEmail } from "./EmailTemplate.ts"
@@ -131,20 +132,12 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
 
 const pollInterval = Duration.seconds(2)
 
-/** Maximum number of attempts. With exponential backoff up to `maxRetryDelay`, they take about two days. */
-const maxAttempts = 20
-const maxRetryDelay = Duration.hours(4)
-const maxConnectionRetryDelay = Duration.minutes(15)
-
 /** How long a stopping process waits for the server's reply. */
 const shutdownTimeout = Duration.seconds(8)
 
 const emailsSentTotal = makeCounter("tickerline_mails_sent_total", "Customer emails that the mail server accepted.")
 const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
   makeCounter("tickerline_mails_not_sent_total", "Failed attempts to send a customer email, by outcome.", { why })
-
-const computeBackoff = (first: Duration.Duration, attempt: number, maximum: Duration.Duration) =>
-  Duration.min(Duration.times(first, 2 ** Math.min(attempt - 1, 40)), maximum)
 
 /**
  * Returns a function that sends one claimed email and records the result.
@@ -156,6 +149,9 @@ const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, lea
   const deliver = makeSmtpDelivery(url)
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
   let failedConnections = 0
+  const awaySchedule = doublingSchedule(retryAfter, "15 minutes")
+  /** Twenty attempts, which take about two days. */
+  const laterSchedule = Schedule.upTo(doublingSchedule(retryAfter, "4 hours"), { times: 19 })
 
   /** Retries forever, because a delivered email whose result is lost becomes `unknown` and may be sent again. */
   const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
@@ -171,16 +167,16 @@ const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, lea
       yield* record(giveUp(mail_id, "unknown", message))
       return Duration.zero
     }
-    if (outcome === "refused" || (outcome === "later" && attempts >= maxAttempts)) {
+    const isServerAway = outcome === "away"
+    failedConnections = isServerAway ? failedConnections + 1 : 0
+    const delay = outcome === "refused"
+      ? undefined
+      : yield* isServerAway ? delayAfter(awaySchedule, failedConnections) : delayAfter(laterSchedule, attempts)
+    if (delay === undefined) {
       yield* Effect.logWarning(`${name} failed permanently at attempt ${attempts}: ${code}`)
       yield* record(giveUp(mail_id, "failed", message))
       return Duration.zero
     }
-    const isServerAway = outcome === "away"
-    failedConnections = isServerAway ? failedConnections + 1 : 0
-    const delay = isServerAway
-      ? computeBackoff(retryAfter, failedConnections, maxConnectionRetryDelay)
-      : computeBackoff(retryAfter, attempts, maxRetryDelay)
     yield* Effect.logWarning(`${name} was not sent: ${code}. Next attempt in ${Duration.format(delay)}.`)
     yield* record(postpone(mail_id, Duration.toSeconds(delay), message, !isServerAway))
     return isServerAway ? delay : Duration.zero

@@ -2,10 +2,11 @@
  * The job that sends waiting messages: at least once, each endpoint's in order and one at a time. A receiver that hangs
  * or fails delays only its own messages (docs/operations/webhooks.md).
  */
-import { type Config, Duration, Effect, Fiber, Metric, Option, Random, Schedule, Schema, type Scope } from "effect"
+import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
+import { delayAfter } from "../../postgres/jobs/RetryDelay.ts"
 import { addForkedFinalizer } from "../../postgres/metrics/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
@@ -34,13 +35,20 @@ export const retryDelays = [
   Duration.seconds(5),
   Duration.minutes(5),
   Duration.minutes(30),
-  Duration.hours(2),
-  Duration.hours(5),
-  Duration.hours(10),
-  Duration.hours(14),
-  Duration.hours(20),
-  Duration.hours(24),
+  ...[2, 5, 10, 14, 20, 24].map(Duration.hours),
 ]
+
+/** Varies each delay by up to 20 %. */
+const retrySchedule = Schedule.jittered(
+  retryDelays.map(Schedule.duration).reduce((before, delay) => Schedule.concat(before, delay)),
+)
+
+/** Returns the delay before the next attempt: at least what the receiver asked for. Undefined after the last one. */
+export const computeRetryDelay = (attempts: number, retryAfterSeconds = 0) =>
+  Effect.map(
+    delayAfter(retrySchedule, attempts),
+    (delay) => delay && Duration.max(delay, Duration.seconds(retryAfterSeconds)),
+  )
 
 /** After this number of dead letters without a delivered message, an endpoint is disabled. */
 const maxDeadLettersInARow = 3
@@ -50,17 +58,6 @@ const abandonedAfter = Duration.times(deliveryTimeout, 4)
 
 /** How long a stopping process waits for the results of attempts. */
 const shutdownTimeout = Duration.seconds(8)
-
-/**
- * Returns the delay before the next attempt: that of the schedule, varied by up to 20 %, or what the receiver asked for
- * if it is longer. Undefined after the last attempt.
- */
-export const computeRetryDelay = Effect.fnUntraced(function* (attempts: number, retryAfterSeconds = 0) {
-  const delay = retryDelays[attempts - 1]
-  if (delay === undefined) return undefined
-  const varied = Duration.times(delay, 0.8 + 0.4 * (yield* Random.next))
-  return Duration.max(varied, Duration.seconds(retryAfterSeconds))
-})
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Statements

@@ -10,6 +10,7 @@ import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../metrics/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../metrics/CallbackMetrics.ts"
 import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
+import { doublingSchedule } from "./RetryDelay.ts"
 import { jobLeaseHolderTtlMillis, jobLeaseRenewalInterval, makeJobLeaseStatements } from "./JobLease.ts"
 
 /** The state of one job in this process. Times are monotonic milliseconds. */
@@ -39,11 +40,9 @@ const handleLostLease = (job: JobState) =>
     return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
   })
 
-const [minRetryDelay, maxRetryDelay] = [Duration.seconds(5), Duration.minutes(1)]
-
-/** Returns the delay after consecutive failures. It doubles from 5 seconds to a minute, but never exceeds `every`. */
-export const computeJobRetryDelay = (every: Duration.Duration, failures: number) =>
-  Duration.min(every, Duration.min(maxRetryDelay, Duration.times(minRetryDelay, 2 ** Math.min(failures - 1, 10))))
+/** The delays after consecutive failures: from 5 seconds to a minute, but never longer than `every`. */
+export const makeJobRetrySchedule = (every: Duration.Duration) =>
+  doublingSchedule("5 seconds", Duration.min(every, Duration.minutes(1)))
 
 const makeFailureCounter = (job: string) =>
   makeCounter("tickerline_job_failures_total", "Failed runs of a job; each is retried.", { job })
@@ -54,7 +53,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
   const { every, name } = job
   const failureCount = makeFailureCounter(name)
   yield* initializeCounters(failureCount)
-  let [failures, lastRunSeconds] = [0, 0]
+  let lastRunSeconds = 0
   yield* registerGauge({
     name: "tickerline_job_held",
     description: "1 if this process runs the job, else 0.",
@@ -68,16 +67,12 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     read: () => lastRunSeconds,
   })
 
-  const onFailure = Effect.fnUntraced(function* (message: string) {
-    failures += 1
-    const delay = computeJobRetryDelay(every, failures)
-    yield* Metric.update(failureCount, 1)
-    yield* Effect.logWarning(`The job ${name} failed and will be retried in ${Duration.format(delay)}: ${message}`)
-    return delay
-  })
+  const retrySchedule = makeJobRetrySchedule(every).pipe(Schedule.tap(({ duration, input }) => {
+    const message = `The job ${name} failed and will be retried in ${Duration.format(duration)}`
+    return Effect.andThen(Metric.update(failureCount, 1), Effect.logWarning(`${message}: ${describeFailure(input)}`))
+  }))
 
   const onSuccess = Effect.fnUntraced(function* (releaseFor: JobReleaseDuration | void) {
-    failures = 0
     lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
     if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {
       job.releasedUntil = now() + Duration.toMillis(releaseFor)
@@ -95,13 +90,17 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
 
   const runOnce = run.pipe(
     Effect.flatMap(onSuccess),
-    Effect.catch((error) => onFailure(describeFailure(error))),
-    Effect.catchDefect((defect) => onFailure(describeFailure(defect))),
+    Effect.catchDefect((defect) => Effect.fail(defect)),
     // If a renewal hangs, the latch is still open when the lease expires. `handleLostLease` closes it, so that the loop
     // does not start another run.
     Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
   )
-  return Effect.forever(Effect.andThen(job.leaseLatch.await, Effect.flatMap(runOnce, Effect.sleep)))
+  return Effect.andThen(job.leaseLatch.await, runOnce).pipe(
+    Effect.retry(retrySchedule),
+    Effect.orDie,
+    Effect.flatMap(Effect.sleep),
+    Effect.forever,
+  )
 })
 
 /** Makes the loop that renews the leases that this process holds, and takes free ones. */

@@ -1,6 +1,6 @@
 /** Documents that a run could not read: they stay in a queue until a later run has read them (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
-import { assert, describe, it as unit, layer } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Layer, Logger, Option, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
@@ -182,24 +182,29 @@ const faults: ReadonlyArray<readonly [string, Stub.EdgarStubAnswer, RegExp]> = [
 ]
 
 describe("The queue of documents", () => {
-  unit("requests an absent document for two weeks, after 1, 2, 4 … hours up to three days (decision 0105)", () => {
-    const hours: Array<number> = []
-    let [now, attempts] = [0, 1]
-    for (let next = planNextTry("absent", { attempts, firstFailedAt: 0 }, now); next !== null;) {
-      hours.push((next - now) / 3_600_000)
-      now = next
-      attempts += 1
-      next = planNextTry("absent", { attempts, firstFailedAt: 0 }, now)
-    }
-    assert.deepStrictEqual(hours, [1, 2, 4, 8, 16, 32, 64, 72, 72, 72])
-    // An outage with many attempts within a day is not final.
-    assert.isNotNull(planNextTry("absent", { attempts: 50, firstFailedAt: 0 }, 86_400_000))
-  })
+  it.effect("requests an absent document for two weeks, after 1, 2, 4 … hours up to three days (decision 0105)", () =>
+    Effect.gen(function* () {
+      const hours: Array<number> = []
+      let now = 0
+      for (let attempts = 1;; attempts += 1) {
+        const next = yield* planNextTry("absent", { attempts, firstFailedAt: 0 }, now)
+        if (next === null) break
+        hours.push((next - now) / 3_600_000)
+        now = next
+      }
+      assert.deepStrictEqual(hours, [1, 2, 4, 8, 16, 32, 64, 72, 72, 72])
+      // An outage with many attempts within a day is not final.
+      assert.isNotNull(yield* planNextTry("absent", { attempts: 50, firstFailedAt: 0 }, 86_400_000))
+    }))
 
-  unit("requests a rejected document three times (decision 0105)", () => {
-    const plans = [1, 2, 3].map((attempts) => planNextTry("rejected", { attempts, firstFailedAt: 0 }, 0))
-    assert.deepStrictEqual(plans, [3_600_000, 7_200_000, null])
-  })
+  it.effect("requests a rejected document three times (decision 0105)", () =>
+    Effect.gen(function* () {
+      const plans = yield* Effect.forEach(
+        [1, 2, 3],
+        (attempts) => planNextTry("rejected", { attempts, firstFailedAt: 0 }, 0),
+      )
+      assert.deepStrictEqual(plans, [3_600_000, 7_200_000, null])
+    }))
 })
 
 layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: true })("The ingest", (it) => {

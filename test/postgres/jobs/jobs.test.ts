@@ -8,6 +8,7 @@ import {
   Duration,
   Effect,
   Exit,
+  Fiber,
   Layer,
   Logger,
   Option,
@@ -16,12 +17,14 @@ import {
   Schema,
   Scope,
 } from "effect"
+import { TestClock } from "effect/testing"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { HealthProbe } from "../../../src/postgres/health/HealthProbe.ts"
 import type { Job, JobLease } from "../../../src/postgres/jobs/Job.ts"
 import { makeJobLeaseStatements } from "../../../src/postgres/jobs/JobLease.ts"
-import { computeJobRetryDelay, jobRunnerLayer } from "../../../src/postgres/jobs/JobRunner.ts"
+import { jobRunnerLayer, makeJobRetrySchedule } from "../../../src/postgres/jobs/JobRunner.ts"
+import { delayAfter, doublingSchedule } from "../../../src/postgres/jobs/RetryDelay.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 import { paceWorkload } from "../../support/Pauses.ts"
@@ -238,12 +241,31 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
 const integersUpTo = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
 
 describe("A failed job", () => {
-  it.prop("is retried within a minute, and no later than its normal interval (operations/deployment)", [
+  it.effect.prop("is retried within a minute, and no later than its normal interval (operations/deployment)", [
     integersUpTo(1_000_000),
     integersUpTo(5_000),
-  ], ([milliseconds, failures]) => {
-    const delay = Duration.toMillis(computeJobRetryDelay(Duration.millis(milliseconds), failures))
-    assert.isAtMost(delay, Math.min(milliseconds, 60_000))
-    assert.isAtLeast(delay, Math.min(milliseconds, 5_000))
-  })
+  ], ([milliseconds, failures]) =>
+    Effect.gen(function* () {
+      const schedule = makeJobRetrySchedule(Duration.millis(milliseconds))
+      const delay = Duration.toMillis((yield* delayAfter(schedule, failures)) ?? Duration.infinity)
+      assert.isAtMost(delay, Math.min(milliseconds, 60_000))
+      assert.isAtLeast(delay, Math.min(milliseconds, 5_000))
+    }))
+})
+
+describe("delayAfter", () => {
+  it.effect.prop("returns what retry waits after as many failures, and nothing after the last one (decision 0083)", [
+    integersUpTo(20),
+    integersUpTo(20),
+  ], ([times, failures]) =>
+    Effect.gen(function* () {
+      const waited: Array<Duration.Duration> = []
+      const schedule = Schedule.upTo(doublingSchedule("1 minute", "4 hours"), { times })
+      const observed = Schedule.tap(schedule, ({ duration }) => Effect.sync(() => void waited.push(duration)))
+      const retried = yield* Effect.forkChild(Effect.retry(Effect.fail("refused"), observed))
+      yield* TestClock.adjust("80 hours")
+      yield* Effect.flip(Fiber.join(retried))
+      assert.lengthOf(waited, times)
+      assert.deepStrictEqual(yield* delayAfter(schedule, failures), waited[failures - 1])
+    }))
 })

@@ -2,9 +2,10 @@
  * The queue of SEC documents that still have to be read, because a run could not read them (`edgar_work`, decision
  * 0105). Each run serves it, and deletes what it has read in the transaction that loads the rows.
  */
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { delayAfter, doublingSchedule } from "../../../postgres/jobs/RetryDelay.ts"
 import { currentTime, readCiks } from "./IngestState.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
@@ -40,23 +41,19 @@ interface Attempts {
   readonly firstFailedAt: number
 }
 
-const [firstDelay, maxDelay] = [Duration.hours(1), Duration.days(3)]
-
-/** Number of attempts after which a rejected document is final. An absent one is requested for two weeks. */
-const maxRejections = 3
+/** A rejected document is final after three attempts, an absent one after this number of attempts and this time. */
+const absentSchedule = doublingSchedule("1 hour", "3 days")
+const schedules = { absent: absentSchedule, rejected: Schedule.upTo(absentSchedule, { times: 2 }) }
 const [minAbsences, minAbsence] = [10, Duration.days(14)]
 
-/**
- * Returns when a document is requested again, in milliseconds since 1970: an hour after the first attempt, and then
- * after twice the previous delay, up to three days. Null if the attempts are exhausted.
- */
-export const planNextTry = (kind: SetAside["kind"], { attempts, firstFailedAt }: Attempts, now: number) => {
-  const isFinal = kind === "rejected"
-    ? attempts >= maxRejections
-    : attempts >= minAbsences && now - firstFailedAt >= Duration.toMillis(minAbsence)
-  const delay = Duration.min(maxDelay, Duration.times(firstDelay, 2 ** Math.min(attempts - 1, 20)))
-  return isFinal ? null : now + Duration.toMillis(delay)
-}
+/** Returns when a document is requested again, in milliseconds since 1970. Null if it is final. */
+export const planNextTry = Effect.fnUntraced(
+  function* (kind: SetAside["kind"], { attempts, firstFailedAt }: Attempts, now: number) {
+    const isGivenUp = attempts >= minAbsences && now - firstFailedAt >= Duration.toMillis(minAbsence)
+    const delay = isGivenUp ? undefined : yield* delayAfter(schedules[kind], attempts)
+    return delay === undefined ? null : now + Duration.toMillis(delay)
+  },
+)
 
 const StoredWork = Schema.Struct({
   ...WorkKey.fields,
@@ -78,19 +75,19 @@ const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
  * reason after it was final, such as facts that lack a newer report. A failure before the next attempt is due does not
  * count, or the runs of one hour would use up all attempts.
  */
-const countAttempt = (
+const countAttempt = Effect.fnUntraced(function* (
   { kind, rejection: { reason } }: SetAside,
   known: typeof StoredWork.Type | undefined,
   now: number,
-): Attempts & { readonly nextTryAt: number | null } => {
-  const first = { attempts: 1, firstFailedAt: now }
-  if (known === undefined || known.kind !== kind) return { ...first, nextTryAt: planNextTry(kind, first, now) }
-  const { attempts, first_failed_at: firstFailedAt, next_try_at: nextTryAt } = known
-  if (nextTryAt === null && known.reason !== reason) return { ...first, nextTryAt: planNextTry(kind, first, now) }
+) {
+  const isSame = known?.kind === kind && (known.next_try_at !== null || known.reason === reason)
+  const { attempts, first_failed_at: firstFailedAt, next_try_at: nextTryAt } = isSame
+    ? known
+    : { attempts: 0, first_failed_at: now, next_try_at: null }
   if (nextTryAt !== null && nextTryAt > now) return { attempts, firstFailedAt, nextTryAt }
-  const next = { attempts: attempts + 1, firstFailedAt }
-  return { ...next, nextTryAt: planNextTry(kind, next, now) }
-}
+  const next: Attempts = { attempts: attempts + 1, firstFailedAt }
+  return { ...next, nextTryAt: yield* planNextTry(kind, next, now) }
+})
 
 /** Adds documents to the queue. */
 const addWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
@@ -103,10 +100,12 @@ const addWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) 
     from edgar_work where url in (select jsonb_array_elements_text(${JSON.stringify(urls)}::text::jsonb))
   `)
   const storedByKey = new Map(stored.map((work) => [formatKey(work), work]))
-  const rows = setAside.map((failed) => {
+  const rows = yield* Effect.forEach(setAside, (failed) => {
     const { dataset, kind, rejection: { reason, url } } = failed
-    const attempt = countAttempt(failed, storedByKey.get(formatKey({ url, dataset })), now)
-    return { url, dataset, cik: findCik(url), reason, kind, ...attempt }
+    return Effect.map(
+      countAttempt(failed, storedByKey.get(formatKey({ url, dataset })), now),
+      (attempt) => ({ url, dataset, cik: findCik(url), reason, kind, ...attempt }),
+    )
   })
   // One statement can change a row only once.
   const unique = Array.from(new Map(rows.map((row) => [formatKey(row), row])).values())
