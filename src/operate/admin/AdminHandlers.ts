@@ -1,13 +1,12 @@
 /** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
-import { Duration, Effect, Layer, Option, Struct } from "effect"
+import { Duration, Effect, Layer, Option, Predicate, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
-import { SqlClient, type SqlError } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { eraseAccount, readErasureState, readErasureVersion } from "../../accounts/AccountErasure.ts"
 import packageJson from "../../../package.json" with { type: "json" }
 import * as Accounts from "../../accounts/Accounts.ts"
 import { setBudget } from "../../accounts/billing/Budgets.ts"
 import { listInvoices } from "../../accounts/billing/Invoices.ts"
-import type { KeyAlreadyReplaced, KeyNotActive, NoSuchKey } from "../../accounts/keys/ApiKeyManagement.ts"
 import * as Keys from "../../accounts/keys/ApiKeyManagement.ts"
 import { readChangesAfter, readNewestChanges } from "../../postgres/AuditLog.ts"
 import { endpointsByDataset } from "../../api/catalogue/DatasetEndpoints.ts"
@@ -35,10 +34,54 @@ import { explainRequests } from "./RequestExplanation.ts"
 import { readSlowStatements, readTraffic } from "./Traffic.ts"
 import { AdminApi, DatasetState, IngestRun, JobState, UsageTotal } from "./AdminApi.ts"
 
-const failNotFound = ({ message }: { readonly message: string }) => Effect.fail(new NotFound({ error: { message } }))
+interface DomainError {
+  readonly message: string
+}
 
-const failConflict = (code: Conflict["error"]["code"]) => ({ message }: { readonly message: string }) =>
-  Effect.fail(new Conflict({ error: { code, message } }))
+const toNotFound = ({ message }: DomainError) => new NotFound({ error: { message } })
+
+const toConflict = (code: Conflict["error"]["code"]) => ({ message }: DomainError) =>
+  new Conflict({ error: { code, message } })
+
+/** The errors of the admin API, by the tags of those that the functions of the commands fail with. */
+const adminErrors = {
+  NoSuchAccount: toNotFound,
+  NoSuchAdminToken: toNotFound,
+  NoSuchEmail: toNotFound,
+  NoSuchEndpoint: toNotFound,
+  NoSuchKey: toNotFound,
+  RequestNotFound: toNotFound,
+  UnknownDataset: toNotFound,
+  AccountErased: toConflict("account_erased"),
+  AccountExists: toConflict("already_exists"),
+  AccountIsPostpaid: toConflict("account_is_postpaid"),
+  AdminTokenExists: toConflict("already_exists"),
+  AlreadyCredited: toConflict("already_credited"),
+  KeyAlreadyReplaced: toConflict("key_already_replaced"),
+  KeyNotActive: toConflict("key_not_active"),
+  AccountRequired: () => makeFieldError("account", "is required to search days, or for an id that a client has made"),
+  DaysReversed: ({ message }: DomainError) => makeFieldError("from", message),
+  UnannounceableEntry: ({ message }: DomainError) => makeFieldError("entry_ids", message),
+  UsageSearchStopped: ({ message }: DomainError) => new DatabaseUnavailable({ error: { message } }),
+}
+
+type DomainTag = keyof typeof adminErrors
+
+/** What becomes of an error: that of the table, or the error itself. */
+type AdminError<E> = E extends { readonly _tag: infer Tag extends DomainTag } ? ReturnType<typeof adminErrors[Tag]> : E
+
+const isDomainError = (error: unknown): error is DomainError & { readonly _tag: DomainTag } =>
+  Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) && Object.hasOwn(adminErrors, error._tag)
+
+/** TypeScript cannot see that the branches are those of `AdminError`, therefore the overload. */
+function toAdminError<E>(error: E): AdminError<E>
+function toAdminError(error: unknown) {
+  return isDomainError(error) ? adminErrors[error._tag](error) : error
+}
+
+/** Turns the errors of domains and of PostgreSQL into those that the endpoint declares. */
+const withAdminErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  withDatabaseErrors(Effect.mapError(effect, toAdminError<E>))
 
 const defaultPageSize = 100
 
@@ -79,21 +122,15 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
     list: ({ query: { limit = defaultPageSize, ...selection } }) =>
       Accounts.listAccounts({ ...selection, limit }).pipe(
         Effect.map((accounts) => toPage(accounts, limit, ({ account_id }) => account_id)),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
     create: ({ payload: { contact_email = null, name, prepaid = false, tier } }) =>
       Accounts.createAccount({ name, tier, email: contact_email, prepaid }).pipe(
         Effect.andThen(Effect.orDie(Accounts.findAccount(name))),
         Effect.map(withAccountEtag),
-        Effect.catchTag("AccountExists", failConflict("already_exists")),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
-    find: ({ params: { name } }) =>
-      Accounts.findAccount(name).pipe(
-        Effect.map(withAccountEtag),
-        Effect.catchTag("NoSuchAccount", failNotFound),
-        withDatabaseErrors,
-      ),
+    find: ({ params: { name } }) => Accounts.findAccount(name).pipe(Effect.map(withAccountEtag), withAdminErrors),
     change: ({ headers, params: { name }, payload }) =>
       Effect.gen(function* () {
         const { scope } = yield* CurrentAdmin
@@ -109,25 +146,9 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
         yield* requireMatch(headers["if-match"], etag, `account ${name}`)
         if (Object.keys(payload).length > 0) yield* Accounts.updateAccount(name, payload)
         return withAccountEtag(yield* Accounts.findAccount(name))
-      }).pipe(
-        Effect.catchTags({
-          NoSuchAccount: failNotFound,
-          AccountErased: failConflict("account_erased"),
-        }),
-        withDatabaseErrors,
-      ),
-    credits: ({ params: { name } }) =>
-      Accounts.listCredits(name).pipe(
-        Effect.map(toList),
-        Effect.catchTag("NoSuchAccount", failNotFound),
-        withDatabaseErrors,
-      ),
-    invoices: ({ params: { name } }) =>
-      listInvoices(name).pipe(
-        Effect.map(toList),
-        Effect.catchTag("NoSuchAccount", failNotFound),
-        withDatabaseErrors,
-      ),
+      }).pipe(withAdminErrors),
+    credits: ({ params: { name } }) => Accounts.listCredits(name).pipe(Effect.map(toList), withAdminErrors),
+    invoices: ({ params: { name } }) => listInvoices(name).pipe(Effect.map(toList), withAdminErrors),
     credit: ({ params: { name }, payload: { amount_microdollars, becomes_prepaid = false, reference = null } }) =>
       Accounts.creditAccount({
         name,
@@ -136,13 +157,7 @@ const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
         mayBecomePrepaid: becomes_prepaid,
       }).pipe(
         Effect.map(({ balance, switched }) => ({ balance_microdollars: Number(balance), became_prepaid: switched })),
-        Effect.catchTags({
-          NoSuchAccount: failNotFound,
-          AccountErased: failConflict("account_erased"),
-          AlreadyCredited: failConflict("already_credited"),
-          AccountIsPostpaid: failConflict("account_is_postpaid"),
-        }),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
   }))
 
@@ -161,11 +176,7 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
         ),
         Effect.andThen(Accounts.findAccount(name)),
         Effect.map(withAccountEtag),
-        Effect.catchTags({
-          NoSuchAccount: failNotFound,
-          AccountErased: failConflict("account_erased"),
-        }),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
   }))
 
@@ -181,30 +192,16 @@ const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
       // The ETag first, so that it is never newer than the body.
       Effect.all({ etag: readErasureEtag(name), body: readErasureState(name) }).pipe(
         Effect.map(({ body, etag }) => HttpApiSchema.withHeaders({ body, headers: { etag } })),
-        Effect.catchTag("NoSuchAccount", failNotFound),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
     erase: ({ headers, params: { name } }) =>
       readErasureEtag(name, true).pipe(
         Effect.tap((etag) => requireMatch(headers["if-match"], etag, `account ${name}`)),
         Effect.andThen(eraseAccount(name)),
         Effect.map((account) => ({ account })),
-        Effect.catchTag("NoSuchAccount", failNotFound),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
   }))
-
-const withKeyErrors = <A, R>(
-  effect: Effect.Effect<A, KeyAlreadyReplaced | KeyNotActive | NoSuchKey | SqlError.SqlError, R>,
-) =>
-  effect.pipe(
-    Effect.catchTags({
-      KeyAlreadyReplaced: failConflict("key_already_replaced"),
-      NoSuchKey: failNotFound,
-      KeyNotActive: failConflict("key_not_active"),
-    }),
-    withDatabaseErrors,
-  )
 
 /** Returns the key with an ETag of the fields that admins change. Its use changes the others. */
 const withKeyEtag = (key: Keys.ListedApiKey) => {
@@ -219,39 +216,20 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
       Keys.listApiKeys(
         { account, unusedFor: unused_days === undefined ? null : Duration.days(unused_days) },
         { ...page, limit },
-      ).pipe(
-        Effect.map((keys) => toPage(keys, limit, ({ key_id }) => key_id)),
-        Effect.catchTag("NoSuchAccount", failNotFound),
-        withDatabaseErrors,
-      ),
-    find: ({ params: { id } }) =>
-      Keys.findApiKey(id).pipe(
-        Effect.map(withKeyEtag),
-        Effect.catchTag("NoSuchKey", failNotFound),
-        withDatabaseErrors,
-      ),
+      ).pipe(Effect.map((keys) => toPage(keys, limit, ({ key_id }) => key_id)), withAdminErrors),
+    find: ({ params: { id } }) => Keys.findApiKey(id).pipe(Effect.map(withKeyEtag), withAdminErrors),
     create: ({ payload: { account, endpoints = null, expires = null, name = "default", networks = null } }) =>
-      Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(
-        Effect.catchTags({
-          NoSuchAccount: failNotFound,
-          AccountErased: failConflict("account_erased"),
-        }),
-        withDatabaseErrors,
-      ),
+      Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(withAdminErrors),
     rotate: ({ params: { id }, payload: { grace_seconds } }) =>
-      withKeyErrors(Keys.rotateApiKey(id, Duration.seconds(grace_seconds))),
+      withAdminErrors(Keys.rotateApiKey(id, Duration.seconds(grace_seconds))),
     networks: ({ headers, params: { id }, payload: { networks } }) =>
-      withKeyErrors(Keys.findApiKey(id, true)).pipe(
+      withAdminErrors(Keys.findApiKey(id, true)).pipe(
         Effect.flatMap((key) => requireMatch(headers["if-match"], withKeyEtag(key).headers.etag, `key ${id}`)),
-        Effect.andThen(withKeyErrors(Keys.setApiKeyNetworks(id, networks))),
+        Effect.andThen(withAdminErrors(Keys.setApiKeyNetworks(id, networks))),
       ),
-    disable: ({ params: { id } }) => withKeyErrors(Keys.disableApiKey(id)),
-    enable: ({ params: { id } }) => withKeyErrors(Keys.enableApiKey(id)),
-    revoke: ({ params: { id } }) =>
-      Keys.revokeApiKey(id).pipe(
-        Effect.catchTag("NoSuchKey", failNotFound),
-        withDatabaseErrors,
-      ),
+    disable: ({ params: { id } }) => withAdminErrors(Keys.disableApiKey(id)),
+    enable: ({ params: { id } }) => withAdminErrors(Keys.enableApiKey(id)),
+    revoke: ({ params: { id } }) => Keys.revokeApiKey(id).pipe(withAdminErrors),
   }))
 
 /** The columns of `usage_totals` by which usage is grouped. */
@@ -274,29 +252,21 @@ const usageHandlers = HttpApiBuilder.group(AdminApi, "usage", (handlers) =>
         group by 1 order by ${sql.literal(group_by === "day" ? "1" : "cost_microdollars desc, 1")}
       `)
       return toList(results)
-    }, withDatabaseErrors),
+    }, withAdminErrors),
     explain: ({ params: { request_id }, query }) =>
       explainRequests({ id: request_id, ...query }).pipe(
         Effect.map(({ requests, searchedBackTo = null }) => ({
           ...toList(requests),
           searched_back_to: searchedBackTo,
         })),
-        Effect.catchTags({
-          NoSuchAccount: failNotFound,
-          RequestNotFound: failNotFound,
-          DaysReversed: ({ message }) => Effect.fail(makeFieldError("from", message)),
-          AccountRequired: () =>
-            Effect.fail(makeFieldError("account", "is required to search days, or for an id that a client has made")),
-          UsageSearchStopped: ({ message }) => Effect.fail(new DatabaseUnavailable({ error: { message } })),
-        }),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
   }))
 
 const trafficHandlers = HttpApiBuilder.group(AdminApi, "traffic", (handlers) =>
   handlers.handleAll({
-    recent: () => withDatabaseErrors(readTraffic),
-    statements: () => withDatabaseErrors(readSlowStatements),
+    recent: () => withAdminErrors(readTraffic),
+    statements: () => withAdminErrors(readSlowStatements),
   }))
 
 const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handlers) =>
@@ -305,7 +275,7 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
       (before !== undefined || (after === undefined && filter.since === undefined)
         ? Effect.map(readNewestChanges(filter, limit, before), (results) => ({ ...toList(results), next: null }))
         : Effect.map(readChangesAfter(filter, after ?? 0, limit), (rows) =>
-          toPage(rows, limit, ({ audit_id }) => audit_id))).pipe(withDatabaseErrors),
+          toPage(rows, limit, ({ audit_id }) => audit_id))).pipe(withAdminErrors),
     datasets: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
       const names = JSON.stringify(endpointsByDataset.map(({ dataset }) =>
@@ -321,7 +291,7 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
         order by dataset collate "C"
       `)
       return toList(results)
-    }, withDatabaseErrors),
+    }, withAdminErrors),
     ingests: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
       const results = yield* decodeRows(IngestRun)(sql`
@@ -330,14 +300,14 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
         from edgar_runs order by run_id desc limit 100
       `)
       return toList(results)
-    }, withDatabaseErrors),
+    }, withAdminErrors),
     jobs: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
       const results = yield* decodeRows(JobState)(sql`
         select name, coalesce(until > now(), false) as is_held from leases order by name
       `)
       return toList(results)
-    }, withDatabaseErrors),
+    }, withAdminErrors),
     settings: () => Effect.orDie(customerSettings),
   }))
 
@@ -346,39 +316,28 @@ const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
     list: ({ query: { limit = defaultPageSize } }) =>
       readNewestChanges({ subject_type: "dataset" }, limit).pipe(
         Effect.map((changes) => toList(changes.toReversed())),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
     changes: ({ params: { dataset }, query: { limit = defaultPageSize } }) =>
-      listRecentChanges(dataset, limit).pipe(
-        Effect.map(toList),
-        Effect.catchTag("UnknownDataset", failNotFound),
-        withDatabaseErrors,
-      ),
+      listRecentChanges(dataset, limit).pipe(Effect.map(toList), withAdminErrors),
   }))
-
-const withEndpointErrors = <A, R>(effect: Effect.Effect<A, Webhooks.NoSuchEndpoint | SqlError.SqlError, R>) =>
-  effect.pipe(
-    Effect.catchTag("NoSuchEndpoint", failNotFound),
-    withDatabaseErrors,
-  )
 
 const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit = defaultPageSize, ...page } }) =>
       Webhooks.listWebhookEndpoints({ ...page, limit }).pipe(
         Effect.map((endpoints) => toPage(endpoints, limit, ({ endpoint_id }) => endpoint_id)),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
     messages: ({ params: { id }, query: { limit = defaultPageSize, status } }) =>
       Webhooks.listWebhookDeliveries(id, { limit, status: Option.fromUndefinedOr(status) }).pipe(
         Effect.map(toList),
-        withEndpointErrors,
+        withAdminErrors,
       ),
-    disable: ({ params: { id }, payload: { reason } }) =>
-      withEndpointErrors(Webhooks.disableWebhookEndpoint(id, reason)),
-    enable: ({ params: { id } }) => withEndpointErrors(Webhooks.enableWebhookEndpoint(id)),
+    disable: ({ params: { id }, payload: { reason } }) => withAdminErrors(Webhooks.disableWebhookEndpoint(id, reason)),
+    enable: ({ params: { id } }) => withAdminErrors(Webhooks.enableWebhookEndpoint(id)),
     replay: ({ payload: { endpoint_id, include_delivered = false, message_id, since } }) =>
-      withDatabaseErrors(Webhooks.replayWebhookMessages({
+      withAdminErrors(Webhooks.replayWebhookMessages({
         messageId: Option.fromUndefinedOr(message_id),
         endpointId: Option.fromUndefinedOr(endpoint_id),
         since: Option.fromUndefinedOr(since),
@@ -388,7 +347,7 @@ const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
 
 const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (handlers) =>
   handlers.handleAll({
-    progress: () => withDatabaseErrors(Effect.map(Announcements.readAnnouncementProgress, toList)),
+    progress: () => withAdminErrors(Effect.map(Announcements.readAnnouncementProgress, toList)),
     announce: Effect.fnUntraced(
       function* ({ payload: { dry_run = false, entry_ids = [], include_new_accounts = false } }) {
         const announcements = yield* Announcements.queueAnnouncements({
@@ -410,8 +369,7 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
         }))
         return toList(results)
       },
-      Effect.catchTag("UnannounceableEntry", ({ message }) => Effect.fail(makeFieldError("entry_ids", message))),
-      withDatabaseErrors,
+      withAdminErrors,
     ),
     undelivered: ({ query: { after, limit = defaultPageSize } }) =>
       Effect.all({
@@ -419,13 +377,12 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
         total: Announcements.countUndeliveredEmails,
       }).pipe(
         Effect.map(({ results, total }) => ({ ...toPage(results, limit, ({ mail_id }) => mail_id), total })),
-        Effect.catchTag("NoSuchEmail", failNotFound),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
     retry: ({ payload: { entry_id, status } }) =>
       Announcements.requeueUndeliveredEmails(status, Option.fromUndefinedOr(entry_id)).pipe(
         Effect.map((queued) => ({ queued })),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
   }))
 
@@ -435,24 +392,16 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
     signOut: Effect.fnUntraced(function* () {
       const { token_id } = yield* CurrentAdmin
       yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))
-    }, withDatabaseErrors),
+    }, withAdminErrors),
     list: ({ query: { limit = defaultPageSize, usable, ...page } }) =>
       Tokens.listAdminTokens({ ...page, limit, ...(usable !== undefined && { isUsable: usable === "true" }) }).pipe(
         Effect.map((tokens) => toPage(tokens, limit, ({ token_id }) => token_id)),
-        withDatabaseErrors,
+        withAdminErrors,
       ),
     create: ({ payload: { expires = null, name, scope } }) =>
       Effect.flatMap(CurrentAdmin, (admin) => Tokens.createAdminToken({ name, scope, expires, created_by: admin.name }))
-        .pipe(
-          Effect.map((token) => ({ token })),
-          Effect.catchTag("AdminTokenExists", failConflict("already_exists")),
-          withDatabaseErrors,
-        ),
-    revoke: ({ params: { id } }) =>
-      Tokens.revokeAdminToken(id).pipe(
-        Effect.catchTag("NoSuchAdminToken", failNotFound),
-        withDatabaseErrors,
-      ),
+        .pipe(Effect.map((token) => ({ token })), withAdminErrors),
+    revoke: ({ params: { id } }) => Tokens.revokeAdminToken(id).pipe(withAdminErrors),
   }))
 
 export const adminHandlersLayer = Layer.mergeAll(
