@@ -84,7 +84,8 @@ const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
   command: Command.Command<Name, Input, ContextInput, E, R>,
 ) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelledSettings(process.env)))
 
-const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
+/** Makes the command with all its subcommands. Runs `onServe` before `serve` starts. */
+export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(
     Command.withDescription("Market-data API over PostgreSQL"),
     Command.withSubcommands([
@@ -142,7 +143,7 @@ const joinNegativeValues = (args: ReadonlyArray<string>) => {
   })
 }
 
-/** Runs the command given by the arguments in `Stdio`. Runs `onServe` before `serve` starts. */
+/** Runs the command given by the arguments in `Stdio`. */
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) => {
   const command = makeTickerlineCommand(onServe)
   return Command.run(command, { version: packageJson.version }).pipe(
