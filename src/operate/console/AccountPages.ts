@@ -14,16 +14,25 @@ import { accountListQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
 import {
   type ConsolePage,
-  type FormAction,
   getAccountName,
   InvalidForm,
   makeAccountUrl,
   makePageUrl,
   type PageRequest,
 } from "./ConsolePage.ts"
-import { type Field, getText, type RefusedForm, renderForm, renderSearchForm, resourceField } from "./Forms.ts"
+import {
+  declareForm,
+  type Field,
+  getText,
+  type RefusedForm,
+  renderForm,
+  renderSearchForm,
+  resourceField,
+  type SentForm,
+  type SentValues,
+} from "./Forms.ts"
 import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
-import { createKey, keyFields, renderKeys } from "./KeyPages.ts"
+import { createKey, createKeyForm, renderKeys } from "./KeyPages.ts"
 
 const tierOptions = tiers.map((tier) => [tier, tier] as const)
 
@@ -41,12 +50,16 @@ const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: 
 
 const accountLink = (name: string) => markup`<a href="${makeAccountUrl(name)}">${renderLong(name)}</a>`
 
-const createFields: ReadonlyArray<Field> = [
-  { name: "name", label: "Name", isRequired: true },
-  { name: "tier", label: "Tier", type: "select", options: tierOptions },
-  { name: "contact_email", label: "Contact address", type: "email", hint: "For emails about changes. May be empty." },
-  { name: "prepaid", label: "Prepaid", type: "checkbox", hint: "Requests are refused once the balance is used up." },
-]
+const createForm = declareForm({
+  id: "create",
+  fields: [
+    { name: "name", label: "Name", isRequired: true },
+    { name: "tier", label: "Tier", type: "select", options: tierOptions },
+    { name: "contact_email", label: "Contact address", type: "email", hint: "For emails about changes. May be empty." },
+    { name: "prepaid", label: "Prepaid", type: "checkbox", hint: "Requests are refused once the balance is used up." },
+  ],
+  submit: "Create account",
+})
 
 export const accountsPage: ConsolePage = {
   path: "/console/accounts",
@@ -84,14 +97,12 @@ ${
       }
 ${
         isScopeSufficient(admin.scope, "admin") &&
-        markup`<h2 id="create">Create an account</h2>${
-          renderForm({ id: "create", fields: createFields, submit: "Create account" }, refused)
-        }`
+        markup`<h2 id="create">Create an account</h2>${renderForm(createForm, refused)}`
       }`,
     }
   }),
   actions: {
-    create: Effect.fnUntraced(function* (form, { api }) {
+    create: Effect.fnUntraced(function* (form: SentForm<typeof createForm>, { api }: PageRequest) {
       const name = getText(form, "name")
       const body = {
         name,
@@ -120,11 +131,23 @@ const changeFields: ReadonlyArray<Field & { readonly name: ChangeField }> = [
   { name: "news", label: "Emails about new features", type: "select", options: yesOrNo },
 ]
 
-/** The value with which the form was rendered. */
-const originalName = (field: ChangeField) => `was_${field}`
+/** The hidden field with the value with which the form was rendered. */
+const originalName = <Name extends ChangeField>(field: Name) => `was_${field}` as const
 
-const isChanged = (form: URLSearchParams, field: ChangeField) =>
+const isChanged = (form: SentForm<typeof makeChangeForm>, field: ChangeField) =>
   form.has(field) && form.get(field) !== form.get(originalName(field))
+
+const makeChangeForm = (
+  fields: ReadonlyArray<typeof changeFields[number]>,
+  etag: string,
+  { contact_email, news, tier }: ReturnType<typeof toFormValues>,
+) =>
+  declareForm({
+    id: "change",
+    fields,
+    hidden: { etag, [resourceField]: "account", was_tier: tier, was_contact_email: contact_email, was_news: news },
+    submit: "Save",
+  })
 
 /**
  * Renders the form that changes an account. If somebody else has changed it, a field keeps what was typed and names the
@@ -142,16 +165,11 @@ const renderChangeForm = (account: Account, etag: string, { admin, refused }: Pa
       const note = isStale ? `The saved value is now: ${current[name] || "(empty)"}` : undefined
       return { ...field, value: current[name], note }
     })
-  const hidden = {
-    etag,
-    [resourceField]: "account",
-    ...Object.fromEntries(changeFields.map(({ name }) => [originalName(name), current[name]])),
-  }
-  const form = { id: "change", fields, hidden, submit: "Save" }
+  const form = makeChangeForm(fields, etag, current)
   return renderForm(form, typed === undefined ? undefined : { ...typed, values })
 }
 
-const creditFields: ReadonlyArray<Field> = [
+const creditFields = [
   {
     name: "amount_microdollars",
     label: "Amount in US dollars",
@@ -159,21 +177,28 @@ const creditFields: ReadonlyArray<Field> = [
     hint: "Such as 25 or 12.50. A negative amount subtracts.",
   },
   { name: "reference", label: "Reference", hint: "Identifies the payment, which is credited only once." },
-]
+] as const
 
-const becomesPrepaidField: Field = {
+const becomesPrepaidField = {
   name: "becomes_prepaid",
   label: "Make the account prepaid permanently",
   type: "checkbox",
   hint: "The account is postpaid. Only a prepaid account has a balance; its requests end with it.",
-}
+} as const
+
+const makeCreditForm = (isPostpaid: boolean) =>
+  declareForm({
+    id: "credit",
+    fields: isPostpaid ? [...creditFields, becomesPrepaidField] : creditFields,
+    submit: "Add credit",
+  })
 
 const formatAmount = (microdollars: number | null) => microdollars === null ? "" : String(microdollars / 1_000_000)
 
-const renderBudgetForm = (account: Account, etag: string, refused?: RefusedForm) => {
+const makeBudgetForm = (account: Account, etag: string, refused?: RefusedForm) => {
   const { budget_microdollars, budget_stops } = account
   const isStale = refused?.values.get("form") === "budget" && refused.values.get("etag") !== etag
-  return renderForm({
+  return declareForm({
     id: "budget",
     fields: [
       {
@@ -192,11 +217,15 @@ const renderBudgetForm = (account: Account, etag: string, refused?: RefusedForm)
     ],
     hidden: { etag, [resourceField]: "account", ...(budget_microdollars !== null && { removable: "yes" }) },
     submit: "Save budget",
-  }, refused)
+  })
 }
 
 /** Decodes an amount in US dollars to microdollars, as the command line does. */
-const readAmount = (form: URLSearchParams, field: string, amount: typeof PositiveUsdAmount | typeof UsdAmount) =>
+const readAmount = <Name extends string>(
+  form: SentValues<Name>,
+  field: NoInfer<Name>,
+  amount: typeof PositiveUsdAmount | typeof UsdAmount,
+) =>
   Schema.decodeEffect(amount)((getText(form, field) ?? "").replace("−", "-")).pipe(
     Effect.map(Number),
     Effect.mapError(() =>
@@ -269,7 +298,7 @@ ${
     }
 ${
       may("support") && markup`<h3>Create a key</h3>
-${renderForm({ id: "create-key", fields: keyFields, submit: "Create key" }, refused)}
+${renderForm(createKeyForm, refused)}
 <h2 id="change">Change the account</h2>
 ${renderChangeForm(account, etag, request)}`
     }
@@ -300,15 +329,9 @@ ${
       )
     }
 ${
-      may("admin") && markup`<h3>Add to the balance</h3>${
-        renderForm({
-          id: "credit",
-          fields: isPostpaid ? [...creditFields, becomesPrepaidField] : creditFields,
-          submit: "Add credit",
-        }, refused)
-      }
+      may("admin") && markup`<h3>Add to the balance</h3>${renderForm(makeCreditForm(isPostpaid), refused)}
 <h2 id="budget">Budget</h2>
-${renderBudgetForm(account, etag, refused)}
+${renderForm(makeBudgetForm(account, etag, refused), refused)}
 <h2 id="erase">Erase</h2>
 <p><a href="${makePageUrl("/console/erase", { name })}">See what erasing the account would change</a></p>`
     }
@@ -319,7 +342,7 @@ ${
   }
 })
 
-const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
+const changeAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeChangeForm>, { api, query }: PageRequest) {
   const name = yield* getAccountName(query)
   const body = {
     ...(isChanged(form, "tier") && { tier: form.get("tier") }),
@@ -335,7 +358,7 @@ const changeAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
   return { to: makeAccountUrl(name), done: "account-changed" } as const
 })
 
-const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
+const creditAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeCreditForm>, { api, query }: PageRequest) {
   const name = yield* getAccountName(query)
   const amount_microdollars = yield* readAmount(form, "amount_microdollars", UsdAmount)
   const reference = getText(form, "reference")
@@ -350,7 +373,7 @@ const creditAccount: FormAction = Effect.fnUntraced(function* (form, { api, quer
   return { to: makeAccountUrl(name), done: "account-credited" } as const
 })
 
-const setBudget: FormAction = Effect.fnUntraced(function* (form, { api, query }) {
+const setBudget = Effect.fnUntraced(function* (form: SentForm<typeof makeBudgetForm>, { api, query }: PageRequest) {
   const name = yield* getAccountName(query)
   const field = "budget_microdollars"
   const isEmpty = getText(form, field) === undefined

@@ -16,7 +16,7 @@ import {
 import { HttpApiClient } from "effect/http-api"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { makeValidationReasonFormatter } from "../../contract/rules/ValidationMessages.ts"
-import { type FieldError, keyField } from "./Forms.ts"
+import { type FieldError, keyField, type SentValues } from "./Forms.ts"
 
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({
@@ -90,7 +90,7 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
 export interface ApiWrite {
   readonly method?: "PATCH" | "POST" | "PUT"
   /** The form, which has the `Idempotency-Key`. */
-  readonly form: URLSearchParams
+  readonly form: SentValues<typeof keyField>
   /** Sent as it is, so that the API validates it. */
   readonly body?: Readonly<Record<string, Schema.Json | undefined>>
   readonly etag?: string

@@ -2,9 +2,23 @@
 import { Effect } from "effect"
 import { formatInteger } from "../../site/browser/number-format.js"
 import { apiUrl, call } from "./ConsoleApi.ts"
-import { type ConsolePage, getAccountName, InvalidForm, makeAccountUrl } from "./ConsolePage.ts"
-import { getText, renderForm } from "./Forms.ts"
+import { type ConsolePage, getAccountName, InvalidForm, makeAccountUrl, type PageRequest } from "./ConsolePage.ts"
+import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
 import { markup, renderFacts, renderTime } from "./Html.ts"
+
+const makeEraseForm = (etag: string) =>
+  declareForm({
+    id: "erase",
+    fields: [{
+      name: "confirmation",
+      label: "Name of the account",
+      isRequired: true,
+      hint: "Type it to confirm that you mean this account.",
+    }],
+    hidden: { etag },
+    submit: "Erase permanently",
+    isDestructive: true,
+  })
 
 export const erasurePage: ConsolePage = {
   path: "/console/erase",
@@ -33,25 +47,12 @@ ${
           ["Rows of the audit log", formatInteger(state.audit_rows)],
         ])
       }
-${
-        erased_at === null && renderForm({
-          id: "erase",
-          fields: [{
-            name: "confirmation",
-            label: "Name of the account",
-            isRequired: true,
-            hint: "Type it to confirm that you mean this account.",
-          }],
-          hidden: { etag },
-          submit: "Erase permanently",
-          isDestructive: true,
-        }, refused)
-      }
+${erased_at === null && renderForm(makeEraseForm(etag), refused)}
 <p><a href="${makeAccountUrl(name)}">Back to the account</a></p>`,
     }
   }),
   actions: {
-    erase: Effect.fnUntraced(function* (form, { api, query }) {
+    erase: Effect.fnUntraced(function* (form: SentForm<typeof makeEraseForm>, { api, query }: PageRequest) {
       const name = yield* getAccountName(query)
       if (getText(form, "confirmation") !== name) {
         return yield* new InvalidForm({ field: "confirmation", reason: `must be ${name}` })

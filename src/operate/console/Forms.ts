@@ -42,6 +42,25 @@ export interface Form {
   readonly isDestructive?: boolean
 }
 
+/** Declares a form whose fields are known by name, so that its action can read no others. */
+export const declareForm = <const Declared extends Form>(form: Declared) => form
+
+/** The values of a sent form with these names. */
+export interface SentValues<Name extends string> {
+  readonly get: (name: Name) => string | null
+  readonly getAll: (name: Name) => ReadonlyArray<string>
+  readonly has: (name: Name) => boolean
+}
+
+type Made<Declaration> = Declaration extends (...parameters: never) => infer Result ? Result : Declaration
+type FieldNames<Declared> = Declared extends { readonly fields: ReadonlyArray<{ readonly name: infer Name }> } ? Name
+  : never
+type HiddenNames<Declared> = Declared extends { readonly hidden: infer Hidden } ? keyof Hidden : never
+type NamesOf<Declared> = (FieldNames<Declared> | HiddenNames<Declared>) & string
+
+/** A form as its action gets it. `Declaration` is the type of the form, or of the function that declares it. */
+export type SentForm<Declaration> = SentValues<NamesOf<Made<Declaration>> | typeof formField | typeof keyField>
+
 const renderOption = (selected: string) => ([value, label]: readonly [string, string]) =>
   markup`<option value="${value}"${value === selected && markup` selected`}>${label}</option>`
 
@@ -140,7 +159,7 @@ export const renderErrorSummary = ({ errors, message, values }: RefusedForm) => 
 }
 
 /** Returns a field, or undefined if it is empty. */
-export const getText = (values: URLSearchParams, name: string) => {
+export const getText = <Name extends string>(values: SentValues<Name>, name: NoInfer<Name>) => {
   const text = values.get(name)?.trim() ?? ""
   return text === "" ? undefined : text
 }

@@ -17,7 +17,17 @@ import {
   parseId,
   renderWithFilter,
 } from "./ConsolePage.ts"
-import { type Field, getText, renderForm, renderSearchForm, resourceField } from "./Forms.ts"
+import {
+  declareForm,
+  type Form,
+  getText,
+  type RefusedForm,
+  renderForm,
+  renderSearchForm,
+  resourceField,
+  type SentForm,
+  type SentValues,
+} from "./Forms.ts"
 import { escapeMarkup, renderCodeBlock } from "../../site/browser/markup.js"
 import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 
@@ -41,28 +51,32 @@ export const renderKeys = (keys: ReadonlyArray<ListedApiKey>, hasAccounts: boole
     "There are no such keys.",
   )
 
-const networksField: Field = {
+const networksField = {
   name: "networks",
   label: "Networks",
   type: "textarea",
   hint: "One address or network per line, such as 192.0.2.0/24. Empty: the key works from everywhere.",
-}
+} as const
 
-export const keyFields: ReadonlyArray<Field> = [
-  { name: "name", label: "Name", value: "default", isRequired: true },
-  { name: "expires", label: "Last day", type: "date", hint: "In New York. Empty: the key never expires." },
-  networksField,
-  {
-    name: "endpoints",
-    label: "Only some endpoints",
-    type: "checkboxes",
-    hint: "If none is chosen, the key works for all endpoints of the tier.",
-    options: keyEndpointPaths.map((path) => [path, path] as const),
-  },
-]
+export const createKeyForm = declareForm({
+  id: "create-key",
+  fields: [
+    { name: "name", label: "Name", value: "default", isRequired: true },
+    { name: "expires", label: "Last day", type: "date", hint: "In New York. Empty: the key never expires." },
+    networksField,
+    {
+      name: "endpoints",
+      label: "Only some endpoints",
+      type: "checkboxes",
+      hint: "If none is chosen, the key works for all endpoints of the tier.",
+      options: keyEndpointPaths.map((path) => [path, path] as const),
+    },
+  ],
+  submit: "Create key",
+})
 
 /** Returns the lines of the field; null if it is empty, which means every network. */
-const getNetworks = (form: URLSearchParams) => {
+const getNetworks = (form: SentValues<typeof networksField.name>) => {
   const networks = (form.get("networks") ?? "").split(/[\s,]+/).filter((network) => network !== "")
   return networks.length === 0 ? null : networks
 }
@@ -82,7 +96,11 @@ ${new Html(renderCodeBlock(`The ${what}`, `<span class="secret" id="secret">${es
   },
 })
 
-export const createKey = Effect.fnUntraced(function* (form: URLSearchParams, account: string, { api }: PageRequest) {
+export const createKey = Effect.fnUntraced(function* (
+  form: SentForm<typeof createKeyForm>,
+  account: string,
+  { api }: PageRequest,
+) {
   const endpoints = form.getAll("endpoints")
   const created = yield* api.write(apiUrl.keys.create(), {
     form,
@@ -131,39 +149,48 @@ const gracePeriods = [
   ["2592000", "30 days"],
 ] as const
 
-const renderActions = (key: ListedApiKey, etag: string, { refused }: PageRequest) => {
-  const form = (id: string, submit: string, fields: ReadonlyArray<Field> = []) =>
-    renderForm({ id, submit, fields, isDestructive: id === "disable" || id === "revoke" }, refused)
-  const confirm = { name: "confirmed", label: "Revoke it permanently", type: "checkbox", isRequired: true } as const
+const rotateForm = declareForm({
+  id: "rotate",
+  fields: [{
+    name: "grace_seconds",
+    label: "The old key works for",
+    type: "select",
+    options: gracePeriods,
+    value: "86400",
+  }],
+  submit: "Rotate key",
+})
+const disableForm = declareForm({ id: "disable", submit: "Disable until it is enabled", isDestructive: true })
+const enableForm = declareForm({ id: "enable", submit: "Enable key" })
+const revokeForm = declareForm({
+  id: "revoke",
+  fields: [{ name: "confirmed", label: "Revoke it permanently", type: "checkbox", isRequired: true }],
+  submit: "Revoke key",
+  isDestructive: true,
+})
+
+const makeNetworksForm = ({ networks }: ListedApiKey, etag: string, refused?: RefusedForm) => {
   const isStale = refused?.values.get("form") === "networks" && refused.values.get("etag") !== etag
-  const networks = {
-    ...networksField,
-    value: key.networks?.join("\n") ?? "",
-    note: isStale ? `The saved value is now: ${key.networks?.join(", ") ?? "(empty)"}` : undefined,
-  }
-  const networksForm = {
+  const note = isStale ? `The saved value is now: ${networks?.join(", ") ?? "(empty)"}` : undefined
+  return declareForm({
     id: "networks",
-    fields: [networks],
+    fields: [{ ...networksField, value: networks?.join("\n") ?? "", note }],
     hidden: { etag, [resourceField]: "key" },
     submit: "Save networks",
-  }
+  })
+}
+
+const renderActions = (key: ListedApiKey, etag: string, { refused }: PageRequest) => {
+  const form = (declared: Form) => renderForm(declared, refused)
   return markup`${
     key.status === "active" && markup`<h2 id="rotate">Rotate</h2>
 <p>A new key replaces this one, with the same name, limits and expiry.</p>
-${
-      form("rotate", "Rotate key", [{
-        name: "grace_seconds",
-        label: "The old key works for",
-        type: "select",
-        options: gracePeriods,
-        value: "86400",
-      }])
-    }`
+${form(rotateForm)}`
   }
-${key.status !== "revoked" && markup`<h2 id="networks">Networks</h2>${renderForm(networksForm, refused)}`}
-${key.status === "active" && markup`<h2 id="disable">Disable</h2>${form("disable", "Disable until it is enabled")}`}
-${key.status === "disabled" && markup`<h2 id="enable">Enable</h2>${form("enable", "Enable key")}`}
-${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form("revoke", "Revoke key", [confirm])}`}`
+${key.status !== "revoked" && markup`<h2 id="networks">Networks</h2>${form(makeNetworksForm(key, etag, refused))}`}
+${key.status === "active" && markup`<h2 id="disable">Disable</h2>${form(disableForm)}`}
+${key.status === "disabled" && markup`<h2 id="enable">Enable</h2>${form(enableForm)}`}
+${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form(revokeForm)}`}`
 }
 
 const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
@@ -206,13 +233,13 @@ export const keyPage: ConsolePage = {
   path: "/console/key",
   render: renderKey,
   actions: {
-    rotate: Effect.fnUntraced(function* (form, { api, query }) {
+    rotate: Effect.fnUntraced(function* (form: SentForm<typeof rotateForm>, { api, query }: PageRequest) {
       const id = getKeyId(query)
       const body = { grace_seconds: Number(form.get("grace_seconds")) }
       const created = yield* api.write(apiUrl.keys.rotate({ params: { id } }), { form, body })
       return showSecret("key", readSecret(created, "key"), makeKeyUrl(id))
     }),
-    networks: Effect.fnUntraced(function* (form, { api, query }) {
+    networks: Effect.fnUntraced(function* (form: SentForm<typeof makeNetworksForm>, { api, query }: PageRequest) {
       const id = getKeyId(query)
       yield* api.write(apiUrl.keys.networks({ params: { id } }), {
         form,
@@ -223,7 +250,7 @@ export const keyPage: ConsolePage = {
     }),
     disable: makeKeyAction("disable", "key-disabled"),
     enable: makeKeyAction("enable", "key-enabled"),
-    revoke: Effect.fnUntraced(function* (form, { api, query }) {
+    revoke: Effect.fnUntraced(function* (form: SentForm<typeof revokeForm>, { api, query }: PageRequest) {
       const id = getKeyId(query)
       if (!form.has("confirmed")) {
         return yield* new InvalidForm({ field: "confirmed", reason: "must be checked, because it cannot be undone" })

@@ -7,9 +7,9 @@ import { formatInteger } from "../../site/browser/number-format.js"
 import { formatAge } from "../../site/browser/timestamps.js"
 import { undeliveredQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, makeAccountUrl, makePageUrl } from "./ConsolePage.ts"
+import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
-import { getText, renderForm } from "./Forms.ts"
+import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 
 const numeric = (...titles: ReadonlyArray<string>) => titles.map(makeNumericColumn)
@@ -156,6 +156,27 @@ ${
   }),
 }
 
+const makeRetryForm = (entries: ReadonlyArray<string>) =>
+  declareForm({
+    id: "retry",
+    fields: [
+      {
+        name: "status",
+        label: "Emails",
+        type: "select",
+        options: requeueableEmailStatuses.map((status) => [status, status]),
+        hint: "Failed: the server refused them. Unknown: they may have been sent, and would be sent twice.",
+      },
+      {
+        name: "entry_id",
+        label: "Announcement",
+        type: "select",
+        options: [["", "all, and notices"], ...entries.map((entry) => [entry, entry] as const)],
+      },
+    ],
+    submit: "Queue again",
+  })
+
 export const emailsPage: ConsolePage = {
   path: "/console/emails",
   label: "Emails",
@@ -202,32 +223,13 @@ ${
         }">Older emails</a></p>`
       }
 ${
-        isScopeSufficient(admin.scope, "support") && markup`<h2 id="retry">Send again</h2>${
-          renderForm({
-            id: "retry",
-            fields: [
-              {
-                name: "status",
-                label: "Emails",
-                type: "select",
-                options: requeueableEmailStatuses.map((status) => [status, status]),
-                hint: "Failed: the server refused them. Unknown: they may have been sent, and would be sent twice.",
-              },
-              {
-                name: "entry_id",
-                label: "Announcement",
-                type: "select",
-                options: [["", "all, and notices"], ...entries.map((entry) => [entry, entry] as const)],
-              },
-            ],
-            submit: "Queue again",
-          }, refused)
-        }`
+        isScopeSufficient(admin.scope, "support") &&
+        markup`<h2 id="retry">Send again</h2>${renderForm(makeRetryForm(entries), refused)}`
       }`,
     }
   }),
   actions: {
-    retry: Effect.fnUntraced(function* (form, { api }) {
+    retry: Effect.fnUntraced(function* (form: SentForm<typeof makeRetryForm>, { api }: PageRequest) {
       const entry_id = getText(form, "entry_id")
       const body = { status: form.get("status"), ...(entry_id !== undefined && { entry_id }) }
       yield* api.write(apiUrl.announcements.retry(), { form, body })

@@ -3,22 +3,34 @@ import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
-import { type ConsolePage, makePageUrl, parseId } from "./ConsolePage.ts"
-import { type Field, getText, renderForm } from "./Forms.ts"
+import { type ConsolePage, makePageUrl, type PageRequest, parseId } from "./ConsolePage.ts"
+import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
 
-const createFields: ReadonlyArray<Field> = [
-  { name: "name", label: "Name", isRequired: true, hint: "The person or program. The audit log shows it." },
-  {
-    name: "scope",
-    label: "Scope",
-    type: "select",
-    options: adminScopes.map((scope) => [scope, scope]),
-    hint: "read: see everything. support: also keys, contact addresses and emails. admin: everything.",
-  },
-  { name: "expires", label: "Last day", type: "date", hint: "In New York. Empty: the token never expires." },
-]
+const createForm = declareForm({
+  id: "create",
+  fields: [
+    { name: "name", label: "Name", isRequired: true, hint: "The person or program. The audit log shows it." },
+    {
+      name: "scope",
+      label: "Scope",
+      type: "select",
+      options: adminScopes.map((scope) => [scope, scope]),
+      hint: "read: see everything. support: also keys, contact addresses and emails. admin: everything.",
+    },
+    { name: "expires", label: "Last day", type: "date", hint: "In New York. Empty: the token never expires." },
+  ],
+  submit: "Create token",
+})
+
+const makeRevokeForm = (token_id: number) =>
+  declareForm({
+    id: `revoke:${token_id}`,
+    hidden: { token_id: String(token_id) },
+    submit: "Revoke permanently",
+    isDestructive: true,
+  })
 
 const path = "/console/tokens"
 
@@ -34,7 +46,7 @@ export const tokensPage: ConsolePage = {
     return {
       title: "Admin tokens",
       body: markup`<h2 id="create">Create a token</h2>
-${renderForm({ id: "create", fields: createFields, submit: "Create token" }, refused)}
+${renderForm(createForm, refused)}
 <h2 id="tokens">${isUsable ? "Tokens, sessions and invitations that work" : "Tokens that do not work any more"}</h2>
 <p><a href="${makePageUrl(path, { usable: isUsable ? "false" : undefined })}#tokens">${
         isUsable ? "Show those that do not work any more" : "Show those that work"
@@ -51,12 +63,7 @@ ${
             renderTime(token.expires_at, "never"),
             token.revoked_at === null
               ? markup`<details class="change"><summary>Revoke<span class="hidden"> ${token.name}</span></summary>${
-                renderForm({
-                  id: `revoke:${token.token_id}`,
-                  hidden: { token_id: String(token.token_id) },
-                  submit: "Revoke permanently",
-                  isDestructive: true,
-                })
+                renderForm(makeRevokeForm(token.token_id))
               }</details>`
               : renderBadge("revoked", "bad"),
           ]),
@@ -71,7 +78,7 @@ ${
     }
   }),
   actions: {
-    create: Effect.fnUntraced(function* (form, { api }) {
+    create: Effect.fnUntraced(function* (form: SentForm<typeof createForm>, { api }: PageRequest) {
       const body = {
         name: getText(form, "name") ?? "",
         scope: form.get("scope"),
@@ -80,7 +87,7 @@ ${
       const created = yield* api.write(apiUrl.tokens.create(), { form, body })
       return showSecret("token", readSecret(created, "token"), path)
     }),
-    revoke: Effect.fnUntraced(function* (form, { api }) {
+    revoke: Effect.fnUntraced(function* (form: SentForm<typeof makeRevokeForm>, { api }: PageRequest) {
       const id = parseId(form.get("token_id"))
       yield* api.write(apiUrl.tokens.revoke({ params: { id } }), { form })
       return { to: path, done: "token-revoked" } as const

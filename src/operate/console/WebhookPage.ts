@@ -6,43 +6,44 @@ import { makeNumericColumn } from "../../site/browser/markup.js"
 import { formatInteger } from "../../site/browser/number-format.js"
 import type { ListedWebhookEndpoint } from "../../outbox/webhooks/WebhookEndpoints.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, type FormAction, makeAccountUrl, makePageUrl, parseId } from "./ConsolePage.ts"
-import { getText, type RefusedForm, renderForm } from "./Forms.ts"
+import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest, parseId } from "./ConsolePage.ts"
+import { declareForm, getText, type RefusedForm, renderForm, type SentForm } from "./Forms.ts"
 import { markup, renderBadge, renderLong, renderRows } from "./Html.ts"
 
 const path = "/console/webhooks"
 
-const reasonField = { name: "reason", label: "Reason", isRequired: true, hint: "The list of webhooks shows it." }
+/** Declares a form that changes a webhook. */
+const makeForm = (action: "disable" | "enable" | "replay", endpoint_id: string, submit: string) =>
+  declareForm({ id: `${action}:${endpoint_id}`, hidden: { endpoint_id }, submit })
+
+const makeDisableForm = (endpoint_id: string) =>
+  declareForm({
+    ...makeForm("disable", endpoint_id, "Disable"),
+    fields: [{ name: "reason", label: "Reason", isRequired: true, hint: "The list of webhooks shows it." }],
+    isDestructive: true,
+  })
 
 const renderActions = ({ disabled_reason, endpoint_id }: ListedWebhookEndpoint, refused: RefusedForm | undefined) => {
-  const hidden = { endpoint_id: String(endpoint_id) }
-  const isRefused = refused?.values.get("endpoint_id") === hidden.endpoint_id
+  const id = String(endpoint_id)
+  const isRefused = refused?.values.get("endpoint_id") === id
   return markup`<details class="change"${isRefused && markup` open`}><summary>Change<span class="hidden"> webhook
 ${endpoint_id}</span></summary>${
-    disabled_reason === null
-      ? renderForm({
-        id: `disable:${endpoint_id}`,
-        hidden,
-        fields: [reasonField],
-        submit: "Disable",
-        isDestructive: true,
-      }, refused)
-      : renderForm({ id: `enable:${endpoint_id}`, hidden, submit: "Enable" }, refused)
-  }${renderForm({ id: `replay:${endpoint_id}`, hidden, submit: "Send dead letters again" }, refused)}</details>`
+    renderForm(disabled_reason === null ? makeDisableForm(id) : makeForm("enable", id, "Enable"), refused)
+  }${renderForm(makeForm("replay", id, "Send dead letters again"), refused)}</details>`
 }
 
 /** Makes the action of a form, which writes to the endpoint with this id. */
-const makeAction = (
+const makeAction = <Form extends SentForm<typeof makeForm>>(
   done: "webhook-disabled" | "webhook-enabled" | "webhook-replayed",
   toRequest: (
     id: number,
-    form: URLSearchParams,
+    form: Form,
   ) => { readonly url: string; readonly body?: Record<string, string | number> },
-): FormAction =>
-  Effect.fnUntraced(function* (form, { api }) {
+) =>
+  Effect.fnUntraced(function* (form: Form, { api }: PageRequest) {
     const { url, ...body } = toRequest(parseId(form.get("endpoint_id")), form)
     yield* api.write(url, { form, ...body })
-    return { to: path, done }
+    return { to: path, done } as const
   })
 
 export const webhooksPage: ConsolePage = {
@@ -73,7 +74,7 @@ export const webhooksPage: ConsolePage = {
     }
   }),
   actions: {
-    disable: makeAction("webhook-disabled", (id, form) => ({
+    disable: makeAction("webhook-disabled", (id, form: SentForm<typeof makeDisableForm>) => ({
       url: apiUrl.webhooks.disable({ params: { id } }),
       body: { reason: getText(form, "reason") ?? "" },
     })),
