@@ -13,6 +13,7 @@ COPY --from=packages /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY samples samples
 COPY docs/guides docs/guides
+COPY sql sql
 COPY src src
 # The service writes no files, so the file system may be read-only. The user is `node`, as a number, because Kubernetes
 # cannot tell from a name that it is not root (`runAsNonRoot`).

@@ -24,7 +24,7 @@ const computeVersion = () => {
   const hash = createHash("sha256")
   const patterns = [
     "src/**/*.ts",
-    "src/postgres/migrations/scripts/*.sql",
+    "sql/**/*.sql",
     "bench/data.sql",
     "bench/cases.ts",
     "bench/inprocess/*.ts",

@@ -24,7 +24,7 @@ const file = (name: string) => join(dataFolder, "growth", name)
 const columnsOf = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly made: boolean }>(
     `select format('%I', attname) as name, attname = 'search' as made,
-       case when atttypid::regtype::text like '%[]' then format('to_jsonb(%1$I) as %1$I', attname)
+       case when coalesce(nullif(typbasetype, 0), atttypid)::regtype::text like '%[]' then format('to_jsonb(%1$I) as %1$I', attname)
          when atttypid = 'bool'::regtype then format('case when %1$I then ''true'' else ''false'' end as %1$I', attname)
          else format('%I', attname) end as written
      from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`,

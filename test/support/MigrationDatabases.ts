@@ -18,21 +18,23 @@ export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effec
     Effect.flatMap(Layer.build(PgClient.layer({ url, maxConnections: 2 })), (context) => Effect.provide(work, context)),
   )
 
-const scriptsFolder = fileURLToPath(new URL("../../src/postgres/migrations/scripts/", import.meta.url))
+const migrationsFolder = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
 
-/** Makes a folder with the migrations up to `last`, and the given additional files. */
+/** Makes a folder with the migrations up to `last`, `0000` for none, and the given additional files. */
 export const makeMigrationFolder = Effect.fnUntraced(
   function* (last: string, more: Readonly<Record<string, string>> = {}) {
     const fs = yield* FileSystem.FileSystem
     const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-migrations-" })
-    const files = (yield* fs.readDirectory(scriptsFolder)).filter((file) => file.slice(0, 4) <= last)
-    yield* Effect.forEach(files, (file) => fs.copyFile(scriptsFolder + file, `${folder}/${file}`), { discard: true })
+    const files = (yield* fs.readDirectory(migrationsFolder)).filter((file) =>
+      /^\d/.test(file) && file.slice(0, 4) <= last
+    )
+    yield* Effect.forEach(files, (file) => fs.copyFile(migrationsFolder + file, `${folder}/${file}`), { discard: true })
     yield* Effect.forEach(Object.entries(more), ([file, text]) => fs.writeFileString(`${folder}/${file}`, text))
     return pathToFileURL(`${folder}/`)
   },
 )
 
-/** Applies the migrations up to `last`, and the given additional files. */
+/** Applies the schema, the migrations up to `last`, and the given additional files. */
 export const migrateUpTo = (last: string, more?: Readonly<Record<string, string>>) =>
   Effect.flatMap(
     makeMigrationFolder(last, more),

@@ -149,8 +149,12 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
   })
 })
 
+/** Casts that PostgreSQL adds to expressions. */
+const casts = /::(?:text|numeric|bigint|date|timestamp with(?:out)? time zone)(?:\[\])?/g
+
 /** Describes a violated rule of the table, such as `high, low violate the rule high >= low: high "1", low "2"`. */
-const toCellError = ({ columns, expression, line, values }: Staging.ViolatedRule): LoadCellError => {
+const toCellError = ({ columns, expression: rule, line, values }: Staging.ViolatedRule): LoadCellError => {
+  const expression = rule.replace(casts, "")
   const [column = "", ...others] = columns
   if (others.length === 0) {
     return { line, column, reason: `violates the rule ${expression}: ${JSON.stringify(values[0])}` }

@@ -11,7 +11,7 @@ import type { ValidRow } from "./RowValidation.ts"
 
 export interface LoadableColumn {
   readonly name: string
-  /** The PostgreSQL type, such as `numeric(18,4)`. */
+  /** The PostgreSQL type, such as `numeric(18,4)`; the base type of a domain. */
   readonly type: string
   readonly is_list: boolean
   readonly is_nullable: boolean
@@ -23,9 +23,13 @@ export interface LoadableColumn {
 export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LoadableColumn>`
-    select attname as name, format_type(atttypid, atttypmod) as type, atttypid::regtype::text like '%[]' as is_list,
-      not attnotnull as is_nullable, pg_get_expr(adbin, adrelid) as default_value
-    from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
+    select attname as name, type, type like '%[]' as is_list, not attnotnull as is_nullable,
+      pg_get_expr(adbin, adrelid) as default_value
+    from pg_attribute join pg_type on pg_type.oid = atttypid
+      left join pg_attrdef on adrelid = attrelid and adnum = attnum
+      cross join lateral (
+        select case typtype when 'd' then format_type(typbasetype, typtypmod) else format_type(atttypid, atttypmod) end
+      ) as plain (type)
     where attrelid = ${table}::regclass and attnum > 0 and not attisdropped
       and attgenerated = '' and attidentity <> 'a' and attname <> 'recorded_in'
     order by attnum
@@ -43,11 +47,21 @@ export const readUnloadableColumns = Effect.fnUntraced(function* (table: string)
   return rows.map(({ name }) => name)
 })
 
-/** Reads the names of a table's columns that an index contains as they are, and not only in an expression. */
+/**
+ * Reads the names of a table's columns that an index contains, as they are or in lower case. An index of trigrams
+ * contains parts of a text.
+ */
 export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
-    select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey)
+    select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and (
+      attnum = any (indkey::int2[]) or indexprs is not null
+        and not exists (select from pg_opclass where oid = any (indclass::oid[]) and opcname = 'gin_trgm_ops')
+        and exists (
+          select from pg_depend where classid = 'pg_class'::regclass and objid = indexrelid and refobjid = indrelid
+            and refobjsubid = attnum
+        )
+    )
     where indrelid = ${table}::regclass order by 1
   `
   return rows.map(({ name }) => name)
@@ -157,7 +171,7 @@ const convertCell = ({ default_value, is_list, name, type }: LoadableColumn) => 
   return default_value === null ? value : `coalesce(${value}, ${default_value})`
 }
 
-/** A CHECK constraint of a dataset's table. */
+/** A CHECK constraint of a dataset's table, or of the domain of one of its columns. */
 interface TableRule {
   readonly name: string
   /** The condition as an SQL expression. */
@@ -171,7 +185,13 @@ const readTableRules = Effect.fnUntraced(function* (table: string) {
     select conname as name, pg_get_expr(conbin, conrelid, true) as expression,
       (select array_agg(attname::text order by attnum) from pg_attribute
         where attrelid = conrelid and attnum = any (conkey)) as columns
-    from pg_constraint where conrelid = ${`public.${table}`}::regclass and contype = 'c' order by conname
+    from pg_constraint where conrelid = ${`public.${table}`}::regclass and contype = 'c'
+    union all
+    select format('%s of %s', conname, attname),
+      regexp_replace(pg_get_expr(conbin, 0, true), '\\mVALUE\\M', quote_ident(attname), 'g'), array[attname::text]
+    from pg_attribute join pg_constraint on contypid = atttypid
+    where attrelid = ${`public.${table}`}::regclass and attnum > 0 and contype = 'c'
+    order by 1
   `
 })
 
@@ -182,7 +202,7 @@ export interface ViolatedRule extends Omit<TableRule, "name"> {
 }
 
 /**
- * Evaluates the table's CHECK constraints on the rows of an SQL query, which has the column `line`. Returns the first
+ * Evaluates the CHECK constraints of the table and its domains on the rows of an SQL query, which has the column `line`. Returns the first
  * `limit` violations.
  */
 const findViolations = Effect.fnUntraced(

@@ -3,6 +3,7 @@ import { Console, Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { commandDatabaseClientLayer, migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { runMigrations } from "../../postgres/migrations/Migrations.ts"
+import { formatMigration } from "../../postgres/migrations/MigrationScripts.ts"
 import { grantRolePrivileges } from "../../postgres/migrations/ServiceRole.ts"
 import { makeArgument, makeBooleanFlag, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
@@ -13,7 +14,9 @@ export const migrateCommand = Command.make(
   Effect.fnUntraced(function* () {
     const applied = yield* withProgressDisplay(runMigrations)
     yield* Console.log(
-      applied.length === 0 ? "The schema is up to date." : applied.map(([id, name]) => `${id}_${name}`).join("\n"),
+      applied.length === 0
+        ? "The schema is up to date."
+        : applied.map(([id, name]) => formatMigration(id, name)).join("\n"),
     )
   }),
 ).pipe(

@@ -1,10 +1,18 @@
-/** Reads the migration scripts in `scripts/`, and splits them into statements. */
+/** Reads the schema and the migrations in the folder `sql`, and splits them into statements. */
 import { Context, Effect, FileSystem, Path } from "effect"
 
-/** The folder that contains the scripts. Tests replace it. */
-export const MigrationsFolder = Context.Reference("tickerline/db/MigrationsFolder", {
-  defaultValue: () => new URL("scripts/", import.meta.url),
+/** The folder with the scripts that an empty database gets, in the order of their names. Tests replace it. */
+export const SchemaFolder = Context.Reference("tickerline/db/SchemaFolder", {
+  defaultValue: () => new URL("../../../sql/schema/", import.meta.url),
 })
+
+/** The folder with the migrations since the first release, which follow the schema. Tests replace it. */
+export const MigrationsFolder = Context.Reference("tickerline/db/MigrationsFolder", {
+  defaultValue: () => new URL("../../../sql/migrations/", import.meta.url),
+})
+
+/** The number under which the schema is recorded, as if it were the first migration. */
+export const schemaId = 0
 
 /** SQL tokens. A semicolon in a literal, quoted name, `$$` body or comment does not end a statement. */
 const tokens =
@@ -35,17 +43,36 @@ export const parseMigrationScript = (text: string): MigrationScript => {
   }
 }
 
-/** Lists all migration scripts in order, each with its number, its name, and an effect that reads it. */
+/** Reads the schema as one script. A folder in it holds files that belong together, at the place of its name. */
+const readSchema = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const folder = yield* path.fromFileUrl(yield* SchemaFolder)
+  const listFiles = Effect.fnUntraced(function* (name: string) {
+    if (name.endsWith(".sql")) return [name]
+    const files = yield* fs.readDirectory(path.join(folder, name))
+    return files.filter((file) => file.endsWith(".sql")).toSorted().map((file) => path.join(name, file))
+  })
+  const files = (yield* Effect.forEach((yield* fs.readDirectory(folder)).toSorted(), listFiles)).flat()
+  const texts = yield* Effect.forEach(files, (file) => fs.readFileString(path.join(folder, file)))
+  return parseMigrationScript(texts.join("\n"))
+})
+
+/** Lists the schema and all migrations in order, each with its number, its name, and an effect that reads it. */
 export const listMigrationScripts = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const folder = yield* path.fromFileUrl(yield* MigrationsFolder)
   const files = (yield* fs.readDirectory(folder)).filter((file) => /^\d+_.+\.sql$/.test(file)).toSorted()
-  return files.map((file) =>
+  const migrations = files.map((file) =>
     [
       Number.parseInt(file, 10),
       file.replace(/^\d+_(.+)\.sql$/, "$1"),
       Effect.map(fs.readFileString(path.join(folder, file)), parseMigrationScript),
     ] as const
   )
+  return [[schemaId, "schema", readSchema] as const, ...migrations]
 }).pipe(Effect.orDie)
+
+/** Names a migration for operators, such as `12_news_index`. */
+export const formatMigration = (id: number, name: string) => id === schemaId ? name : `${id}_${name}`

@@ -1,6 +1,6 @@
 /**
- * Applies `scripts/<id>_<name>.sql` in order, each only once, while other processes start or serve. Normally,
- * each has its own transaction, waits briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
+ * Gives an empty database the schema, and applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other
+ * processes start or serve. Normally, each has its own transaction, as has the whole schema, waits briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
@@ -11,7 +11,7 @@ import { OperationProgress } from "../metrics/Progress.ts"
 import { tickerlineCommand } from "../ProjectCommands.js"
 import { decodeRows } from "../DecodeRows.ts"
 import { isDuplicateObject, isLockTimeout } from "../SqlState.ts"
-import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
+import { formatMigration, listMigrationScripts, type MigrationScript, schemaId } from "./MigrationScripts.ts"
 import { renewRolePrivileges } from "./ServiceRole.ts"
 
 /** Migrations are pending, but this role may not apply them, or the database cannot hold the data. */
@@ -25,8 +25,12 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly cause: SqlError.SqlError
 }> {}
 
-/** The table of applied migrations, in the format of Effect's migrator. */
+/** The table of applied migrations. The schema has a row too. */
 export const migrationsTableName = "tickerline_migrations"
+
+/** Why a database without the schema, but with migrations, is refused. */
+export const developmentDatabase = "The database was made by a development version before 1.0.0, from which there is " +
+  "no upgrade. Create another database, set DATABASE_URL to it, and load the data again."
 
 /** Whether all migrations are applied. The service role has the privileges to check this. */
 const isCurrent = Effect.gen(function* () {
@@ -37,6 +41,7 @@ const isCurrent = Effect.gen(function* () {
   if (found?.exists !== true) return false
   const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTableName)}`
   const ids = new Set(applied.map(({ id }) => id))
+  if (ids.size > 0 && !ids.has(schemaId)) return yield* new MigrationRefused({ message: developmentDatabase })
   return (yield* listMigrationScripts).every(([id]) => ids.has(id))
 })
 
@@ -141,7 +146,7 @@ const applyNext = Effect.gen(function* () {
   if (next === undefined) return undefined
   const [id, name, read] = next
   const done = migrations.length - pending.length
-  Object.assign(progress, { label: `migration ${id}_${name}`, done, total: migrations.length, count: 0 })
+  Object.assign(progress, { label: `migration ${formatMigration(id, name)}`, done, total: migrations.length, count: 0 })
   const script = yield* Effect.orDie(read)
   const work = Effect.gen(function* () {
     yield* script.inTransaction ? runStatements(sql, script) : runOutsideTransaction(script)
@@ -152,7 +157,7 @@ const applyNext = Effect.gen(function* () {
     work,
     (error) =>
       SqlError.isSqlError(error)
-        ? new MigrationFailed({ message: `${id}_${name}`, isFirst: applied.length === 0, cause: error })
+        ? new MigrationFailed({ message: formatMigration(id, name), isFirst: applied.length === 0, cause: error })
         : error,
   )
   return [id, name] as const

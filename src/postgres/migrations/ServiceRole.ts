@@ -1,7 +1,7 @@
 /**
- * Grants service roles their privileges: to read datasets, record usage, charge balances, and send emails and
- * webhooks. Service roles own no tables, so they can neither alter them nor read payments. The role of the admin API
- * has others.
+ * Grants service roles their privileges, which the schema lists in `role_privileges`: to read datasets, record usage,
+ * charge balances, and send emails and webhooks. Service roles own no tables, so they can neither alter them nor read
+ * payments. The role of the admin API has others.
  */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,18 +14,23 @@ export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly me
 /** The database role may not grant privileges, because it does not own the tables. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
-/** Tables that service roles cannot read: payments, the audit log, which lists them, and admins. */
-const adminTables = ["credits", "audit", "admin_tokens", "admin_requests"]
-
 /**
- * Query for the statements that grant read access to all tables and views except `$2`. Partitions need no grant,
- * because they are read through their parent.
+ * Query for the statements that grant what the schema lists in `role_privileges`, and read access to all other tables
+ * and views. Partitions need no grant, because they are read through their parent.
  */
-const readGrantsQuery = `
-  select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement
+const grantsQuery = `
+  select format('grant usage on schema public, history to %I', $1::text) as statement
+  union all
+  select format('grant %s on %s %s to %I', privilege, case privilege when 'execute' then 'function' else 'table' end,
+    object, $1)
+  from public.role_privileges where purpose = $2 and privilege <> 'no select'
+  union all
+  select format('grant select on %I.%I to %I', nspname, relname, $1)
   from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-  where nspname in ('public', 'history') and relkind in ('r', 'p', 'v') and not relispartition
-    and not (nspname = 'public' and relname = any ($2::text[]))`
+  where nspname in ('public', 'history') and relkind in ('r', 'p', 'v') and not relispartition and not exists (
+    select from public.role_privileges
+    where purpose = $2 and privilege = 'no select' and object = format('%I.%I', nspname, relname)
+  )`
 
 /**
  * Query for the statements that revoke all privileges on tables (with columns), sequences and functions, except those
@@ -45,57 +50,6 @@ const revokesQuery = `
   from pg_proc join pg_namespace on pg_namespace.oid = pronamespace join pg_roles on rolname = $1
   where nspname in ('public', 'history') and proowner <> pg_roles.oid and pg_has_role(proowner, 'usage')
     and exists (select from aclexplode(proacl) where grantee = pg_roles.oid)`
-
-const makeServiceGrants = (role: string) => [
-  `grant usage on schema public, history to ${role}`,
-  `grant insert, update (bytes, request_count) on public.usage to ${role}`,
-  `grant insert on public.usage_batches, public.unsettled_usage, public.usage_request_kinds to ${role}`,
-  `grant insert (id_suffix), update (written) on public.usage_writers to ${role}`,
-  `grant insert on public.usage_kind_hours to ${role}`,
-  `grant execute on function public.settle_usage, public.add_daily_sums to ${role}`,
-  `grant insert, update, delete on public.failed_requests to ${role}`,
-  // For counts of refused requests.
-  `grant insert, update on public.usage_daily, public.usage_daily_prices to ${role}`,
-  `grant update (last_used_at, last_used_address) on public.api_keys to ${role}`,
-  // For locks: the functions that charge accounts run as their owner.
-  `grant update (last_charged_at) on public.accounts to ${role}`,
-  `grant insert, update, delete on public.balance_reservations to ${role}`,
-  `grant update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)
-    on public.announcement_mails to ${role}`,
-  `grant execute on function public.queue_notice to ${role}`,
-  `grant insert (name), update (holder, until) on public.leases to ${role}`,
-  `grant insert, update on public.rate_limit_buckets to ${role}`,
-  `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
-  `grant insert, update on history.change_counts, history.corrected_fields to ${role}`,
-  `grant update (cursor, counted_until) on history.counting_place to ${role}`,
-  `grant insert, update, delete on public.webhook_messages to ${role}`,
-  `grant update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)
-    on public.webhook_endpoints to ${role}`,
-  `grant update (cursor) on public.webhook_feed to ${role}`,
-  `grant execute on function public.edgar_place_due_companies to ${role}`,
-  `grant execute on function public.record_settings, public.drop_audit_before, public.continue_erasure to ${role}`,
-  `grant execute on function history.start_month, history.start_day, history.drop_before to ${role}`,
-]
-
-/**
- * The role of the admin API cannot serve, load data or change the audit log (docs/operations/admin-api.md). What it may
- * change itself, triggers record; the functions record what they change.
- */
-const makeAdminGrants = (role: string) => [
-  `grant usage on schema public, history to ${role}`,
-  `grant insert, update (tier, contact_email, news) on public.accounts to ${role}`,
-  `grant insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by) on public.api_keys to ${role}`,
-  `grant insert on public.credits to ${role}`,
-  // Not the secrets. A new column is added here if the admin API reads it.
-  `grant select (endpoint_id, account_id, url, events, datasets, tickers, created_at, disabled_at, disabled_reason,
-    disabled_by_service, dead_letters_in_a_row) on public.webhook_endpoints to ${role}`,
-  `grant update (disabled_at, disabled_reason) on public.webhook_endpoints to ${role}`,
-  `grant insert, update (revoked_at, last_used_at) on public.admin_tokens to ${role}`,
-  `grant insert, update, delete on public.admin_requests to ${role}`,
-  `grant execute on function public.erase_account, public.account_addresses to ${role}`,
-  `grant execute on function public.add_credit, public.set_budget, public.announce_entry, public.retry_emails,
-    public.enable_webhook_endpoint, public.replay_webhook_messages to ${role}`,
-]
 
 /** What a role is for. */
 export type RolePurpose = "admin" | "service"
@@ -181,12 +135,8 @@ const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: Ro
     })
   }
   yield* sql.withTransaction(Effect.gen(function* () {
-    const [makeGrants, unreadable] = purpose === "admin"
-      ? [makeAdminGrants, ["webhook_endpoints"]]
-      : [makeServiceGrants, adminTables]
-    const readGrants = yield* decodeStatements(sql.unsafe(readGrantsQuery, [role, unreadable]))
-    const statements = [...makeGrants(quoteIdentifier(role)), ...readGrants.map(({ statement }) => statement)]
-    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+    const grants = yield* decodeStatements(sql.unsafe(grantsQuery, [role, purpose]))
+    yield* Effect.forEach(grants, ({ statement }) => sql.unsafe(statement), { discard: true })
     yield* revokeDefaultPrivileges(role)
     yield* setRoleSettings(role)
   }))

@@ -7,7 +7,7 @@ import type { SqlClient, Statement } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
-import { makeJsonRowWriter } from "../rows/RowEncoder.ts"
+import { makeJsonRowWriter, selectRecord } from "../rows/RowEncoder.ts"
 import type { ChangeKind } from "../../contract/endpoints/changes.ts"
 import { selectColumns, type ShownDataset, shownDatasets } from "./ShownRows.ts"
 
@@ -46,10 +46,11 @@ export interface RowCorrection {
 /** Reads and encodes the changes of one dataset. */
 const makeChangedRows = (
   sql: SqlClient.SqlClient,
-  { condition, expressions, key, model, row, table }: ShownDataset,
+  { condition, key, model, row, selection, table }: ShownDataset,
 ) => {
   const columns = Object.keys(model.json.fields)
-  const writeKey = makeJsonRowWriter(selectColumns([model], key), key)
+  const keyModel = selectColumns([model], key)
+  const writeKey = makeJsonRowWriter(keyModel, key)
   const writeRow = makeJsonRowWriter(model, columns)
 
   const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
@@ -68,7 +69,7 @@ const makeChangedRows = (
     )
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
-  const values = sql.literal(`row(${expressions.join(", ")})`)
+  const values = sql.literal(selection)
   // If a row of `history.days` is lost, the change's own day decides.
   const currentDay = sql.literal(`cross join lateral (
           select coalesce(
@@ -106,7 +107,7 @@ const makeChangedRows = (
         const array = (read: (change: ChangeWithoutRows) => string) =>
           parameter((changes) => makeArrayParameter(changes.map(read), OID.text))
         return sql`
-        select row(${sql.literal(key.map((column) => `key."${column}"`).join(", "))}),
+        select ${sql.literal(selectRecord(keyModel, key, (column) => `key."${column}"`))},
           after.version, before.version, after.is_known, before.is_known${more}
         from unnest(
           (select ${array(({ transaction }) => String(transaction))}::text[]::bigint[]),

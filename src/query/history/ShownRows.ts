@@ -6,6 +6,7 @@ import type { SqlClient, Statement } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../contract/Datasets.ts"
 import { optInColumns } from "../../contract/rows/Columns.ts"
 import { getColumnNames, type RowModel } from "../../contract/rows/RowModel.ts"
+import { selectRecord } from "../rows/RowEncoder.ts"
 import { isEligibleTickerChange, isGivenUpTicker } from "../../contract/rules/EffectiveDates.ts"
 import { type ChangeFeedDataset, changeFeedDatasets } from "../../contract/endpoints/changes.ts"
 import { tradableFloatSql } from "../../contract/endpoints/historical-float-pro.ts"
@@ -35,8 +36,8 @@ export interface ShownDataset extends Pick<ShownRows, "condition">, Pick<Loadabl
   readonly table: ChangeFeedDataset
   /** The columns in the order of the responses. */
   readonly model: RowModel
-  /** The SQL expressions of the columns, in the same order. */
-  readonly expressions: ReadonlyArray<string>
+  /** SQL that selects a record of the columns, in the same order. */
+  readonly selection: string
 }
 
 const sourceModel: RowModel = {
@@ -71,13 +72,14 @@ const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   const others = [...(otherModel === undefined ? [] : [otherModel]), ...(hasSources ? [sourceModel] : [])]
   const models = [model, ...others] as const
   const columns = getColumnNames(models).filter((column) => column in row.fields || column in computed)
+  const shown = selectColumns(models, columns)
   return {
     table,
     key,
     row,
     ...(condition === undefined ? {} : { condition }),
-    model: selectColumns(models, columns),
-    expressions: columns.map((column) => computed[column] ?? `"${column}"`),
+    model: shown,
+    selection: selectRecord(shown, columns, (column) => column in computed ? `(${computed[column]})` : `"${column}"`),
   }
 }
 

@@ -8,6 +8,7 @@ import {
   makeJsonRowWriter,
   type RowDateColumn,
   type RowWriter,
+  selectRecord,
 } from "./RowEncoder.ts"
 import { getColumnNames, type RowModels } from "../../contract/rows/RowModel.ts"
 import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
@@ -34,7 +35,7 @@ export interface ResultEncoder {
 
 const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson" | "isSameResult">): ResultEncoder => {
   const columns = getColumnNames(Row)
-  const selection = `row(${columns.map((column) => `"${column}"`).join(", ")})`
+  const selection = selectRecord(Row, columns)
   return {
     models: Row,
     columns,

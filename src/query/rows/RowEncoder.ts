@@ -19,6 +19,7 @@ import {
   getFieldEncoder,
   invalidFieldResult,
   maxEscapeBytes,
+  postgresTypeIds,
   unsupportedFieldResult,
 } from "./FieldEncoders.ts"
 import { encodeAsWords, type EncodedWords, rowOutputBuffer } from "./OutputBuffer.ts"
@@ -70,6 +71,27 @@ export const getMinFieldSize = ({ ast }: Schema.Top) =>
 export const getColumnType = (models: RowModels, name: string) => {
   const select = toRowModelArray(models).find((model) => name in model.json.fields)?.fields[name]
   return select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0
+}
+
+/** Names of the types that have an encoder, by OID. */
+const typeNames = new Map<number, string>(
+  Object.entries({ ...postgresTypeIds, "text[]": postgresTypeIds.textArray }).map(([name, id]) => [id, name]),
+)
+
+/**
+ * Returns SQL that selects a record of the columns. A record tells the type of each field. That of a column may be a
+ * domain, so it is cast to the domain's base type, which costs nothing.
+ */
+export const selectRecord = (
+  models: RowModels,
+  columns: ReadonlyArray<string>,
+  toExpression = (column: string) => `"${column}"`,
+) => {
+  const fields = columns.map((column) => {
+    const type = typeNames.get(getColumnType(models, column))
+    return type === undefined ? toExpression(column) : `${toExpression(column)}::${type}`
+  })
+  return `row(${fields.join(", ")})`
 }
 
 /** Throws unless the record has this number of columns. */

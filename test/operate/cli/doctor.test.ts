@@ -102,9 +102,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
           "time zones",
           "version",
           "migrations",
-          "triggers",
-          "history",
-          "indexes",
+          "schema",
         ]
       ) {
         assert.deepStrictEqual(findingsOf(name).map(({ state }) => state), ["ok"], name)
@@ -119,85 +117,108 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(String(SqlError.isSqlError(refused) ? refused.reason.cause : refused), "read-only")
     }))
 
-  it.effect("finds a disabled or missing change trigger, and explains how to enable it (D17)", () =>
-    Effect.gen(function* () {
-      const url = yield* copyMigratedDatabase
-      yield* runAsOwner(url, "alter table news disable trigger note_change")
-      const off = yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers)
-      assert.strictEqual(off?.state, "failed")
-      assert.match(off?.found ?? "", /: news;/)
-      yield* runAsOwner(url, off?.advice ?? "")
-      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers))?.state, "ok")
-      yield* runAsOwner(url, "drop trigger note_change on screener")
-      yield* runAsOwner(url, "alter table news enable trigger note_change")
-      const missing = yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers)
-      assert.match(missing?.found ?? "", /: news, screener;/)
-      for (const statement of missing?.advice?.split("; ") ?? []) yield* runAsOwner(url, statement)
-      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers))?.state, "ok")
-    }))
-
-  it.effect("finds each trigger and column that the history lacks, and explains how to repair it (operations/history)", () =>
-    Effect.gen(function* () {
-      const url = yield* copyMigratedDatabase
-      const check = runDatabaseCheck(url, DatabaseChecks.checkHistory)
-      assert.strictEqual((yield* check)?.state, "ok")
-      const triggers = [
-        ...["begin", "insert", "stamp", "update", "delete", "truncate", "written"].map((name) =>
-          `history_${name} on news`
-        ),
-        "record_transaction on history.transactions",
-      ]
-      const defects: ReadonlyArray<readonly [statement: string, found: string]> = [
-        ...triggers.flatMap((name) => {
-          const [trigger, table] = name.split(" on ")
-          const of = `${trigger} of ${table}`
-          return [
-            [`drop trigger ${name}`, `${of} (missing)`],
-            [`alter table ${table} disable trigger ${trigger}`, `${of} (disabled)`],
-            [`alter table ${table} enable trigger ${trigger}`, `${of} (not always enabled)`],
-            [`alter table ${table} enable replica trigger ${trigger}`, `${of} (not always enabled)`],
-          ] as const
-        }),
+  /** What each statement does to an object of the schema, and what doctor then says. Doctor knows how to repair it. */
+  const defects: ReadonlyArray<readonly [statement: string, found: string]> = [
+    ...[
+      ...["begin", "insert", "stamp", "update", "delete", "truncate", "written"].map((name) => `history_${name}`),
+      "note_change",
+    ]
+      .flatMap((trigger) =>
         [
-          `create or replace trigger history_delete after delete on news for each statement execute function note_change()`,
-          "history_delete of news (calls public.note_change)",
-        ],
-        ["alter table split_status add column reason text", "column split_status.reason (not kept)"],
-      ]
-      for (const [statement, found] of defects) {
-        yield* runAsOwner(url, statement)
-        const finding = yield* check
-        assert.deepStrictEqual(
-          [finding?.state, finding?.found],
-          ["failed", `${found}; as_of and /v1/changes miss what is written meanwhile`],
-          statement,
-        )
-        const [, repair = ""] = /run: (.*?)\. Then see/.exec(finding?.advice ?? "") ?? []
-        for (const one of repair.split("; ")) yield* runAsOwner(url, one)
-        assert.strictEqual((yield* check)?.state, "ok", statement)
-      }
-      yield* runAsOwner(url, "alter table news disable trigger all")
-      yield* runAsOwner(url, "alter table screener disable trigger history_update")
-      const finding = yield* check
-      assert.match(
-        finding?.found ?? "",
-        /^history_begin of news .*, history_written of news .*, history_update of screener/,
-      )
-    }))
+          [`drop trigger ${trigger} on news`, `trigger ${trigger} of news is missing`],
+          [`alter table news disable trigger ${trigger}`, `trigger ${trigger} of news is disabled`],
+          [`alter table news enable trigger ${trigger}`, `trigger ${trigger} of news does not fire in every session`],
+          [
+            `alter table news enable replica trigger ${trigger}`,
+            `trigger ${trigger} of news does not fire in every session`,
+          ],
+        ] as const
+      ),
+    [
+      "drop trigger record_transaction on history.transactions",
+      "trigger record_transaction of history.transactions is missing",
+    ],
+    [
+      "alter table history.transactions disable trigger record_transaction",
+      "trigger record_transaction of history.transactions is disabled",
+    ],
+    ["alter table api_keys disable trigger audit", "trigger audit of api_keys is disabled"],
+    ["drop trigger audit on credits", "trigger audit of credits is missing"],
+    [
+      "create or replace trigger history_delete after delete on news for each statement execute function note_change()",
+      "trigger history_delete of news differs from that of this release",
+    ],
+    [
+      "create or replace function history.keep_news() returns trigger language plpgsql as 'begin return null; end'",
+      "function history.keep_news() differs from that of this release",
+    ],
+    ["alter table split_status add column reason text", "history of split_status is incomplete: without reason"],
+    ["drop index news_ticker_created_at_id_idx", "index news_ticker_created_at_id_idx of news is missing"],
+    [
+      "update pg_index set indisvalid = false where indexrelid = 'news_ticker_created_at_id_idx'::regclass",
+      "index news_ticker_created_at_id_idx of news is invalid, so no query uses it",
+    ],
+    [
+      "alter table ticker_changes drop constraint ticker_changes_check",
+      "constraint ticker_changes_check of ticker_changes is missing",
+    ],
+    [
+      "alter table ticker_changes drop constraint ticker_changes_check, add constraint ticker_changes_check " +
+      "check (old_ticker <> new_ticker) not valid",
+      "constraint ticker_changes_check of ticker_changes is not validated",
+    ],
+  ]
 
-  it.effect("finds an invalid index, and explains how to rebuild it (operations/command-line)", () =>
+  it.effect("finds each object of the schema that is missing, differs or is disabled, and its statements repair it (operations/history, D17)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkIndexes))?.state, "ok")
-      yield* runAsOwner(
-        url,
-        "update pg_index set indisvalid = false where indexrelid = 'news_ticker_created_at_id_idx'::regclass",
-      )
-      const found = yield* runDatabaseCheck(url, DatabaseChecks.checkIndexes)
-      assert.deepStrictEqual([found?.state, found?.advice], [
-        "failed",
-        "reindex index concurrently news_ticker_created_at_id_idx",
-      ])
+      const check = runDatabaseCheck(url, DatabaseChecks.checkSchema)
+      assert.strictEqual((yield* check)?.found, "all objects are those of this release")
+      for (const [statement, expected] of defects) {
+        yield* runAsOwner(url, statement)
+        const { advice = "", found = "", state } = (yield* check) ?? {}
+        assert.strictEqual(state, "failed", statement)
+        assert.isTrue(
+          found === expected || found.startsWith(`${expected}; as_of and /v1/changes miss`),
+          `${statement}: ${found}`,
+        )
+        const [, repair = ""] = /run: (.*?)\.(?: Then see "Repair the history".*)?$/.exec(advice) ?? []
+        for (const one of repair.split("; ")) yield* runAsOwner(url, one)
+        assert.strictEqual((yield* check)?.state, "ok", `${statement}: ${repair}`)
+      }
+    }))
+
+  it.effect.each([
+    ["alter table news drop column author cascade", "column news.author is missing"],
+    ["alter table news alter title set not null", "column news.title differs from that of this release"],
+    ["drop table failed_requests", "table failed_requests is missing"],
+    [
+      "create or replace function moment_of(requested_at timestamptz) returns timestamptz language sql immutable parallel safe return requested_at",
+      "function moment_of(timestamp with time zone) differs from that of this release",
+    ],
+    ["alter domain price drop constraint price_check", "domain price differs from that of this release"],
+    ["drop view usage_totals", "view usage_totals is missing"],
+    ["delete from role_privileges where object = 'public.leases'", "privileges of service on leases is missing"],
+    ["grant execute on function settle_usage to public", "function settle_usage() differs from that of this release"],
+  ])(
+    "names what no single statement repairs: %s (operations/command-line)",
+    ([statement = "", expected = ""]) =>
+      Effect.gen(function* () {
+        const url = yield* copyMigratedDatabase
+        yield* runAsOwner(url, statement)
+        const { findingsOf } = yield* runDoctor({ DATABASE_URL: Redacted.value(url) })
+        const findings = findingsOf("schema")
+        const finding = findings.find(({ found }) => found.includes(expected))
+        assert.strictEqual(finding?.state, "failed", JSON.stringify(findings))
+        assert.match(finding?.advice ?? "", /^Create it as the folder sql of this release does|history\.track/)
+      }),
+  )
+
+  it.effect("does not mind objects that an operator has added (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const url = yield* copyMigratedDatabase
+      yield* runAsOwner(url, "create index own on news (author)", "create table own_table (id int)")
+      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkSchema))?.state, "ok")
     }))
 
   it.effect("warns of each constraint that is not validated, and explains how to find invalid rows (D34)", () =>
@@ -229,14 +250,21 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
   it.effect("fails if migrations are missing, and warns if the database is newer than the program (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      yield* runAsOwner(url, "delete from tickerline_migrations where migration_id = 24")
+      yield* runAsOwner(
+        url,
+        "insert into tickerline_migrations (migration_id, name) values (9998, 'kept')",
+        "delete from tickerline_migrations where migration_id = 0",
+      )
+      const development = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
+      assert.match(development?.advice ?? "", /made by a development version/)
+      yield* runAsOwner(url, "delete from tickerline_migrations")
       const older = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
       assert.strictEqual(older?.state, "failed")
-      assert.match(older?.found ?? "", /1 are missing: 24_/)
+      assert.match(older?.found ?? "", /are missing: schema/)
       assert.include(older?.advice ?? "", "tickerline -- migrate")
       yield* runAsOwner(
         url,
-        "insert into tickerline_migrations (migration_id, name) values (24, 'triggers_that_loads_dropped'), (9999, 'later')",
+        "insert into tickerline_migrations (migration_id, name) values (0, 'schema'), (9999, 'later')",
       )
       const newer = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
       assert.strictEqual(newer?.state, "warning")

@@ -17,7 +17,7 @@ import { fillTables, makeEmptyDatabase, migrateUpTo } from "../../support/Migrat
 // @module-tag slow
 
 /** The last release. Its tables contain data, and its processes may still serve during the migration. */
-const released = { version: "0.3.0", migration: "0094" }
+const released = { version: "0.3.0", migration: "0000" }
 
 class ReleasedSchema extends Context.Service<ReleasedSchema, Effect.Success<typeof readSchema>>()(
   "test/postgres/ReleasedSchema",

@@ -1,8 +1,9 @@
 /** Migrations are applied once and in order, and keep existing data; scripts are split into statements. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, Fiber, Schedule } from "effect"
+import { Effect, Fiber, FileSystem, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { pathToFileURL } from "node:url"
 import * as Migrations from "../../../src/postgres/migrations/Migrations.ts"
 import * as MigrationScripts from "../../../src/postgres/migrations/MigrationScripts.ts"
 import { makeEmptyDatabase, makeMigrationFolder, migrateUpTo, withDatabase } from "../../support/MigrationDatabases.ts"
@@ -21,7 +22,7 @@ const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) =>
   assert.deepStrictEqual(ids, Array.from(new Set(ids)).toSorted((a, b) => a - b))
 }
 
-const all = [[1, "accounts"], [2, "ticker_changes"], [3, "intraday_runners"]]
+const all = [[0, "schema"]]
 
 layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
   it.effect("are applied to an empty database once, in order, even by concurrent processes (D30, decisions/0085)", () =>
@@ -70,7 +71,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
           "-- no transaction: an index\ndrop index concurrently if exists x;\ncreate index concurrently x on news (title);",
       }
       const applied = yield* Effect.all(
-        Array.from({ length: 3 }, () => withDatabase(url, migrateUpTo("0025", later))),
+        Array.from({ length: 3 }, () => withDatabase(url, migrateUpTo("0000", later))),
         {
           concurrency: 3,
         },
@@ -140,35 +141,39 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(repaired.map(([id]) => id), [901])
     }))
 
-  it.effect("keep the state of existing keys, and reactivate none (D2, D27)", () =>
+  it.effect("leave nothing behind if the schema cannot be completed, so that the next start begins anew (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const url = yield* makeEmptyDatabase
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-schema-" })
+      yield* fs.writeFileString(`${folder}/10_good.sql`, "create table good ();")
+      yield* fs.writeFileString(`${folder}/20_bad.sql`, "create table bad ();\nselect 1 / 0;")
+      const broken = Effect.provideService(
+        Migrations.runMigrations,
+        MigrationScripts.SchemaFolder,
+        pathToFileURL(`${folder}/`),
+      )
+      const error = yield* Effect.flip(withDatabase(url, broken))
+      assert.strictEqual(error.message, "Migration schema failed: division by zero")
+      assert.deepStrictEqual(yield* withDatabase(url, tables), [])
+      assert.deepStrictEqual((yield* withDatabase(url, Migrations.runMigrations))[0], [0, "schema"])
+    }))
+
+  it.effect("are refused by a database of a development version, whatever migrations it has (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
-      const applied = yield* withDatabase(
+      yield* withDatabase(
         url,
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          yield* migrateUpTo("0018")
-          yield* sql`insert into accounts (name, tier) values ('former', 'pro')`
-          yield* sql`
-            insert into api_keys (account_id, key_hash, key_hint, disabled_at)
-            select account_id, sha256(hint::bytea), hint, ended
-            from accounts, (values ('tl_live_good', null), ('tl_live_gone', timestamptz '2026-01-02 03:04:05Z'))
-              as made (hint, ended)
-          `
-          const applied = yield* Migrations.runMigrations
-          const keys = yield* sql`
-            select key_hint, revoked_at, disabled_at, api_keys.name, endpoints, balance_microdollars
-            from api_keys join accounts using (account_id) order by key_id
-          `
-          const like = { disabled_at: null, name: "default", endpoints: null, balance_microdollars: null }
-          assert.deepStrictEqual(keys, [
-            { key_hint: "tl_live_good", revoked_at: null, ...like },
-            { key_hint: "tl_live_gone", revoked_at: new Date("2026-01-02T03:04:05Z"), ...like },
-          ])
-          return applied
+          yield* sql`create table tickerline_migrations (migration_id int primary key, name text)`
+          yield* sql`insert into tickerline_migrations values (1, 'accounts')`
         }),
       )
-      assert.deepStrictEqual(applied.slice(0, 2).map((one) => Array.from(one)), [[19, "credits"], [20, "usage"]])
+      const error = yield* Effect.flip(withDatabase(url, Migrations.runMigrations))
+      assert.strictEqual(error._tag, "MigrationRefused")
+      assert.match(error.message, /made by a development version before 1\.0\.0.* Create another database/)
+      assert.deepStrictEqual(yield* withDatabase(url, tables), ["tickerline_migrations"])
     }))
 
   it.effect("add constraints that reject impossible account balances and credits (D27)", () =>

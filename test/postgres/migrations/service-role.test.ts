@@ -459,11 +459,11 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* servingClient]
       const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
       assert.deepStrictEqual(Array.from(yield* run), [])
-      yield* owner`delete from tickerline_migrations where migration_id = 20`
+      yield* owner`delete from tickerline_migrations`
       const error = yield* Effect.flip(run)
       assert.strictEqual(error._tag, "MigrationRefused")
       assert.include(error.message, "tickerline -- migrate")
-      yield* owner`insert into tickerline_migrations (migration_id, name) values (20, 'usage')`
+      yield* owner`insert into tickerline_migrations (migration_id, name) values (0, 'schema')`
     }))
 })
 

@@ -6,8 +6,9 @@ import { listUnfinishedErasures } from "../../../accounts/AccountErasure.ts"
 import { AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
 import { DatabasePoolSizeConfig } from "../../../postgres/pool/ConnectionPool.ts"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
-import { migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
-import { listMigrationScripts } from "../../../postgres/migrations/MigrationScripts.ts"
+import { developmentDatabase, migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
+import { formatMigration, listMigrationScripts, schemaId } from "../../../postgres/migrations/MigrationScripts.ts"
+import { describeSchema, readExpectedSchema } from "../../../postgres/migrations/SchemaDescription.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../../postgres/pool/PoolerCheck.ts"
 import {
   describeClockDifference,
@@ -211,7 +212,10 @@ export const checkMigrations = Effect.gen(function* () {
     select migration_id as id, name from ${sql(migrationsTableName)} order by migration_id
   `
   const appliedIds = new Set(applied.map(({ id }) => id))
-  const pending = known.filter(([id]) => !appliedIds.has(id)).map(([id, name]) => `${id}_${name}`)
+  if (applied.length > 0 && !appliedIds.has(schemaId)) {
+    return Finding.failed("the tables are those of a development version", developmentDatabase)
+  }
+  const pending = known.filter(([id]) => !appliedIds.has(id)).map(([id, name]) => formatMigration(id, name))
   const newer = applied.filter(({ id }) => !known.some(([knownId]) => knownId === id))
     .map(({ id, name }) => `${id}_${name}`)
   if (newer.length > 0) {
@@ -235,58 +239,54 @@ interface RolePrivileges {
   readonly excessive: ReadonlyArray<string> | null
 }
 
-/** Compares the role's privileges with those that `tickerline grant` grants. */
+/** Compares the role's privileges with those that the schema lists, as `tickerline grant` grants them. */
 export const checkRolePrivileges = (isEmbedded: boolean) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const [role] = yield* sql<RolePrivileges>`
-      with needed (what, has) as (
-        select 'select on ' || t, has_table_privilege('public.' || t, 'select')
-        from unnest(string_to_array(${tableList}, ',')) as t where to_regclass('public.' || t) is not null
-        union all values
-          ('insert on usage', has_table_privilege('public.usage', 'insert')),
-          ('update of counts in usage', (
-            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
-            where attrelid = 'public.usage'::regclass and attname = 'request_count'
-          )),
-          ('insert on usage_batches', has_table_privilege(to_regclass('public.usage_batches'), 'insert')),
-          ('settle_usage', has_function_privilege(to_regprocedure('public.settle_usage()'), 'execute')),
-          ('insert, update on usage_daily', has_table_privilege('public.usage_daily', 'insert')
-            and has_table_privilege('public.usage_daily', 'update')),
-          ('insert, update on usage_daily_prices',
-            has_table_privilege(to_regclass('public.usage_daily_prices'), 'insert')
-            and has_table_privilege(to_regclass('public.usage_daily_prices'), 'update')),
-          ('insert, update on rate_limit_buckets',
-            has_table_privilege(to_regclass('public.rate_limit_buckets'), 'insert')
-            and has_table_privilege(to_regclass('public.rate_limit_buckets'), 'update')),
-          ('insert, update, delete on balance_reservations',
-            has_table_privilege(to_regclass('public.balance_reservations'), 'insert')
-            and has_table_privilege(to_regclass('public.balance_reservations'), 'update')
-            and has_table_privilege(to_regclass('public.balance_reservations'), 'delete')),
-          ('select on api_keys', has_table_privilege('public.api_keys', 'select')),
-          ('select on accounts', has_table_privilege('public.accounts', 'select')),
-          ('update of last_used_at', has_column_privilege('public.api_keys', 'last_used_at', 'update')),
-          ('update of last_used_address', (
-            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
-            where attrelid = 'public.api_keys'::regclass and attname = 'last_used_address'
-          )),
-          ('update of balances', has_column_privilege('public.accounts', 'balance_microdollars', 'update')),
-          ('update of budgets', (
-            select has_column_privilege(attrelid, attnum, 'update') from pg_attribute
-            where attrelid = 'public.accounts'::regclass and attname = 'budget_spent_microdollars'
-          ))
+      with listed (object, privilege, columns) as (
+        select object, found[1], string_to_array(replace(found[2], ' ', ''), ',')
+        from role_privileges, regexp_matches(replace(privilege, E'\n', ' '), '([a-z]+)(?: \\(([^)]*)\\))?', 'g') as found
+        where purpose = 'service' and privilege <> 'no select'
+      ), needed (what, has) as (
+        select format('select on %s', relname), has_table_privilege(pg_class.oid, 'select')
+        from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+        where nspname in ('public', 'history') and relkind in ('r', 'p', 'v') and not relispartition and not exists (
+          select from role_privileges where purpose = 'service' and privilege = 'no select'
+            and object = format('%I.%I', nspname, relname)
+        )
+        union all
+        select format('execute %s', object), has_function_privilege(pg_proc.oid, 'execute')
+        from listed join pg_namespace on nspname = split_part(object, '.', 1)
+          join pg_proc on pronamespace = pg_namespace.oid and proname = split_part(object, '.', 2)
+        where privilege = 'execute'
+        union all
+        select format('%s on %s', listed.privilege, relname), has_table_privilege(pg_class.oid, listed.privilege)
+        from listed join pg_namespace on nspname = split_part(object, '.', 1)
+          join pg_class on relnamespace = pg_namespace.oid and relname = split_part(object, '.', 2)
+        where privilege <> 'execute' and columns is null
+        union all
+        select format('%s of %s in %s', listed.privilege, attname, relname),
+          has_column_privilege(attrelid, attnum, listed.privilege)
+        from listed join pg_namespace on nspname = split_part(object, '.', 1)
+          join pg_class on relnamespace = pg_namespace.oid and relname = split_part(object, '.', 2)
+          join pg_attribute on attrelid = pg_class.oid and attname = any (columns) and not attisdropped
+        where columns is not null
       ), beyond (what, has) as (
-        select 'write ' || t, has_table_privilege('public.' || t, 'insert, update, delete, truncate')
-        from unnest(string_to_array(${tableList}, ',')) as t where to_regclass('public.' || t) is not null
+        select 'write ' || relname, has_table_privilege(pg_class.oid, 'insert, update, delete, truncate')
+        from pg_trigger join pg_class on pg_class.oid = tgrelid where tgname = 'history_begin'
+        union all
+        select 'read ' || relname, has_table_privilege(pg_class.oid, 'select')
+        from role_privileges join pg_class on relnamespace = 'public'::regnamespace and object = 'public.' || relname
+        where purpose = 'service' and privilege = 'no select'
         union all values
-          ('read payments', has_table_privilege('public.credits', 'select')),
           ('create tables', has_schema_privilege('public', 'create')),
           ('create temporary tables', has_database_privilege(current_database(), 'temporary'))
       )
       select current_user as name, rolsuper as is_superuser,
         has_table_privilege('public.credits', 'insert') as is_admin,
         (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.usage'::regclass) as owns_tables,
-        (select array_agg(what) from needed where not has) as missing,
+        (select array_agg(what) from needed where has is not true) as missing,
         (select array_agg(what) from beyond where has) as excessive
       from pg_roles where rolname = current_user
     `
@@ -314,154 +314,139 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
       : Finding.warning(`${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
-interface ExpectedTrigger {
-  /** Schema and name, such as `public.news`. */
-  readonly table: string
-  readonly trigger: string
-  /** Schema and name of the function that it calls. */
-  readonly calls: string
+/** A difference between the database and the schema of this release. */
+interface SchemaProblem {
+  /** Such as `index news_tags_idx of news is missing`. */
+  readonly found: string
+  /** Statements that repair it; empty if there is no simple way. */
+  readonly repair: string
+  /** The dataset whose changes are not recorded meanwhile. */
+  readonly dataset: string | undefined
 }
 
-/** Returns the triggers that are missing, call another function, or do not fire in every session. */
-const findTriggerProblems = Effect.fnUntraced(function* (expected: ReadonlyArray<ExpectedTrigger>) {
-  const sql = yield* SqlClient.SqlClient
-  return yield* sql<ExpectedTrigger & { readonly problem: string; readonly is_disabled: boolean }>`
-    with expected as (
-      select * from jsonb_to_recordset(${
-    JSON.stringify(expected)
-  }::text::jsonb) as e ("table" text, trigger text, calls text)
-    ), found as (
-      select expected.*, tgenabled, pronamespace::regnamespace || '.' || proname as called
-      from expected left join pg_trigger on tgrelid = to_regclass(expected."table") and tgname = expected.trigger
-      left join pg_proc on pg_proc.oid = tgfoid
-    )
-    select "table", trigger, calls,
-      case when called is null then 'missing' when called <> calls then 'calls ' || called
-        when tgenabled = 'D' then 'disabled' else 'not always enabled' end as problem,
-      coalesce(called = calls, false) as is_disabled
-    from found where called is distinct from calls or tgenabled <> 'A' order by 1, 2
-  `
-})
+/** The suffixes of definitions that are only in the wrong state, in the operator's words. */
+const wrongStates = [
+  [" DISABLED", "is disabled"],
+  [" REPLICA", "does not fire in every session"],
+  [" INVALID", "is invalid, so no query uses it"],
+  [" NOT VALID", "is not validated"],
+] as const
 
-const enableTrigger = ({ table, trigger }: ExpectedTrigger) =>
-  `alter table ${table.replace("public.", "")} enable always trigger ${trigger}`
+const withoutState = (definition: string) => definition.replace(/ (?:ALWAYS|DISABLED|REPLICA|INVALID|NOT VALID)$/, "")
 
-/** Checks that each dataset has the `note_change` trigger, which counts its changes (D17, caching). */
-export const checkChangeTriggers = Effect.gen(function* () {
-  const problems = yield* findTriggerProblems(
-    tables.map((table) => ({ table: `public.${table}`, trigger: "note_change", calls: "public.note_change" })),
-  )
-  if (problems.length === 0) return Finding.passed("all datasets record their changes")
-  const repairs = problems.map((problem) => {
-    if (problem.is_disabled) return enableTrigger(problem)
-    const table = problem.table.replace("public.", "")
-    return `create or replace trigger note_change after insert or update or delete or truncate on ${table} ` +
-      `for each statement execute function note_change(); ${enableTrigger(problem)}`
-  })
-  return Finding.failed(
-    `note_change is missing or not always enabled: ${
-      formatNames(problems.map(({ table }) => table.replace("public.", "")))
-    }; their responses may be outdated or are never cached`,
-    repairs.join("; "),
-  )
-})
-
-/** The triggers that record the history of a dataset, with their functions in the schema `history`. */
-const historyTriggers: Readonly<Record<string, string>> = {
-  history_begin: "begin_transaction",
-  history_insert: "stamp_row",
-  history_stamp: "stamp_row",
-  history_update: "keep_",
-  history_delete: "keep_",
-  history_truncate: "keep_",
-  history_written: "end_statement",
+/** Splits the name of an object, such as `trigger note_change of public.news`. */
+const splitObject = (object: string) => {
+  const [, kind = "", name = "", table = ""] = /^(\w+) (\S+)(?: of (\S+))?$/.exec(object) ?? []
+  return { kind, name, table }
 }
 
-const recordTrigger = {
-  table: "history.transactions",
-  trigger: "record_transaction",
-  calls: "history.record_transaction",
-}
-
-const createRecordTrigger = "drop trigger if exists record_transaction on history.transactions; " +
-  "create constraint trigger record_transaction after insert or update of is_pending on history.transactions " +
-  "deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction()"
-
-/** Checks that the history has all triggers and columns that it needs to record every change (decision 0113). */
-export const checkHistory = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [schema] = yield* sql`select where to_regprocedure('history.end_statement()') is not null`
-  if (schema === undefined) return Finding.skipped("migrations are missing")
-  const triggers = yield* findTriggerProblems([
-    recordTrigger,
-    ...tables.flatMap((table) =>
-      Object.entries(historyTriggers).map(([trigger, name]) => ({
-        table: `public.${table}`,
-        trigger,
-        calls: `history.${name === "keep_" ? `keep_${table}` : name}`,
-      }))
-    ),
-  ])
-  const columns = yield* sql<{ readonly table: string; readonly column: string }>`
-    select dataset as table, attname as column
-    from unnest(string_to_array(${tableList}, ',')) as dataset
-    join pg_attribute as live on attrelid = to_regclass('public.' || dataset) and attnum > 0 and not attisdropped
-    where not exists (
-      select from pg_attribute as kept
-      where kept.attrelid = to_regclass('history.' || dataset) and kept.attname = live.attname and not attisdropped
-    ) or (attgenerated = '' and attname <> 'recorded_in' and not exists (
-      select from history.datasets where datasets.dataset = dataset.dataset and live.attname = any (columns)
-    ))
-    order by 1, attnum
-  `
-  if (triggers.length === 0 && columns.length === 0) {
-    return Finding.passed("all datasets keep their earlier rows")
+const makeRepair = (object: string, expected: string, found: string | undefined, datasets: ReadonlySet<string>) => {
+  const { kind, name, table } = splitObject(object)
+  const isMissing = found === undefined
+  if (kind === "trigger" && (datasets.has(table) && /^(history_|note_change)/.test(name))) {
+    return `select history.track('${table.replace("public.", "")}')`
   }
-  const problems = [
-    ...triggers.map(({ problem, table, trigger }) => `${trigger} of ${table.replace("public.", "")} (${problem})`),
-    ...columns.map(({ column, table }) => `column ${table}.${column} (not kept)`),
-  ]
-  const repairs = [
-    ...triggers.flatMap((problem) =>
-      problem.is_disabled
-        ? [enableTrigger(problem)]
-        : problem.table === recordTrigger.table
-        ? [createRecordTrigger, enableTrigger(problem)]
-        : [`select history.track('${problem.table.replace("public.", "")}')`]
-    ),
-    ...columns.map(({ table }) => `select history.track('${table}')`),
-  ]
-  return Finding.failed(
-    `${problems.join(", ")}; as_of and /v1/changes miss what is written meanwhile`,
-    `As the role that owns the tables, run: ${
-      Array.from(new Set(repairs)).join("; ")
-    }. Then see "Repair the history" in ` +
-      "docs/operations/history.md.",
+  if (kind === "trigger") {
+    const isSame = !isMissing && withoutState(found) === withoutState(expected)
+    const create = `drop trigger if exists ${name} on ${table}; ${withoutState(expected)}`
+    const enable = `alter table ${table} enable ${expected.endsWith(" ALWAYS") ? "always " : ""}trigger ${name}`
+    return isSame ? enable : `${create}; ${enable}`
+  }
+  if (kind === "index" && !isMissing && found.endsWith(" INVALID")) {
+    return `reindex index concurrently ${table.split(".")[0]}.${name}`
+  }
+  if (kind === "index") {
+    const isWhole = expected.includes(" ON ONLY ")
+    const create = isWhole ? expected.replace(" ON ONLY ", " ON ") : expected.replace(" INDEX ", " INDEX CONCURRENTLY ")
+    return `${isMissing ? "" : `drop index ${isWhole ? "" : "concurrently "}${table.split(".")[0]}.${name}; `}${create}`
+  }
+  if (kind === "constraint") {
+    const validate = `alter table ${table} validate constraint ${name}`
+    if (found === `${expected} NOT VALID`) return validate
+    const add =
+      `${isMissing ? "" : `alter table ${table} drop constraint ${name}; `}alter table ${table} add constraint ` +
+      `${name} ${expected}`
+    return /^(?:CHECK|FOREIGN)/.test(expected) ? `${add} not valid; ${validate}` : add
+  }
+  const [, dataset] = /^(?:history of public\.|function history\.keep_)(\w+)/.exec(object) ?? []
+  return dataset === undefined ? "" : `select history.track('${dataset}')`
+}
+
+/** Compares the objects of the database with those that the schema of this release makes. Others may be there too. */
+const findSchemaProblems = Effect.gen(function* () {
+  const expected = yield* readExpectedSchema
+  const live = yield* describeSchema
+  const datasets = new Set(
+    Array.from(expected.keys()).flatMap((object) => object.startsWith("history of ") ? [object.slice(11)] : []),
   )
+  const lost = Array.from(expected.keys()).filter((object) => !live.has(object))
+    .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
+  const isOfLostTable = (object: string) =>
+    lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
+  /** Objects that differ because an operator has added a column to a dataset. */
+  const grown = Array.from(live.keys()).flatMap((object) => {
+    const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
+    return table === undefined ? [] : [`trigger history_stamp of public.${table}`, `function history.keep_${table}()`]
+  })
+  return Array.from(expected).flatMap(([object, definition]): ReadonlyArray<SchemaProblem> => {
+    const found = live.get(object)
+    if (found === definition || isOfLostTable(object) || (found !== undefined && grown.includes(object))) return []
+    const [, state] = wrongStates.find(([suffix]) => found?.endsWith(suffix) === true) ?? []
+    const isSame = found !== undefined && withoutState(found) === withoutState(definition)
+    const { kind, name, table } = splitObject(object)
+    const what = found === undefined
+      ? "is missing"
+      : object.startsWith("history of ")
+      ? `is incomplete: ${found}`
+      : isSame
+      ? state ?? "does not fire in every session"
+      : "differs from that of this release"
+    const isRecorder = object.startsWith("history of ") || table === "history.transactions" ||
+      kind === "trigger" && /^(history_|note_change)/.test(name) && datasets.has(table)
+    return [{
+      found: `${object.replaceAll("public.", "")} ${what}`,
+      repair: makeRepair(object, definition, found, datasets),
+      dataset: isRecorder ? table.replace("public.", "") : undefined,
+    }]
+  })
 })
 
-export const checkIndexes = Effect.gen(function* () {
+/** Reports objects of the schema that are missing, differ, or are in a wrong state, and how to repair them. */
+export const checkSchema = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const invalid = yield* sql<{ readonly name: string }>`
-    select indexrelid::regclass::text as name from pg_index join pg_class on pg_class.oid = indrelid
-    where relnamespace = 'public'::regnamespace and not indisvalid order by 1
-  `
-  const names = invalid.map(({ name }) => name)
-  return names.length === 0 ? Finding.passed("all are valid") : Finding.failed(
-    `invalid, so no query uses them: ${formatNames(names)}`,
-    names.map((name) => `reindex index concurrently ${name}`).join("; "),
-  )
+  const known = yield* listMigrationScripts
+  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTableName)}`
+  const ids = new Set(known.map(([id]) => id))
+  if (ids.symmetricDifference(new Set(applied.map(({ id }) => id))).size > 0) {
+    return [Finding.skipped("the migrations of this release and of the database differ")]
+  }
+  const problems = yield* findSchemaProblems
+  if (problems.length === 0) return [Finding.passed("all objects are those of this release")]
+  return Array.from(Map.groupBy(problems, ({ repair }) => repair), ([repair, same]) => {
+    const isUnrecorded = same.some(({ dataset }) => dataset !== undefined)
+    const found = formatNames(same.map(({ found }) => found)) +
+      (isUnrecorded ? "; as_of and /v1/changes miss what is written meanwhile, and responses may be outdated" : "")
+    const then = isUnrecorded ? ' Then see "Repair the history" in docs/operations/history.md.' : ""
+    return Finding.failed(
+      found,
+      repair === ""
+        ? "Create it as the folder sql of this release does, as the role that owns the tables, or restore a backup: " +
+          "docs/operations/backups.md."
+        : `As the role that owns the tables, run: ${repair}.${then}`,
+    )
+  })
 })
 
-/** Finds constraints that are not validated (D34, stored values). Requests for rows that violate one of them fail. */
+/**
+ * Finds rules of rows that are not validated, of the service or an operator (D34, stored values). Requests for rows that
+ * violate one of them fail.
+ */
 export const checkConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const notValidated = yield* sql<{ readonly dataset: string; readonly name: string; readonly expression: string }>`
-    select relname as dataset, conname as name, pg_get_expr(conbin, conrelid) as expression
-    from pg_constraint join pg_class on pg_class.oid = conrelid
-    where relnamespace = 'public'::regnamespace and contype = 'c' and not convalidated
-      and relname = any (string_to_array(${tableList}, ','))
-    order by 1, 2
+    select dataset, conname as name, pg_get_expr(conbin, conrelid) as expression
+    from history.datasets join pg_constraint on conrelid = to_regclass('public.' || dataset)
+    where contype = 'c' and not convalidated order by 1, 2
   `
   if (notValidated.length === 0) return [Finding.passed("all rows of the datasets satisfy the constraints")]
   return notValidated.map(({ dataset, expression, name }) =>

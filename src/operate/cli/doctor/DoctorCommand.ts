@@ -64,9 +64,7 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
     const schemaChecks = (yield* Effect.orElseSucceed(Database.isDatabaseMigrated, () => false))
       ? [
         check("role", Database.checkRolePrivileges(isEmbedded)),
-        check("triggers", Database.checkChangeTriggers),
-        check("history", Database.checkHistory),
-        check("indexes", Database.checkIndexes),
+        check("schema", Database.checkSchema),
         check("rules", Database.checkConstraints),
         check("datasets", Database.checkDatasetRows),
         check("ingest", Database.checkIngest),

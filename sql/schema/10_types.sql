@@ -1,0 +1,65 @@
+-- The extension, the types and the functions that tables need, and what the roles of the service may do.
+--
+-- The domains have the bounds of the values that tables accept, whichever program writes them (D34, D42). A domain's
+-- base type is what clients and indexes see. An array of a domain would be a type of its own, so lists are domains over
+-- arrays of base types. A null is in every domain; `not null` stands at the column.
+
+-- Trigram indexes serve substring filters. The extension is trusted, so the database owner may create it.
+create extension if not exists pg_trgm;
+
+-- A symbol, as rows have it (D6, D41).
+create domain ticker as text check (value ~ '^[A-Z0-9.^-]{1,16}$');
+-- The SEC's number of a company, with its leading zeros.
+create domain cik as text check (value ~ '^[0-9]{10}$');
+-- USD per share.
+create domain price as numeric(18, 4) check (value > 0 and value <= 9999999);
+create domain floor_price as numeric(18, 3) check (value > 0 and value <= 9999999);
+-- Shares of a split, or shares that a receipt stands for.
+create domain ratio as numeric(18, 4) check (value > 0 and value <> 'NaN');
+-- USD of an offering, a volume or a company.
+create domain dollars as numeric(20, 2) check (value >= 0 and value <> 'NaN');
+-- Shares, trades, minutes or other things that are counted. At most 2^53-1, so that JSON can represent it.
+create domain quantity as bigint check (value between 0 and 9007199254740991);
+-- A percentage, a fraction or a multiple. May be negative.
+create domain figure as numeric(18, 4) check (value <> 'NaN');
+create domain fact_day as date check (value between '1900-01-01' and '2199-12-31');
+-- A time in New York, as clocks there show it (D15). Printed with an offset, the years 1 and 9999 must not be left.
+create domain wall_time as timestamp(3) check (value between '0001-01-02 00:00:00' and '9999-12-31 23:59:59.999');
+-- The last instant of 9999 at the offset -05:00, with which instants are printed, is in the year 10000 in UTC.
+create domain instant as timestamptz(3)
+  check (value between '0001-01-02 00:00:00+00' and '9999-12-31 23:59:59.999-05');
+-- A text of a column that is never missing. An empty text would be a missing value, which is null (D16).
+create domain filled_text as text check (value <> '');
+create domain risk_level as text check (value in ('high', 'medium', 'low'));
+-- A list without nulls and nested lists, which responses could not represent.
+create domain text_list as text[] check (
+  coalesce(array_ndims(value) = 1 and array_lower(value, 1) = 1, true) and array_position(value, null) is null
+);
+
+-- Joins a text array into one text for substring indexes. PostgreSQL's array_to_string is not marked immutable,
+-- because it accepts any element type; for text elements it is immutable.
+create function joined(list text[]) returns text language sql immutable strict parallel safe
+return array_to_string(list, E'\n');
+
+-- Lower-cases the elements of an array, for case-insensitive filters (D33). It converts the array's text form, which is
+-- twice as fast as each element; this is safe, because quotes and escapes have no letters and NULL may be lower case.
+create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
+return lower(list::text)::text[];
+
+-- Combines the ratios of several splits.
+create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);
+
+-- What the roles may do to which `grant ROLE` gives privileges (docs/operations/deployment.md): the roles of the
+-- service, and that of the admin API. Each file ends with the grants of what it creates. Both may read all tables and
+-- views but those with the privilege `no select`.
+create table role_privileges (
+  purpose   text not null check (purpose in ('service', 'admin')),
+  -- As in `grant`, such as `insert, update (holder, until)`.
+  privilege text not null,
+  -- The schema and the name of a table or function.
+  object    text not null,
+  primary key (purpose, object, privilege)
+);
+
+-- `doctor` reads it as a role to which nothing was granted.
+grant select on role_privileges to public;

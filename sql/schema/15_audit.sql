@@ -1,0 +1,123 @@
+-- The audit log: a row per change that operators make (docs/operations/audit.md). Triggers write it, so that no command
+-- and no session of psql can leave a change out. Service roles can only add rows, through the functions.
+create table audit (
+  audit_id      bigint generated always as identity primary key,
+  recorded_at   timestamptz not null default clock_timestamp(),
+  -- Who made the change: a user of the operating system, an admin, or a role of PostgreSQL.
+  actor         text not null,
+  -- How: `command`, `admin` or `sql`.
+  via           text not null,
+  -- The host of a command, or the address of a client.
+  origin        text,
+  -- The command, such as `keys rotate`, the request of the admin API, or the name of an SQL client.
+  operation     text,
+  database_role text not null,
+  subject_type  text not null,
+  subject       text not null,
+  account_id    bigint,
+  change        text not null check (change in ('created', 'changed', 'removed')),
+  -- The values of a removed row, or those that the change replaced.
+  before        jsonb,
+  -- The values of a new row, or those that replaced others.
+  after         jsonb,
+  -- The transaction of the history that changed datasets.
+  transaction   bigint unique
+);
+
+create index on audit (recorded_at);
+create index on audit (account_id, audit_id) where account_id is not null;
+create index on audit (subject_type, subject, audit_id);
+
+-- Writes a row. Connections tell who makes the change in the setting `tickerline.actor`; without it, it is the role.
+-- Only the functions below call it, because a role that may name a transaction of the history could replace its row.
+create function write_audit(
+  subject_type text, subject text, change text, before jsonb, after jsonb, account bigint, history_transaction bigint
+) returns void language sql security definer set search_path = pg_catalog, pg_temp as $$
+  insert into public.audit as recorded (
+    actor, via, origin, operation, database_role, subject_type, subject, account_id, change, before, after, transaction
+  )
+  select left(coalesce(given ->> 'actor', session_user), 200),
+    case when given ->> 'via' in ('admin', 'command') then given ->> 'via' else 'sql' end,
+    left(case when given is null then host(inet_client_addr()) else given ->> 'origin' end, 200),
+    left(case when given is null then nullif(current_setting('application_name'), '') else given ->> 'operation' end,
+      200),
+    session_user, subject_type, subject, account, change, before, after, history_transaction
+  from (values (nullif(current_setting('tickerline.actor', true), '')::jsonb)) as actors (given)
+  on conflict (transaction) do update set subject = excluded.subject, after = excluded.after
+$$;
+
+-- Records a change of something that is no audited row.
+create function record_audit(subject_type text, subject text, change text, before jsonb, after jsonb) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select public.write_audit(subject_type, subject, change, before, after, null, null)
+$$;
+
+-- Records a change of a row. Arguments of the trigger: the subject type, the column with the subject, and the columns
+-- that are left out, because they are secret or change with requests.
+create function audit_row() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  previous jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) - tg_argv[2:] end;
+  present  jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) - tg_argv[2:] end;
+  row      jsonb := coalesce(present, previous);
+begin
+  if tg_op = 'UPDATE' then
+    select jsonb_object_agg(key, previous -> key), jsonb_object_agg(key, value) into previous, present
+    from jsonb_each(present) where value is distinct from previous -> key;
+    if present is null then return null; end if;
+  end if;
+  perform public.write_audit(
+    tg_argv[0], row ->> tg_argv[1],
+    case tg_op when 'INSERT' then 'created' when 'DELETE' then 'removed' else 'changed' end,
+    previous, present, (row ->> 'account_id')::bigint, null
+  );
+  return null;
+end $$;
+
+-- Records what customers pay and how often they may call, if that differs from what was recorded last.
+create function record_settings(present jsonb) returns void
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select public.record_audit('settings', 'prices and limits', case when last is null then 'created' else 'changed' end,
+    last, present)
+  from (
+    select (select after from public.audit where subject_type = 'settings' order by audit_id desc limit 1) as last
+  ) as recorded
+  where present is distinct from last
+$$;
+
+-- Removes the rows of before a time, but never those of the last 31 days. Returns their number.
+create function drop_audit_before(moment timestamptz) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  removed bigint;
+begin
+  delete from public.audit where recorded_at < least(moment, now() - interval '31 days');
+  get diagnostics removed = row_count;
+  if removed > 0 then
+    perform public.record_audit('audit', 'retention', 'removed', jsonb_build_object('rows', removed), null);
+  end if;
+  return removed;
+end $$;
+
+-- Replaced when an account is erased.
+-- Replaces the values of a row or of a response, except those that identify nobody. A column that is not listed is
+-- replaced, so that one of a later release is not forgotten.
+create function redact_customer_data(fields jsonb) returns jsonb
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select case when jsonb_typeof(fields) = 'object' then (
+    select coalesce(jsonb_object_agg(key, case
+      when value = 'null' or key = any ('{account_id,amount_microdollars,balance_microdollars,became_prepaid,
+        budget_microdollars,budget_stops,bytes,closed_at,cost_microdollars,created_at,credit_id,datasets,digest,
+        disabled_at,disabled_by_service,endpoint_id,endpoints,erased,events,expires_at,key_id,keys,last_charged_at,
+        lines,month,news,previous_secret_until,requests,revoked_at,tier,usage_from}')
+      then value else '"erased"' end), '{}')
+    from jsonb_each(fields)
+  ) else fields end
+$$;
+
+revoke execute on function write_audit, record_audit, audit_row, record_settings, drop_audit_before from public;
+
+insert into role_privileges values
+  ('service', 'no select', 'public.audit'),
+  ('service', 'execute', 'public.record_settings'),
+  ('service', 'execute', 'public.drop_audit_before');

@@ -1,0 +1,104 @@
+-- Accounts, API keys and credits (D2: credentials, D3: tiers, D27: billing).
+
+create table accounts (
+  account_id                bigint generated always as identity primary key,
+  name                      text not null unique check (name = btrim(name) and name <> ''),
+  contact_email             text,
+  tier                      text not null check (tier in ('basic', 'pro', 'ultimate')),
+  created_at                timestamptz(3) not null default now(),
+  -- Whether the account gets emails that are not operational.
+  news                      boolean not null default true,
+  -- A prepaid balance is the sum of credits minus the cost of settled usage; null means billed later. It can become
+  -- slightly negative, because requests in flight complete before the empty balance is noticed.
+  balance_microdollars      bigint,
+  last_charged_at           timestamptz(3),
+  -- The monthly budget (docs/operations/accounts.md, decision 156). Months are those of New York, like the days of
+  -- `usage_daily`. Without a budget, all of its columns but `budget_stops` are null.
+  budget_microdollars       bigint,
+  -- Whether requests for data are refused once the budget is used up.
+  budget_stops              boolean not null default false,
+  -- The first day of the month that `budget_spent_microdollars` counts: the newest month with a cost, or that in which
+  -- the budget was set.
+  budget_month              date,
+  -- The sum of `usage_daily` in that month. The statement that settles usage changes both.
+  budget_spent_microdollars bigint,
+  constraint accounts_budget_check check (
+    case when budget_microdollars is null then not budget_stops
+    else budget_microdollars > 0 and budget_month is not null and budget_spent_microdollars is not null end
+  )
+-- Half of each page stays free for the next versions of its rows, so that charges change no index.
+) with (fillfactor = 50);
+
+-- Of a key, only its SHA-256 and first characters are stored. Revoking a key is final; disabling it is not.
+create table api_keys (
+  key_id            bigint generated always as identity primary key,
+  account_id        bigint not null references accounts,
+  key_hash          bytea not null unique check (octet_length(key_hash) = 32),
+  key_hint          text not null,
+  name              text not null default 'default' check (name = btrim(name) and name <> ''),
+  -- The endpoints for which the key may be used. Null: all.
+  endpoints         text[] check (cardinality(endpoints) > 0),
+  -- The networks from which the key may be used. Null: all.
+  networks          cidr[],
+  created_at        timestamptz(3) not null default now(),
+  expires_at        timestamptz(3),
+  -- When `expires_at` was set, so that nobody is warned of an expiry that has just been chosen. Null: with the key.
+  expiry_set_at     timestamptz(3),
+  revoked_at        timestamptz(3),
+  disabled_at       timestamptz(3),
+  -- The key that replaces this one since its rotation. Has no reference, because keys are removed only with an account.
+  replaced_by       bigint,
+  last_used_at      timestamptz(3),
+  last_used_address inet,
+  constraint api_keys_networks_check
+    check (cardinality(networks) between 1 and 100 and array_position(networks, null) is null)
+);
+
+create index on api_keys (account_id);
+
+create function note_expiry() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if new.expires_at is distinct from old.expires_at then new.expiry_set_at := now(); end if;
+  return new;
+end $$;
+
+create trigger note_expiry before update of expires_at on api_keys for each row execute function note_expiry();
+
+-- All credits. A reference, such as a payment id, is credited only once.
+create table credits (
+  credit_id           bigint generated always as identity primary key,
+  account_id          bigint not null references accounts,
+  amount_microdollars bigint not null check (amount_microdollars <> 0),
+  reference           text check (reference <> ''),
+  created_at          timestamptz(3) not null default now(),
+  unique (account_id, reference)
+);
+
+-- Usage changes `last_charged_at`, the spent part of a budget and the balance, so only an increase of the balance or
+-- another kind of account is recorded.
+create trigger audit after insert or delete
+  or update of name, contact_email, tier, news, budget_microdollars, budget_stops on accounts
+  for each row
+  execute function audit_row('account', 'name', 'last_charged_at', 'budget_month', 'budget_spent_microdollars');
+create trigger audit_prepaid after update of balance_microdollars on accounts
+  for each row when (
+    (old.balance_microdollars is null) <> (new.balance_microdollars is null)
+    or new.balance_microdollars > old.balance_microdollars
+  )
+  execute function audit_row('account', 'name', 'last_charged_at', 'budget_month', 'budget_spent_microdollars');
+create trigger audit after insert or delete
+  or update of account_id, key_hint, expires_at, revoked_at, disabled_at, name, endpoints, networks, replaced_by
+  on api_keys
+  for each row
+  execute function audit_row('key', 'key_id', 'key_hash', 'last_used_at', 'last_used_address', 'expiry_set_at');
+create trigger audit after insert or delete or update on credits
+  for each row execute function audit_row('credit', 'credit_id');
+
+insert into role_privileges values
+  ('service', 'no select', 'public.credits'),
+  ('service', 'update (last_used_at, last_used_address)', 'public.api_keys'),
+  -- For locks: the functions that charge accounts run as their owner.
+  ('service', 'update (last_charged_at)', 'public.accounts'),
+  ('admin', 'insert, update (tier, contact_email, news)', 'public.accounts'),
+  ('admin', 'insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by)', 'public.api_keys'),
+  ('admin', 'insert', 'public.credits');

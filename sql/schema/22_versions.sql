@@ -1,0 +1,42 @@
+-- Versions of datasets, which invalidate caches (D17: caching). Every transaction that writes to a dataset, from any
+-- program, adds 1 to its count; the new count becomes visible together with the written rows.
+--
+-- A dataset's count is the sum of its rows. Each writer inserts its own row and merges unlocked ones into it, so rows
+-- stay few and writers never wait. A single row per dataset would serialize writers and cause deadlocks.
+create table dataset_versions (
+  dataset    text not null,
+  changes    bigint not null,
+  -- Counts alone are ambiguous: a restored database, or a standby promoted without the last commits, can reach the same
+  -- count with other data. The marks of a dataset's rows form a globally unique version.
+  mark       uuid not null default gen_random_uuid(),
+  -- For monitoring. Every change inserts a new row, so the default is correct.
+  changed_at timestamptz not null default now()
+);
+
+create function note_change() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  noted   text := coalesce(current_setting('tickerline.changed', true), '');
+  this    text := ' ' || tg_table_name || ' ';
+  earlier bigint := 0;
+begin
+  -- Count once per transaction. A rollback to a savepoint also reverts the setting.
+  if position(this in noted) > 0 then return null; end if;
+  perform set_config('tickerline.changed', noted || this, true);
+  -- Under stricter isolation, a concurrent merge would abort this transaction; an extra row does no harm.
+  if current_setting('transaction_isolation') = 'read committed' then
+    with folded as (
+      delete from public.dataset_versions
+      where ctid = any (array(
+        select ctid from public.dataset_versions where dataset = tg_table_name for update skip locked
+      ))
+      returning changes
+    )
+    select coalesce(sum(changes), 0) into earlier from folded;
+  end if;
+  insert into public.dataset_versions values (tg_table_name, earlier + 1);
+  return null;
+end $$;
+
+-- Only the triggers may count.
+revoke all on function note_change() from public;

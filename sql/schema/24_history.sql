@@ -1,0 +1,534 @@
+-- The history of every dataset: what its rows were, and when this database knew it (decision 0113).
+--
+-- A row keeps in `recorded_in` the transaction that recorded it. A replaced or removed row moves to the table of the
+-- same name in the schema `history`, with the transaction that ended it. The time of a transaction is known only when it
+-- commits, so rows have its id, and `history.transactions` has the time.
+create schema history;
+
+-- The session value identifies the record of a transaction: it needs no lookup, and only a role that may use the
+-- sequence can change it. The trigger `history_insert` reads it with the rights of the writer.
+create sequence history.transaction_ids;
+grant select on sequence history.transaction_ids to public;
+
+-- The time of the newest recorded transaction, in microseconds since 1970. A sequence, because its value is current
+-- under every isolation level.
+create sequence history.newest_microsecond;
+
+-- The record of a transaction belongs to the transaction itself, and is complete whenever a client sets constraints
+-- immediate.
+create table history.transactions (
+  id          bigint primary key default nextval('history.transaction_ids'),
+  -- The partitions with its rows.
+  month       date not null,
+  -- Unique and in commit order. Null until the commit.
+  recorded_at timestamptz unique,
+  -- The highest id that any transaction had at this time.
+  highest_id  bigint,
+  -- Tells transactions with the same id apart after a restored backup or a failover.
+  mark        uuid not null default gen_random_uuid(),
+  -- Numbers of changes by dataset and kind, such as {"news": {"added": 3}}.
+  changes     jsonb not null default '{}',
+  -- The transaction of PostgreSQL that wrote it.
+  xact        xid8,
+  -- The datasets to which it wrote.
+  written     text[],
+  -- Whether the record will be made or repeated: at the commit, or when constraints are set immediate.
+  is_pending  boolean not null default false
+);
+
+-- Finds the transactions that were running when a certain id was the highest one.
+create index transactions_range_idx on history.transactions using gist (int8range(id, highest_id, '[]'))
+  where recorded_at is not null;
+
+-- What each transaction changed, for the change feed: the net effect per key.
+create table history.changes (
+  transaction  bigint not null,
+  position     bigint not null,
+  month        date not null,
+  dataset      text not null,
+  kind         text not null check (kind in ('added', 'corrected', 'removed')),
+  ticker       text not null,
+  -- A second symbol of the change: the previous one of a corrected row, or the old one of a ticker change.
+  other_ticker text,
+  key          jsonb not null,
+  -- The transaction that recorded the row, if it is not the one that lists it. 0: the row is older than the history.
+  version      bigint,
+  primary key (transaction, position, month)
+) partition by range (month);
+
+create index on history.changes (ticker, transaction, position);
+create index on history.changes (other_ticker, transaction, position) where other_ticker is not null;
+create index on history.changes (dataset, transaction, position) where kind = 'corrected';
+
+-- The tables with a history. `key_columns` identify a row, `columns` are those that accept values, and `shown_from` is
+-- the column with the first day on which endpoints show a row.
+create table history.datasets (
+  dataset     text primary key,
+  key_columns text[] not null,
+  columns     text[] not null,
+  shown_from  text
+);
+
+-- The earliest time at which the past is known. A retention period moves it.
+create table history.beginning (
+  only_one boolean primary key default true check (only_one),
+  earliest timestamptz not null,
+  moved_at timestamptz not null default now()
+);
+
+insert into history.beginning (earliest) values (clock_timestamp());
+
+-- The month whose partitions new transactions use. It lags behind until a service calls `history.start_month`, so
+-- writers never wait for a new partition.
+create table history.current_month (
+  only_one boolean primary key default true check (only_one),
+  month    date not null
+);
+
+insert into history.current_month (month) values (date_trunc('month', now() at time zone 'UTC'));
+
+create function history.create_partition(whole text, month date) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  part text := whole || to_char(month, '_YYYY_MM');
+begin
+  if to_regclass('history.' || part) is not null then return; end if;
+  execute format('create table history.%I (like history.%I including all)', part, whole);
+  -- Unlike `create table … partition of`, this blocks neither reads nor writes.
+  execute format('alter table history.%I attach partition history.%I for values from (%L) to (%L)', whole, part,
+    month, month + interval '1 month');
+end $$;
+
+-- Creates the partitions of the current month, and lets new transactions use them. Also deletes the records of
+-- transactions that changed nothing; those of open transactions are not visible here.
+create function history.start_month() returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  this_month date := date_trunc('month', now() at time zone 'UTC');
+begin
+  perform pg_advisory_xact_lock(7101887);
+  delete from history.transactions where recorded_at is null and xact is distinct from pg_current_xact_id();
+  if this_month <= (select month from history.current_month) then return; end if;
+  perform history.create_partition(whole, this_month)
+  from (select 'changes' as whole union all select dataset from history.datasets) as tables;
+  update history.current_month set month = this_month;
+end $$;
+
+select history.create_partition('changes', month) from history.current_month;
+
+-- Begins the record of a transaction with its first statement that writes to a dataset.
+create function history.begin_transaction() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  current bigint;
+  known   text[];
+begin
+  -- The truncation has locked the table, so whoever wrote to it before has drawn a time from the sequence. If this
+  -- transaction has drawn one itself, because constraints were set immediate, it cannot tell whether others have.
+  if tg_op = 'TRUNCATE' and current_setting('transaction_isolation') <> 'read committed' and (
+    select is_called and last_value > (
+      select coalesce(max(extract(epoch from recorded_at) * 1000000), 0) from history.transactions
+      where xact is distinct from pg_current_xact_id()
+    )
+    from history.newest_microsecond
+  ) then
+    raise serialization_failure using
+      message = 'could not serialize access due to concurrent update',
+      detail = format('Rows that this transaction does not see may be in the table %I.', tg_table_name),
+      hint = 'Try again before constraints are set immediate, or truncate under read committed.';
+  end if;
+  begin
+    current := currval('history.transaction_ids');
+  exception when object_not_in_prerequisite_state then
+    null; -- The session has not written before.
+  end;
+  select written into known from history.transactions where id = current and xact = pg_current_xact_id();
+  if known is null then
+    set constraints history.record_transaction deferred;
+    insert into history.transactions (month, xact, written, is_pending)
+    select month, pg_current_xact_id(), array[tg_table_name], true from history.current_month
+    returning id into current;
+    -- The default of `recorded_in`. If a client changes the setting, `history_insert` corrects the rows.
+    perform set_config('tickerline.transaction', current::text, true);
+  elsif tg_table_name <> all (known) then
+    update history.transactions set written = known || tg_table_name::text where id = current;
+  end if;
+  return null;
+end $$;
+
+-- Makes the record again if constraints were set immediate since the transaction's last write, or during this one.
+create function history.end_statement() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  current      bigint := currval('history.transaction_ids');
+  will_be_made boolean;
+begin
+  select is_pending into will_be_made from history.transactions where id = current and xact = pg_current_xact_id();
+  if will_be_made is null then
+    raise object_not_in_prerequisite_state using
+      message = 'the history has lost the record of this transaction',
+      hint = 'Only the history may draw values from history.transaction_ids.';
+  elsif not will_be_made then
+    -- Constraints that are immediate would fire at once, and again after each further statement.
+    set constraints history.record_transaction deferred;
+    update history.transactions set is_pending = true where id = current;
+  end if;
+  return null;
+end $$;
+
+-- Stamps a row that an update has changed, or an inserted row that has another value in `recorded_in`.
+create function history.stamp_row() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  new.recorded_in := currval('history.transaction_ids');
+  return new;
+end $$;
+
+-- Lists the net changes of a transaction to one dataset, after `listed` other changes. Returns their numbers by kind;
+-- null if the transaction neither recorded nor ended a row.
+create function history.list_changes(current history.transactions, dataset text, listed bigint) returns jsonb
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  is_rename boolean := dataset = 'ticker_changes';
+  symbol    text := case when is_rename then 'new_ticker' else 'ticker' end;
+  key       text;
+  key_json  text;
+  content   text;
+  has_begun boolean;
+  has_ended boolean;
+  counts    jsonb;
+begin
+  select string_agg(quote_ident(name), ', ' order by position),
+    string_agg(format('%L, %I', name, name), ', ' order by position)
+  into key, key_json
+  from history.datasets, unnest(key_columns) with ordinality as listed (name, position)
+  where datasets.dataset = list_changes.dataset;
+  execute format('select exists (select from public.%1$I where recorded_in = $1),
+    exists (select from history.%1$I where replaced_in = $1 and replaced_month = $2)', dataset)
+  into has_begun, has_ended using current.id, current.month;
+  if not has_begun and not has_ended then return null; end if;
+
+  if not has_ended then
+    execute format('insert into history.changes (transaction, position, month, dataset, kind, ticker, other_ticker, key)
+      select $1, $3 + row_number() over (), $2, %L, ''added'', %I, %s, jsonb_build_object(%s)
+      from public.%1$I where recorded_in = $1',
+      dataset, symbol, case when is_rename then 'old_ticker' else 'null' end, key_json)
+    using current.id, current.month, listed;
+    get diagnostics listed = row_count;
+    return jsonb_build_object('added', listed);
+  end if;
+
+  -- A row that was removed and added again without a change is no change: 128 bits compare the contents.
+  select format('array[hash_record_extended(row(%1$s), 0), hash_record_extended(row(%1$s), 1)]',
+    string_agg(quote_ident(name), ', ' order by position))
+  into content
+  from history.datasets, unnest(columns) with ordinality as listed (name, position)
+  where datasets.dataset = list_changes.dataset;
+  execute format($sql$
+    with versions (%1$s, is_new, symbol, former_symbol, content) as (
+      select %1$s, true, %2$I, null, %3$s from public.%4$I where recorded_in = $1
+      union all
+      select %1$s, false, null, %2$I, %3$s from history.%4$I where replaced_in = $1 and replaced_month = $2
+    ), net (%1$s, is_present, was_present, symbol, former_symbol) as (
+      select %1$s, bool_or(is_new), bool_or(not is_new), max(symbol), max(former_symbol)
+      from versions group by %1$s having count(*) = 1 or min(content) <> max(content)
+    ), listed as (
+      insert into history.changes (transaction, position, month, dataset, kind, ticker, other_ticker, key)
+      select $1, $3 + row_number() over (), $2, %4$L,
+        case when not was_present then 'added' when is_present then 'corrected' else 'removed' end,
+        coalesce(symbol, former_symbol), %5$s, jsonb_build_object(%6$s)
+      from net
+      returning kind
+    )
+    select coalesce(jsonb_object_agg(kind, number), '{}')
+    from (select kind, count(*) as number from listed group by kind) as numbers
+  $sql$, key, symbol, content, dataset,
+    case when is_rename then 'old_ticker' else 'nullif(former_symbol, coalesce(symbol, former_symbol))' end, key_json)
+  into counts using current.id, current.month, listed;
+  return counts;
+end $$;
+
+-- Records a transaction when it commits, and earlier if a client sets constraints immediate: then each later record
+-- replaces it. The lock is held until the commit is visible, so times are in commit order.
+create function history.record_transaction() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  current history.transactions;
+  dataset text;
+  counts  jsonb;
+  counted jsonb := '{}';
+  listed  bigint := 0;
+  is_used boolean := false;
+  instant bigint;
+begin
+  select * into strict current from history.transactions where id = new.id;
+  if current.recorded_at is not null then
+    delete from history.changes where transaction = current.id and month = current.month;
+  end if;
+  foreach dataset in array current.written loop
+    counts := history.list_changes(current, dataset, listed);
+    continue when counts is null;
+    is_used := true;
+    continue when counts = '{}';
+    counted := counted || jsonb_build_object(dataset, counts);
+    listed := listed + (select sum(number::bigint) from jsonb_each_text(counts) as each (kind, number));
+  end loop;
+  if not is_used then
+    -- The row stays until `history.start_month`: a statement that is still running may write with its id.
+    update history.transactions set is_pending = false, recorded_at = null, highest_id = null, changes = '{}'
+    where id = current.id;
+    return null;
+  end if;
+  perform pg_advisory_xact_lock(7101886);
+  instant := nextval('history.newest_microsecond');
+  if instant < extract(epoch from clock_timestamp()) * 1000000 then
+    instant := extract(epoch from clock_timestamp()) * 1000000;
+    perform setval('history.newest_microsecond', instant);
+  end if;
+  update history.transactions set is_pending = false,
+    recorded_at = timestamptz 'epoch' + instant * interval '1 microsecond',
+    highest_id = (select last_value from history.transaction_ids), changes = counted
+  where id = current.id;
+  return null;
+end $$;
+
+create constraint trigger record_transaction after insert or update of is_pending on history.transactions
+  deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction();
+alter table history.transactions enable always trigger record_transaction;
+
+-- The audit log names each transaction that changed datasets.
+-- Records a transaction that changed datasets, with its counts and what a load says of itself, such as its file. If
+-- constraints are set immediate, the record changes until the commit.
+create function audit_datasets() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  details jsonb := nullif(current_setting('tickerline.audit_details', true), '')::jsonb;
+begin
+  if new.changes = '{}' then
+    delete from public.audit where transaction = new.id;
+    return null;
+  end if;
+  if jsonb_typeof(details) is distinct from 'object' then details := '{}'; end if;
+  perform public.write_audit(
+    'dataset', (select string_agg(key, ', ' order by key) from jsonb_each(new.changes)), 'changed', null,
+    details || new.changes, null, new.id
+  );
+  return null;
+end $$;
+
+create trigger audit after update of changes on history.transactions
+  for each row when (old.changes <> new.changes) execute function audit_datasets();
+
+-- Indexes that find the version of a row that a transaction recorded or ended, even if the row has thousands of them.
+-- The change feed compares `coalesce(…)`: by an index of only the transaction it would read all rows of a large one.
+--
+-- A partition that already has rows gets no index, because that would block writers; the next month has it.
+create function history.index_versions(dataset text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  key      text;
+  ended    text;
+  part     text;
+  is_empty boolean;
+begin
+  select string_agg(quote_ident(column_name), ', ' order by position) into key
+  from history.datasets, unnest(key_columns) with ordinality as listed (column_name, position)
+  where datasets.dataset = index_versions.dataset;
+  foreach ended in array array['recorded_in', 'replaced_in'] loop
+    continue when to_regclass(format('history.%I', dataset || '_key_' || ended || '_idx')) is not null;
+    execute format('create index %I on only history.%I (%s, coalesce(%I, 0))', dataset || '_key_' || ended || '_idx',
+      dataset, key, ended);
+    for part in
+      select relname from pg_inherits join pg_class on pg_class.oid = inhrelid
+      where inhparent = format('history.%I', dataset)::regclass
+    loop
+      execute format('select not exists (select from history.%I)', part) into is_empty;
+      continue when not is_empty;
+      execute format('create index %I on history.%I (%s, coalesce(%I, 0))', part || '_key_' || ended || '_idx',
+        part, key, ended);
+      execute format('alter index history.%I attach partition history.%I', dataset || '_key_' || ended || '_idx',
+        part || '_key_' || ended || '_idx');
+    end loop;
+  end loop;
+end $$;
+
+-- Makes a table a dataset: from now on, its changes are counted, and its earlier rows are kept. Run it again after a
+-- migration that adds columns, or to repair triggers.
+create function history.track(dataset text, copy_indexes boolean default true) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  live    regclass := format('public.%I', dataset)::regclass;
+  columns text[];
+  names   text;
+  added   record;
+  index   record;
+begin
+  execute format('alter table public.%I add column if not exists recorded_in bigint', dataset);
+  execute format($sql$alter table public.%I alter recorded_in
+    set default nullif(current_setting('tickerline.transaction', true), '')::bigint$sql$, dataset);
+  columns := array(
+    select attname from pg_attribute
+    where attrelid = live and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'recorded_in'
+    order by attnum
+  );
+  insert into history.datasets values (
+    dataset,
+    array(
+      select attname from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
+      where indexrelid = (
+        select indexrelid from pg_index
+        where indrelid = live and indisunique and indpred is null and indexprs is null
+        order by indisprimary desc, indexrelid limit 1
+      )
+      order by array_position(indkey::int2[], attnum)
+    ),
+    columns
+  ) on conflict on constraint datasets_pkey do update set columns = excluded.columns;
+
+  if to_regclass(format('history.%I', dataset)) is null then
+    execute format('create table history.%I (like public.%I including generated, replaced_in bigint not null,
+      replaced_month date not null) partition by range (replaced_month)', dataset, dataset);
+    execute format('alter table history.%I alter recorded_in set not null', dataset);
+    execute format('create index on history.%I (recorded_in)', dataset);
+    execute format('create index on history.%I (replaced_in)', dataset);
+    for index in
+      select regexp_replace(pg_get_indexdef(indexrelid), '^.* USING (.*?)( NULLS NOT DISTINCT)?$', '\1') as definition
+      from pg_index where indrelid = live and (copy_indexes or indisunique)
+    loop
+      execute format('create index on history.%I using %s', dataset, index.definition);
+    end loop;
+    perform history.create_partition(dataset, month) from history.current_month;
+  end if;
+  -- Earlier versions get what the current rows got when the table got the column, because the API may not expect null.
+  for added in
+    select attname, format_type(atttypid, atttypmod) || case
+        when adbin is null then ''
+        when attgenerated <> '' then format(' generated always as (%s) stored', pg_get_expr(adbin, adrelid))
+        else format(' default %s', pg_get_expr(adbin, adrelid)) || case when attnotnull then ' not null' else '' end
+      end as definition
+    from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
+    where attrelid = live and attnum > 0 and not attisdropped and attname not in (
+      select attname from pg_attribute where attrelid = format('history.%I', dataset)::regclass and not attisdropped
+    )
+  loop
+    execute format('alter table history.%I add column %I %s', dataset, added.attname, added.definition);
+  end loop;
+
+  -- Keeps the rows that a statement replaces or removes. Rows that the same transaction recorded were never visible.
+  -- The function is made for the table, because PostgreSQL would plan dynamic SQL for each statement anew.
+  names := (select string_agg(quote_ident(name), ', ' order by position)
+    from unnest(columns) with ordinality as listed (name, position));
+  execute format($sql$
+    create or replace function history.keep_%1$s() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
+    declare
+      current       bigint := currval('history.transaction_ids');
+      current_month date   := (select month from history.transactions where id = current);
+    begin
+      if tg_op = 'UPDATE' then
+        -- Without the rows that the update did not change.
+        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
+        select %2$s, coalesce(recorded_in, 0), current, current_month from (
+          select %2$s, recorded_in from old_rows where recorded_in is distinct from current
+          except all
+          select %2$s, recorded_in from new_rows where recorded_in is distinct from current
+        ) as ended;
+      elsif tg_op = 'DELETE' then
+        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
+        select %2$s, coalesce(recorded_in, 0), current, current_month from old_rows
+        where recorded_in is distinct from current;
+      else
+        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
+        select %2$s, coalesce(recorded_in, 0), current, current_month from public.%1$I
+        where recorded_in is distinct from current;
+      end if;
+      return null;
+    end $body$
+  $sql$, dataset, names);
+  execute format('revoke all on function history.keep_%s from public', dataset);
+
+  execute format('create or replace trigger history_begin before insert or update or delete or truncate on public.%I
+    for each statement execute function history.begin_transaction()', dataset);
+  execute format($sql$create or replace trigger history_insert before insert on public.%I for each row
+    when (new.recorded_in is distinct from currval('history.transaction_ids'))
+    execute function history.stamp_row()$sql$, dataset);
+  execute format('create or replace trigger history_stamp before update on public.%I for each row
+    when ((%s, new.recorded_in) is distinct from (%s, old.recorded_in)) execute function history.stamp_row()', dataset,
+    (select string_agg(format('new.%I', name), ', ') from unnest(columns) as name),
+    (select string_agg(format('old.%I', name), ', ') from unnest(columns) as name));
+  execute format('create or replace trigger history_update after update on public.%I
+    referencing old table as old_rows new table as new_rows
+    for each statement execute function history.keep_%1$s()', dataset);
+  execute format('create or replace trigger history_delete after delete on public.%I referencing old table as old_rows
+    for each statement execute function history.keep_%1$s()', dataset);
+  execute format('create or replace trigger history_truncate before truncate on public.%I
+    for each statement execute function history.keep_%1$s()', dataset);
+  -- Runs after `history_update`, because triggers of the same event run in the order of their names.
+  execute format('create or replace trigger history_written after insert or update or delete or truncate on public.%I
+    for each statement execute function history.end_statement()', dataset);
+  -- Also during a restore or logical replication.
+  for added in
+    select unnest(array['begin', 'insert', 'stamp', 'update', 'delete', 'truncate', 'written']) as name
+  loop
+    execute format('alter table public.%I enable always trigger history_%s', dataset, added.name);
+  end loop;
+  execute format('create or replace trigger note_change after insert or update or delete or truncate on public.%I
+    for each statement execute function public.note_change()', dataset);
+  execute format('alter table public.%I enable always trigger note_change', dataset);
+
+  execute format('create index if not exists %I on public.%I (recorded_in)', dataset || '_recorded_in_idx', dataset);
+  perform history.index_versions(dataset);
+end $$;
+
+-- Drops the history of the earliest month, if all of its transactions were recorded before the given time. Returns the
+-- month. One per call, so that few partitions are locked at once; callers repeat it.
+--
+-- The first call for a month only moves the beginning of the history. The month is dropped by a later one, when all
+-- requests have ended that compared their moment with the previous beginning.
+--
+-- Service roles may call this, so it keeps the last 31 days.
+create function history.drop_before(moment timestamptz) returns setof date
+language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
+declare
+  first_month date;
+  newest      timestamptz;
+  ends        timestamptz;
+  dataset     text;
+begin
+  -- The shortest HISTORY_RETENTION. Hours, because days depend on the time zone of the session.
+  if (moment <= now() - interval '744 hours') is not true then
+    raise invalid_parameter_value using message = 'the history of the last 31 days cannot be dropped';
+  end if;
+  perform pg_advisory_xact_lock(7101887);
+  -- `materialized` makes PostgreSQL select the partitions before it parses dates from their names.
+  with partitions as materialized (
+    select relname from pg_inherits join pg_class on pg_class.oid = inhrelid
+    where inhparent = 'history.changes'::regclass
+  )
+  select min(to_date(right(relname, 7), 'YYYY_MM')) into first_month from partitions;
+  if first_month >= (select month from history.current_month)
+    or (first_month + interval '1 month') at time zone 'UTC' > moment
+  then
+    return;
+  end if;
+  -- The partitions of a month may have later transactions, because new ones use them until the next month is started.
+  select max(recorded_at) into newest from history.transactions where month <= first_month;
+  if newest >= moment then return; end if;
+  ends := greatest(newest, (first_month + interval '1 month') at time zone 'UTC');
+  update history.beginning set earliest = ends, moved_at = clock_timestamp() where earliest < ends;
+  if exists (select from history.beginning where moved_at > clock_timestamp() - interval '5 minutes') then return; end if;
+  for dataset in select 'changes' union all select datasets.dataset from history.datasets loop
+    execute format('drop table if exists history.%I', dataset || to_char(first_month, '_YYYY_MM'));
+  end loop;
+  -- The newest transaction remains, because it is the one before the earliest known time.
+  delete from history.transactions where month <= first_month and recorded_at < newest;
+  return next first_month;
+end $$;
+
+revoke all on all functions in schema history from public;
+
+revoke execute on function audit_datasets from public;
+
+insert into role_privileges values
+  ('service', 'execute', 'history.start_month'),
+  ('service', 'execute', 'history.drop_before');

@@ -1,0 +1,110 @@
+-- What `/v1/changes` and the counts of corrections need, beside `history.changes`.
+
+-- The days of the feed in US Central time, and when each began. Rows of later days are not yet in the feed.
+create table history.days (
+  day         date primary key,
+  recorded_at timestamptz not null unique
+);
+
+insert into history.days values ((now() at time zone 'America/Chicago')::date, '-infinity');
+
+-- Begins a day of the feed, unless it has begun: lists the rows that endpoints may show from this day on, and from the
+-- days since the last call. Whoever reads the feed decides whether endpoints show them.
+create function history.start_day(today date) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  -- A service whose clock is fast cannot begin a day early.
+  new_day  date := least(today, (clock_timestamp() at time zone 'America/Chicago')::date);
+  last_day date;
+  source   history.datasets;
+  key_json text;
+  current  bigint;
+  instant  bigint;
+  moment   timestamptz;
+  counted  jsonb := '{}';
+  listed   bigint := 0;
+  number   bigint;
+begin
+  if new_day <= (select max(day) from history.days) then return; end if;
+  -- Like other writers, locks the tables before it takes the lock of commits. Otherwise, a truncation might deadlock.
+  for source in select * from history.datasets where shown_from is not null order by dataset loop
+    execute format('select from public.%I limit 0', source.dataset);
+  end loop;
+  -- The transactions that have been recorded are visible to the next statements, and no other is recorded meanwhile.
+  perform pg_advisory_xact_lock(7101886);
+  select max(day) into last_day from history.days;
+  if new_day <= last_day then return; end if;
+  instant := nextval('history.newest_microsecond');
+  if instant < extract(epoch from clock_timestamp()) * 1000000 then
+    instant := extract(epoch from clock_timestamp()) * 1000000;
+    perform setval('history.newest_microsecond', instant);
+  end if;
+  moment := timestamptz 'epoch' + instant * interval '1 microsecond';
+  insert into history.days values (new_day, moment);
+
+  current := nextval('history.transaction_ids');
+  for source in select * from history.datasets where shown_from is not null order by dataset loop
+    select string_agg(format('%L, %I', name, name), ', ' order by position) into key_json
+    from unnest(source.key_columns) with ordinality as columns (name, position);
+    execute format('insert into history.changes
+        (transaction, position, month, dataset, kind, ticker, other_ticker, key, version)
+      select $1, $2 + row_number() over (), month, %1$L, ''added'', %2$s, jsonb_build_object(%3$s),
+        coalesce(recorded_in, 0)
+      from public.%1$I, history.current_month where %4$I > $3 and %4$I <= $4',
+      source.dataset, case source.dataset when 'ticker_changes' then 'new_ticker, old_ticker' else 'ticker, null' end,
+      key_json, source.shown_from)
+    using current, listed, last_day, new_day;
+    get diagnostics number = row_count;
+    continue when number = 0;
+    listed := listed + number;
+    counted := counted || jsonb_build_object(source.dataset, jsonb_build_object('added', number));
+  end loop;
+  if listed > 0 then
+    insert into history.transactions (id, month, recorded_at, highest_id, changes)
+    select current, month, moment, (select last_value from history.transaction_ids), counted from history.current_month;
+  end if;
+end $$;
+
+-- How many rows of each dataset were added, corrected and removed, so that buyers can check its quality (decision 118).
+--
+-- A job reads the change feed in its order and adds up what it finds, so that requests read only these small tables.
+create table history.change_counts (
+  dataset text not null,
+  -- At the fixed offset -05:00.
+  day     date not null,
+  kind    text not null check (kind in ('added', 'corrected', 'removed')),
+  -- The time from the record of a row to its correction. Empty unless corrected.
+  delay   text not null,
+  changes bigint not null,
+  primary key (dataset, day, kind, delay)
+);
+
+-- How many corrections changed a field.
+create table history.corrected_fields (
+  dataset     text not null,
+  month       date not null,
+  field       text not null,
+  corrections bigint not null,
+  primary key (dataset, month, field)
+);
+
+-- The place in the feed up to which the changes are counted.
+create table history.counting_place (
+  only_one      boolean primary key default true check (only_one),
+  -- The counts begin after this time.
+  since         timestamptz not null,
+  -- As in `/v1/changes`. Null: nothing is counted yet.
+  cursor        text,
+  -- The time of the newest counted change.
+  counted_until timestamptz
+);
+
+insert into history.counting_place (since) select earliest from history.beginning;
+
+revoke execute on function history.start_day from public;
+
+insert into role_privileges values
+  ('service', 'execute', 'history.start_day'),
+  ('service', 'insert, update', 'history.change_counts'),
+  ('service', 'insert, update', 'history.corrected_fields'),
+  ('service', 'update (cursor, counted_until)', 'history.counting_place');

@@ -1,0 +1,13 @@
+-- Unadjusted closing prices, one row per ticker and trading day (§2.6). Used only to look up the last close on or
+-- before a day; no endpoint lists this table.
+create table daily_prices (
+  ticker ticker not null,
+  date   fact_day not null,
+  close  price not null,
+  primary key (ticker, date)
+);
+
+-- Identifies trading days (D32).
+create index on daily_prices (date);
+
+select history.track('daily_prices');

@@ -1,0 +1,41 @@
+-- The latest float and ownership figures per ticker (§2.5). Ownership figures are fractions: 0.15 is 15 %.
+-- A reported 0 is stored as 0; null means that the figure is missing.
+create table float_outstanding (
+  ticker               ticker not null primary key,
+  company              text,
+  "float"              quantity,
+  outstanding          quantity,
+  tradable_float       quantity,
+  market_cap           dollars,
+  insider_percent      figure,
+  affiliate_percent    figure,
+  institutions_percent figure,
+  is_adr               boolean not null,
+  ads_ratio            ratio,
+  country              text,
+  sector               text,
+  industry             text,
+  exchange             text,
+  reported_date        fact_day,
+  filed_at             fact_day,
+  ownership_source_url text,
+  document_url         text,
+  last_updated         wall_time not null,
+  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
+  source               text_list
+);
+
+-- Lists are sorted by the primary key; each filter has an index in that order.
+create index on float_outstanding (is_adr, ticker);
+create index on float_outstanding ("float", ticker);
+create index on float_outstanding (outstanding, ticker);
+create index on float_outstanding (tradable_float, ticker);
+create index on float_outstanding (market_cap, ticker);
+
+-- Filters that ignore case (D33) in the order of the list.
+create index float_outstanding_country_any_case_idx on float_outstanding (lower(country), ticker);
+create index float_outstanding_sector_any_case_idx on float_outstanding (lower(sector), ticker);
+create index float_outstanding_industry_any_case_idx on float_outstanding (lower(industry), ticker);
+create index float_outstanding_exchange_any_case_idx on float_outstanding (lower(exchange), ticker);
+
+select history.track('float_outstanding');

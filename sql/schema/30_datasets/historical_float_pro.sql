@@ -1,0 +1,37 @@
+-- Historical share counts, one row per filing, document and reported date (§2.5). Percentages are fractions.
+-- Queries compute market_cap and tradable_float (§2.6); their operands are not negative, so results fit 2^53-1 (D16).
+create table historical_float_pro (
+  ticker               ticker not null,
+  filed_at             fact_day not null,
+  form_type            text,
+  document_url         text,
+  reported_date        fact_day,
+  outstanding_shares   quantity,
+  "float"              quantity,
+  restricted_shares    quantity,
+  affiliate_shares     quantity,
+  insider_shares       quantity,
+  affiliate_percent    figure,
+  institutions_percent figure,
+  insider_percent      figure,
+  cik                  text,
+  is_adr               boolean not null,
+  ads_ratio            ratio,
+  details              text,
+  last_updated         wall_time not null,
+  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
+  source               text_list,
+  unique nulls not distinct (ticker, filed_at, form_type, document_url, reported_date)
+);
+
+-- The sort order for all tickers and for one; the first row of a ticker is its latest.
+create index on historical_float_pro (reported_date desc nulls last, filed_at desc, ticker, form_type, document_url);
+create index on historical_float_pro (ticker, reported_date desc nulls last, filed_at desc, form_type, document_url);
+create index on historical_float_pro (filed_at);
+create index on historical_float_pro
+  (is_adr, reported_date desc nulls last, filed_at desc, ticker, form_type, document_url);
+create index on historical_float_pro ("float");
+create index on historical_float_pro (outstanding_shares);
+create index on historical_float_pro (("float" - restricted_shares));
+
+select history.track('historical_float_pro');

@@ -1,0 +1,40 @@
+-- Notices that a company fails a Nasdaq listing requirement, with their status (resources: nasdaq-compliance).
+-- Times without a zone are New York wall-clock times (§2.1.4, D15: timestamps).
+create table nasdaq_compliance (
+  id                  filled_text primary key,
+  ticker              ticker not null,
+  company             text,
+  market              filled_text not null,
+  date                fact_day not null,
+  added_date          fact_day,
+  deficiency          filled_text not null,
+  deficiency_type     text not null check (deficiency_type in (
+    'bid_price', 'market_value_listed_securities', 'market_value_public_shares', 'stockholders_equity',
+    'public_holders', 'late_filing', 'audit_committee', 'annual_meeting', 'other'
+  )),
+  rule                text,
+  notice_type         text not null check (notice_type in (
+    'deficiency', 'plan_required', 'staff_determination', 'public_reprimand', 'compliance_regained'
+  )),
+  compliance_deadline fact_day,
+  hearing_date        fact_day,
+  regained_date       fact_day,
+  risk                risk_level,
+  status              text not null check (status in ('active', 'extended', 'appealed', 'resolved', 'delisted')),
+  notes               text,
+  notes_updated       wall_time,
+  document_url        text,
+  last_updated        wall_time not null
+);
+
+-- Newest first. Text columns have few distinct values, so their indexes include the sort order; a day has few rows.
+create index on nasdaq_compliance (date desc, id);
+create index on nasdaq_compliance (ticker, date desc, id);
+create index on nasdaq_compliance (deficiency_type, date desc, id);
+create index on nasdaq_compliance (notice_type, date desc, id);
+create index on nasdaq_compliance (risk, date desc, id);
+create index on nasdaq_compliance (status, date desc, id);
+create index on nasdaq_compliance (added_date);
+create index on nasdaq_compliance (compliance_deadline);
+
+select history.track('nasdaq_compliance');

@@ -1,0 +1,47 @@
+-- News and filings (resources: news). news-basic returns fewer columns of the same rows (D30: tables).
+-- form_type is `news` or a SEC form. created_at and last_updated are Eastern, filed_at_time is New York time (D15).
+create table news (
+  id               filled_text primary key,
+  ticker           ticker not null,
+  tickers          text_list not null default '{}',
+  form_type        filled_text not null,
+  title            text,
+  summary          text,
+  body             text,
+  author           text,
+  publisher        text,
+  tags             text_list not null default '{}',
+  accession_number text,
+  document_url     text,
+  filed_at         fact_day not null,
+  filed_at_time    wall_time,
+  created_at       wall_time not null,
+  last_updated     wall_time not null,
+  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
+  source           text_list,
+  -- Searched by the `query` parameter. Truncated to stay within the size limit of a tsvector.
+  search           tsvector generated always as (
+    to_tsvector('english', left(coalesce(title, '') || ' ' || coalesce(summary, ''), 50000))
+  ) stored
+);
+
+-- Newest first: all rows, one ticker, one form, one day.
+create index on news (created_at desc, id);
+create index on news (ticker, created_at desc, id);
+create index on news (form_type, created_at desc, id);
+create index on news (filed_at, created_at desc, id);
+-- For hide_news, because filings may be rare. hide_filings filters by form_type, which has an index above.
+create index on news (created_at desc, id) where form_type <> 'news';
+create index on news using gin (search);
+-- The planner chooses between this index and a scan by date from word frequencies, so it needs detailed statistics.
+alter table news alter column search set statistics 1000;
+
+-- Filters that ignore case (D33) in the order of the list.
+create index news_form_type_any_case_idx on news (lower(form_type), created_at desc, id);
+create index news_tags_any_case_idx on news using gin (lowered(tags));
+
+-- Finds the omitted items of a followed company (D35). The condition, which all rows satisfy, keeps other statements
+-- from using it: a page would sort all items of a symbol.
+create index news_ticker_filed_at_idx on news (ticker, filed_at) where filed_at > '-infinity';
+
+select history.track('news');

@@ -1,0 +1,41 @@
+-- Reported holdings, one row per owner, with the filing's columns repeated (§2.7: ownership). Amounts are shares;
+-- percent_of_class is a fraction. Two owners may share a name, but a fully identical row is a duplicate.
+--
+-- If all owner columns (owner_name to event_date) are null, the filing is known but its table of owners is not.
+create table ownership (
+  ticker                         ticker not null,
+  reported_date                  fact_day,
+  filed_at                       fact_day not null,
+  form_type                      filled_text not null,
+  accession_number               filled_text not null,
+  document_url                   text,
+  owner_name                     text,
+  owner_cik                      text,
+  owner_type                     text
+    check (owner_type in ('executive', 'director', 'ten_percent_owner', 'five_percent_owner')),
+  title                          text,
+  common_shares_amount           quantity,
+  preferred_shares_amount        quantity,
+  options_amount                 quantity,
+  warrants_amount                quantity,
+  shares_underlying_convertibles quantity,
+  percent_of_class               figure,
+  sole_voting_shares             quantity,
+  shared_voting_shares           quantity,
+  event_date                     fact_day,
+  last_updated                   wall_time not null,
+  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
+  source                         text_list,
+  unique nulls not distinct (ticker, accession_number, owner_name, owner_cik, owner_type, title, common_shares_amount,
+    preferred_shares_amount, options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class,
+    sole_voting_shares, shared_voting_shares, event_date)
+);
+
+-- Its first entry for a ticker is the latest filing with known owners; the unique index then finds these owners.
+-- Filters apply to these few rows, so they need no indexes.
+create index on ownership (ticker, filed_at desc, reported_date desc nulls last, accession_number desc)
+  where num_nonnulls(owner_name, owner_cik, owner_type, title, common_shares_amount, preferred_shares_amount,
+    options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class, sole_voting_shares,
+    shared_voting_shares, event_date) > 0;
+
+select history.track('ownership');

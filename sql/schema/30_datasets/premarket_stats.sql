@@ -1,0 +1,44 @@
+-- One row per ticker and premarket session (resources: premarket-stats); same shape as afterhours_stats.
+-- reference_close is the previous day's close. last_updated is Eastern wall-clock time, others are New York (D15).
+create table premarket_stats (
+  ticker                 ticker not null,
+  date                   fact_day not null,
+  reference_close        price not null,
+  open_price             price,
+  close_price            price,
+  high_price             price not null,
+  low_price              price not null,
+  high_time              wall_time,
+  low_time               wall_time,
+  percentage_gain        figure not null,
+  change_percentage      figure not null,
+  vwap                   price,
+  volume                 quantity not null,
+  dollar_volume          dollars not null,
+  volume_ratio           figure,
+  trade_count            quantity,
+  spike_start_time       wall_time,
+  spike_start_price      price,
+  spike_duration_minutes quantity,
+  est_halt_minutes       quantity,
+  market_cap             dollars,
+  tradable_float         quantity,
+  filing_types           text_list not null default '{}',
+  all_tags               text_list not null default '{}',
+  last_updated           wall_time not null,
+  primary key (ticker, date)
+);
+
+-- Newest first. For one ticker, a backward scan of the primary key gives this order.
+create index on premarket_stats (date desc, ticker);
+create index on premarket_stats (percentage_gain);
+create index on premarket_stats (change_percentage);
+create index on premarket_stats (volume);
+create index on premarket_stats (dollar_volume);
+create index on premarket_stats (market_cap);
+create index on premarket_stats (tradable_float);
+
+-- Filters that ignore case (D33).
+create index premarket_stats_all_tags_any_case_idx on premarket_stats using gin (lowered(all_tags));
+
+select history.track('premarket_stats');

@@ -1,0 +1,53 @@
+-- Registration statements and the money raised under them (§4.4). Decimal places: prices 4, amounts 2.
+-- last_updated is New York wall-clock time (D15: timestamps).
+create table registrations (
+  id                         filled_text primary key,
+  ticker                     ticker not null,
+  headline                   filled_text not null,
+  type                       text not null check (type in ('shelf', 'equity_line', 'offering', 'resale')),
+  form_type                  filled_text not null,
+  file_no                    filled_text not null,
+  filed_at                   fact_day not null,
+  effective_date             fact_day,
+  effective_status           boolean not null,
+  expiration_date            fact_day,
+  offering_amount            dollars,
+  shares_registered          quantity,
+  is_atm                     boolean not null default false,
+  bank                       text,
+  amount_remaining_atm       dollars,
+  total_raised               dollars,
+  amount_sold_to_date        dollars,
+  amount_sold_12_months      dollars,
+  high_60_day                price,
+  baby_shelf_raisable_amount dollars,
+  calculated_raisable_amount dollars,
+  over_baby_shelf            boolean,
+  price_to_exceed_baby_shelf price,
+  details                    text,
+  document_url               text,
+  last_updated               wall_time not null,
+  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
+  source                     text_list
+);
+
+-- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
+create index on registrations (filed_at desc, id);
+create index on registrations (ticker, filed_at desc, id);
+create index on registrations (type, filed_at desc, id);
+create index on registrations (file_no);
+create index on registrations (effective_status, filed_at desc, id);
+create index on registrations (is_atm, filed_at desc, id);
+create index on registrations (over_baby_shelf, filed_at desc, id);
+create index on registrations using gin (bank gin_trgm_ops);
+create index on registrations (effective_date);
+create index on registrations (expiration_date);
+create index on registrations (offering_amount);
+create index on registrations (total_raised);
+create index on registrations (amount_sold_to_date);
+create index on registrations (calculated_raisable_amount);
+
+-- Filters that ignore case (D33) in the order of the list.
+create index registrations_form_type_any_case_idx on registrations (lower(form_type), filed_at desc, id);
+
+select history.track('registrations');

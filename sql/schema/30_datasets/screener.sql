@@ -1,0 +1,82 @@
+-- One row per ticker: company, price, float, volume, short interest and gains (§2.5). Gains, gaps, fee_rate and
+-- volume_change_percentage are percentages (15 is 15 %); ownership and short figures are fractions (0.15 is 15 %).
+create table screener (
+  ticker                   ticker not null primary key,
+  company                  text,
+  cik                      text,
+  exchange                 text,
+  sector                   text,
+  industry                 text,
+  country                  text,
+  state                    text,
+  city                     text,
+  website                  text,
+  ipo_date                 fact_day,
+  is_adr                   boolean not null,
+  price                    price,
+  market_cap               dollars,
+  high_365                 price,
+  low_365                  price,
+  outstanding              quantity,
+  "float"                  quantity,
+  tradable_float           quantity,
+  insider_percent          figure,
+  affiliate_percent        figure,
+  institutions_percent     figure,
+  ownership_source_url     text,
+  average_volume           quantity,
+  median_volume_60         quantity,
+  today_volume             quantity,
+  volume_change_percentage figure,
+  short_interest           quantity,
+  short_float              figure,
+  days_to_cover            figure,
+  shares_available         quantity,
+  fee_rate                 figure,
+  gain_1_day               figure,
+  gain_2_day               figure,
+  gain_3_day               figure,
+  gain_7_day               figure,
+  gain_14_day              figure,
+  gain_30_day              figure,
+  gain_60_day              figure,
+  gain_90_day              figure,
+  gain_180_day             figure,
+  gain_365_day             figure,
+  num_gaps                 quantity not null default 0,
+  num_runners              quantity not null default 0,
+  avg_gap                  figure,
+  ratio_debt_to_equity     figure,
+  pending_s1               boolean not null,
+  last_updated             wall_time not null,
+  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
+  source                   text_list
+);
+
+create index on screener (is_adr, ticker);
+create index on screener (pending_s1, ticker);
+create index on screener (ipo_date, ticker);
+
+-- Every number is sortable in both directions with nulls last, so it needs two indexes; the first also serves filters.
+create index on screener (ticker desc nulls last);
+do $$
+declare
+  field name;
+begin
+  for field in
+    select attname from pg_attribute where attrelid = 'screener'::regclass
+      and atttypid = any ('{price,dollars,quantity,figure}'::regtype[]) order by attnum
+  loop
+    execute format('create index on screener (%I, ticker)', field);
+    execute format('create index on screener (%I desc nulls last, ticker)', field);
+  end loop;
+end $$;
+
+-- Filters that ignore case (D33) in the order of the list.
+create index screener_exchange_any_case_idx on screener (lower(exchange), ticker);
+create index screener_sector_any_case_idx on screener (lower(sector), ticker);
+create index screener_industry_any_case_idx on screener (lower(industry), ticker);
+create index screener_country_any_case_idx on screener (lower(country), ticker);
+create index screener_state_any_case_idx on screener (lower(state), ticker);
+
+select history.track('screener', copy_indexes => false);

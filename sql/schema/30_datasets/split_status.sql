@@ -1,0 +1,33 @@
+-- Stock splits as filings report them, from the vote to the effective date (§4.4). A 1-for-100 split is 100 and 1.
+-- last_updated is New York wall-clock time (D15: timestamps).
+create table split_status (
+  id                     filled_text primary key,
+  ticker                 ticker not null,
+  action_type            text not null check (
+    action_type in ('pending_vote', 'vote_approved', 'split_announced', 'split_effective', 'withdrawn')
+  ),
+  split_from             ratio,
+  split_to               ratio,
+  split_ratio_min        ratio,
+  split_ratio_max        ratio,
+  vote_date              fact_day,
+  approved_date          fact_day,
+  authority_expires_date fact_day,
+  effective_date         fact_day,
+  executed               boolean not null,
+  details                text,
+  filed_at               fact_day not null,
+  form_type              filled_text not null,
+  document_url           text,
+  last_updated           wall_time not null
+);
+
+-- Every request names tickers, so the first index serves most requests; the others serve tickers with many rows.
+create index on split_status (ticker, filed_at desc, id);
+create index on split_status (filed_at desc, id);
+create index on split_status (action_type, filed_at desc, id);
+create index on split_status (executed, filed_at desc, id);
+create index on split_status (vote_date);
+create index on split_status (effective_date);
+
+select history.track('split_status');

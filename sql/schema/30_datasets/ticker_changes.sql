@@ -1,0 +1,22 @@
+-- Ticker change events (§2.2, D19 to D22: ticker lineage). An event's status and date decide whether it is eligible.
+create table ticker_changes (
+  old_ticker     ticker not null,
+  new_ticker     ticker not null,
+  effective_date fact_day not null,
+  cik            cik,
+  company_name   text,
+  status         text not null check (status in ('confirmed', 'estimated', 'backfill', 'reverted', 'blocked')),
+  source         text,
+  recorded_at    instant not null default now(),
+  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
+  source_links   text_list,
+  check (old_ticker <> new_ticker),
+  -- Duplicate events are stored once; two missing CIKs count as equal (D22: duplicates).
+  unique nulls not distinct (old_ticker, new_ticker, effective_date, cik)
+);
+
+create index on ticker_changes (old_ticker, effective_date) where status = 'confirmed';
+create index on ticker_changes (new_ticker, effective_date) where status = 'confirmed';
+
+select history.track('ticker_changes');
+update history.datasets set shown_from = 'effective_date' where dataset = 'ticker_changes';

@@ -1,0 +1,141 @@
+-- State of `tickerline ingest edgar` (decisions 0104 and 0105). Only the role that owns the tables writes it.
+
+-- The next moment at which a process may send a request to the SEC, and the end of a pause that the SEC demanded.
+-- All processes share this row.
+create table edgar_access (
+  only_one        boolean primary key default true check (only_one),
+  next_request_at timestamptz not null default 'epoch',
+  paused_until    timestamptz not null default 'epoch'
+);
+
+insert into edgar_access default values;
+
+-- Headers of the last answer, for conditional requests.
+create table edgar_validators (
+  url           text primary key,
+  etag          text,
+  last_modified text,
+  check (num_nonnulls(etag, last_modified) > 0)
+);
+
+-- One row per run that loads.
+create table edgar_runs (
+  run_id      bigint generated always as identity primary key,
+  -- Started by INGEST_EDGAR, not by a command.
+  scheduled   boolean not null,
+  -- Null if the run covers all companies.
+  tickers     text[],
+  datasets    text[] not null,
+  since       date not null,
+  -- The day up to which the SEC's nightly archives contain all filings, if the run has read them (decision 0128). The
+  -- next run reads the daily indexes from this day on.
+  archive_day date,
+  started_at  timestamptz(3) not null,
+  -- A run that does not update this has died.
+  seen_at     timestamptz(3) not null default now(),
+  finished_at timestamptz(3),
+  status      text not null default 'running'
+              check (status in ('running', 'succeeded', 'incomplete', 'failed', 'interrupted')),
+  error       text,
+  documents   bigint not null default 0,
+  rows        bigint not null default 0,
+  rejections  bigint not null default 0
+);
+
+-- How far each dataset of a company was ingested.
+create table edgar_progress (
+  cik               cik not null,
+  dataset           text not null,
+  -- Filings of this day and later were ingested.
+  since             date not null,
+  last_accession    text,
+  last_filing_date  date,
+  -- Ingested filings of the last days, in which late filings may still appear.
+  recent_accessions text[] not null,
+  run_id            bigint not null,
+  primary key (cik, dataset)
+);
+
+-- Documents of the SEC that still have to be read, because a run could not read them (decision 0105). A row is deleted
+-- in the transaction that loads the document's rows.
+create table edgar_work (
+  -- The SEC's address. A fragment names one element of the document.
+  url             text not null,
+  -- The dataset whose row was set aside; empty if the whole document was.
+  dataset         text not null default '',
+  -- Null for the ticker list and the daily indexes.
+  cik             cik,
+  -- Contains no text of the document.
+  reason          text not null,
+  -- Whether the SEC did not send the document, or sent something unreadable.
+  kind            text not null check (kind in ('absent', 'rejected')),
+  attempts        int not null check (attempts >= 0),
+  -- Null if only `--retry-rejected` or a newer parser puts the document back.
+  next_try_at     timestamptz(3),
+  first_failed_at timestamptz(3) not null,
+  last_failed_at  timestamptz(3) not null,
+  -- The version of the parser that set the document aside.
+  parser_version  int not null,
+  primary key (url, dataset)
+);
+
+create index on edgar_work (cik);
+
+-- One copy of the SEC's ticker list per day (New York), as JSON, to find changes on which a week of copies agrees.
+create table edgar_ticker_lists (
+  day       date primary key,
+  row_count int not null,
+  entries   text not null
+);
+
+-- The exact acceptance time of one filing per company, from its index page. It shows whether the times in the company's
+-- list of filings are UTC or Eastern, if their hours do not (decision 0102).
+create table edgar_stamp_zones (
+  cik         cik primary key,
+  accession   text not null,
+  accepted_at timestamptz(3) not null
+);
+
+-- Forms and statements that a run over all companies has listed but not downloaded yet. They follow when all companies
+-- have been visited, newest first, because each is a request. A row is deleted in the transaction that loads the form's
+-- rows.
+create table edgar_forms (
+  cik              cik not null,
+  accession        text not null,
+  form             text not null,
+  filing_date      date not null,
+  -- Null if the time or its time zone is unknown.
+  accepted_at      timestamptz(3),
+  primary_document text not null,
+  -- The number of the registration to which a statement's fees belong. Null in ownership forms.
+  file_number      text,
+  primary key (cik, accession)
+);
+
+create index edgar_forms_newest_idx on edgar_forms (filing_date desc, accession desc);
+
+-- Share counts in the XBRL instances of filings, for companies whose facts lack them because they state the counts per
+-- class (decision 0103). Each instance is requested once.
+create table edgar_instances (
+  cik        cik not null,
+  accession  text not null,
+  -- Whether a first load has listed the instance, but not requested it yet (decision 0128).
+  is_waiting boolean not null,
+  -- The date of the counts, and each class with its member, symbol and number of shares. Null if the instance has no
+  -- usable counts, or does not exist.
+  cover      jsonb,
+  primary key (cik, accession)
+);
+
+-- Amounts of registrations from the fee exhibits of their statements and amendments, which are not read in the order in
+-- which they were filed. The newest exhibit counts (decision 0103).
+create table edgar_fees (
+  cik               cik not null,
+  accession         text not null,
+  file_number       text not null,
+  filing_date       date not null,
+  offering_amount   dollars,
+  shares_registered quantity,
+  source            text_list not null,
+  primary key (cik, accession)
+);

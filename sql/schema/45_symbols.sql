@@ -1,0 +1,375 @@
+-- The symbols of the rows that `ingest edgar` loads (decision 0126).
+--
+-- A row has the symbol that the company's primary security used on the row's date. Confirmed ticker changes determine
+-- it, so a trigger moves the rows whenever somebody corrects these changes.
+
+-- The companies whose rows are ingested, as the SEC's ticker list describes them.
+create table edgar_companies (
+  cik               cik primary key,
+  -- The symbols in the newest copy of the list that has the company, in the order of the list.
+  tickers           text[] not null,
+  -- The symbol of the primary security, as the list named it last.
+  primary_ticker    text not null,
+  -- Earlier values of `primary_ticker`, oldest first.
+  former_tickers    text[] not null default '{}',
+  -- The last days on which the list had the company, and its primary symbol.
+  listed_on         date not null,
+  primary_listed_on date not null,
+  -- The symbols by period, oldest first: [{"ticker": "A", "until": "2026-06-01"}, {"ticker": "B", "from": …}].
+  periods           jsonb not null default '[]'
+);
+
+-- The symbols that rows of a company may carry, and those that the list has for it. A request for `alias` also returns
+-- the company's rows of `ticker`.
+create table company_symbols (
+  alias  text not null,
+  cik    text not null,
+  ticker text not null,
+  primary key (alias, cik)
+);
+
+create index on company_symbols (cik);
+
+-- A request with `as_of` reads the symbols of that moment.
+select history.track('company_symbols');
+
+-- The day up to which ticker changes that were confirmed in advance have moved rows.
+create table edgar_placement (
+  only_one  boolean primary key default true check (only_one),
+  placed_on date not null
+);
+
+insert into edgar_placement (placed_on) values ((now() at time zone 'America/Chicago')::date);
+
+-- Returns a company's symbols by period. Walks from its primary symbol over the eligible ticker changes (D19): first
+-- forward to the current symbol, then back. A change without a CIK is followed forward only to a listed symbol. If no
+-- confirmed change leads to a symbol that another company gave up, the earlier rows keep the symbol before it.
+create function edgar_symbol_periods(company edgar_companies, today date)
+returns table (ticker text, starts date, ends date)
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+  event  record;
+  label  text   := company.primary_ticker;
+  -- The symbol whose changes are looked up. Differs from `label` if no confirmed change leads from one to the other.
+  symbol text;
+  since  date;
+  bound  date   := 'infinity';
+  -- The day since which the symbol does not belong to another company.
+  freed  date;
+  others text[] := company.former_tickers || company.primary_ticker;
+begin
+  select coalesce(max(effective_date), '-infinity') into since from public.ticker_changes
+  where new_ticker = label and status = 'confirmed' and effective_date <= today
+    and coalesce(cik, company.cik) = company.cik;
+  loop
+    select new_ticker, effective_date into event from public.ticker_changes
+    where old_ticker = label and status = 'confirmed' and effective_date <= today and effective_date > since
+      and (cik = company.cik or cik is null and new_ticker = any (company.tickers))
+    order by effective_date, cik, new_ticker limit 1;
+    exit when not found;
+    label := event.new_ticker;
+    since := event.effective_date;
+  end loop;
+
+  symbol := label;
+  loop
+    others := array_remove(others, symbol);
+    select old_ticker, effective_date into event from public.ticker_changes
+    where new_ticker = symbol and status = 'confirmed' and effective_date <= today and effective_date < bound
+      and coalesce(cik, company.cik) = company.cik
+    order by effective_date desc, cik, old_ticker limit 1;
+    if found then
+      return query select label, event.effective_date, bound;
+      bound := event.effective_date;
+      label := event.old_ticker;
+      symbol := label;
+    elsif others <> '{}' then
+      symbol := others[cardinality(others)];
+      select max(effective_date) into freed from public.ticker_changes
+      where old_ticker = label and status = 'confirmed' and effective_date <= today and effective_date < bound
+        and cik <> company.cik;
+      if freed is not null then
+        return query select label, freed, bound;
+        bound := freed;
+        label := symbol;
+      end if;
+    else
+      return query select label, date '-infinity', bound;
+      return;
+    end if;
+  end loop;
+end $$;
+
+create function edgar_list_periods(company edgar_companies, today date) returns jsonb
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select jsonb_agg(jsonb_strip_nulls(jsonb_build_object('ticker', ticker, 'from', nullif(starts, '-infinity'),
+    'until', nullif(ends, 'infinity'))) order by starts)
+  from public.edgar_symbol_periods(company, today)
+$$;
+
+-- For each symbol that rows of the companies may carry: the symbols that these rows should carry instead, by period.
+-- The estimate makes PostgreSQL find rows with the indexes on their symbol.
+create function edgar_list_moves(companies text[])
+returns table (cik text, symbol text, ticker text, starts date, ends date)
+language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
+  select cik, known.alias, period.ticker, coalesce(period."from", '-infinity'), coalesce(period.until, 'infinity')
+  from public.edgar_companies join public.company_symbols as known using (cik)
+    cross join jsonb_to_recordset(periods) as period (ticker text, "from" date, until date)
+  where cik = any (companies) and known.alias <> period.ticker
+$$;
+
+-- Moves the row of a dataset with one row per symbol. If the new symbol has a row, that row gets the values that it
+-- lacks; a default value counts as missing.
+create function edgar_move_row(dataset text, company text, old_symbol text, new_symbol text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  target_owner text;
+  is_present   boolean;
+begin
+  execute format($sql$select true, substring(array_to_string(source, ' ') from '/submissions/CIK(\d{10})\.json')
+    from public.%I where ticker = $1$sql$, dataset)
+  into is_present, target_owner using new_symbol;
+  if is_present and target_owner <> company then
+    -- Only the company that the list has under the symbol keeps the row.
+    if exists (select from public.edgar_companies where cik = target_owner and new_symbol = any (tickers)) then
+      execute format('delete from public.%I where ticker = $1', dataset) using old_symbol;
+      return;
+    end if;
+    execute format('delete from public.%I where ticker = $1', dataset) using new_symbol;
+    is_present := false;
+  end if;
+  if is_present then
+    execute format('update public.%I as kept set %s from public.%1$I as former where kept.ticker = $1
+      and former.ticker = $2', dataset, (
+      select string_agg(format('%1$I = coalesce(%2$s, former.%1$I, kept.%1$I)', attname, case
+        when adbin is null then format('kept.%I', attname)
+        else format('nullif(kept.%I, %s)', attname, pg_get_expr(adbin, adrelid))
+      end), ', ')
+      from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
+      where attrelid = format('public.%I', dataset)::regclass and attnum > 0 and not attisdropped
+        and attgenerated = '' and attname not in ('ticker', 'recorded_in')
+    )) using new_symbol, old_symbol;
+    execute format('delete from public.%I where ticker = $1', dataset) using old_symbol;
+  else
+    execute format('update public.%I set ticker = $1 where ticker = $2', dataset) using new_symbol, old_symbol;
+  end if;
+end $$;
+
+-- Moves ingested rows of the companies to the symbols in `periods`. Rows of other sources stay: ingested rows have the
+-- CIK in their id or in their links to the SEC. A filing, a fact and a holding that two symbols have is kept once.
+-- `former_symbols` has each company's symbol before; null if unknown.
+create function edgar_move_rows(companies text[], former_symbols text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  move record;
+begin
+  update public.news set ticker = place.ticker from public.edgar_list_moves(companies) as place
+  where news.ticker = place.symbol and news.id = place.cik || '-' || news.accession_number
+    and news.filed_at >= place.starts and news.filed_at < place.ends;
+
+  update public.registrations set ticker = place.ticker from public.edgar_list_moves(companies) as place
+  where registrations.ticker = place.symbol and registrations.id = place.cik || '-' || registrations.file_no
+    and registrations.filed_at >= place.starts and registrations.filed_at < place.ends;
+
+  delete from public.historical_float_pro as moved using public.edgar_list_moves(companies) as place
+  where moved.ticker = place.symbol and moved.cik = place.cik
+    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+    and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
+      select from public.historical_float_pro as kept
+      where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
+        and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.cik = moved.cik)
+        and kept.filed_at = moved.filed_at and kept.document_url = moved.document_url
+        and (kept.form_type, kept.reported_date) is not distinct from (moved.form_type, moved.reported_date)
+    );
+  update public.historical_float_pro as moved set ticker = place.ticker
+  from public.edgar_list_moves(companies) as place
+  where moved.ticker = place.symbol and moved.cik = place.cik
+    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+    and moved.filed_at >= place.starts and moved.filed_at < place.ends;
+
+  delete from public.ownership as moved using public.edgar_list_moves(companies) as place
+  where moved.ticker = place.symbol
+    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+    and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
+      select from public.ownership as kept
+      where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
+        and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.document_url = moved.document_url)
+        and kept.accession_number = moved.accession_number
+        and (kept.owner_name, kept.owner_cik, kept.owner_type, kept.title, kept.common_shares_amount,
+          kept.preferred_shares_amount, kept.options_amount, kept.warrants_amount, kept.shares_underlying_convertibles,
+          kept.percent_of_class, kept.sole_voting_shares, kept.shared_voting_shares, kept.event_date)
+        is not distinct from (moved.owner_name, moved.owner_cik, moved.owner_type, moved.title,
+          moved.common_shares_amount, moved.preferred_shares_amount, moved.options_amount, moved.warrants_amount,
+          moved.shares_underlying_convertibles, moved.percent_of_class, moved.sole_voting_shares,
+          moved.shared_voting_shares, moved.event_date)
+    );
+  update public.ownership as moved set ticker = place.ticker from public.edgar_list_moves(companies) as place
+  where moved.ticker = place.symbol
+    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+    and moved.filed_at >= place.starts and moved.filed_at < place.ends;
+
+  for move in
+    select 'screener' as dataset, place.cik, place.symbol, place.ticker
+    from public.edgar_list_moves(companies) as place join public.screener on screener.ticker = place.symbol
+    where place.ends = 'infinity'
+      and array_to_string(screener.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
+    union all
+    -- Other classes in the list may have rows of their own.
+    select 'float_outstanding', place.cik, place.symbol, place.ticker
+    from public.edgar_list_moves(companies) as place join public.edgar_companies using (cik)
+      join unnest(companies, former_symbols) as former (cik, symbol) using (cik)
+      join public.float_outstanding as counted on counted.ticker = place.symbol
+    where place.ends = 'infinity' and (place.symbol = coalesce(former.symbol, place.symbol)
+        or place.symbol <> all (tickers))
+      and array_to_string(counted.source, ' ') like '%/submissions/CIK' || place.cik || '.json%'
+  loop
+    perform public.edgar_move_row(move.dataset, move.cik, move.symbol, move.ticker);
+  end loop;
+end $$;
+
+-- Determines the symbols of the companies, and moves their rows if these symbols have changed.
+create function edgar_place_companies(companies text[], today date) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  changed text[];
+  former  text[];
+begin
+  -- In order, so that two transactions cannot deadlock. A running batch of an ingest holds the rows of its companies.
+  perform from public.edgar_companies where cik = any (companies) order by cik for update;
+  with placed as (
+    select cik, periods -> -1 ->> 'ticker' as former_symbol, public.edgar_list_periods(company, today) as periods
+    from public.edgar_companies as company where cik = any (companies)
+  ), updated as (
+    update public.edgar_companies as company set periods = placed.periods from placed
+    where company.cik = placed.cik and company.periods <> placed.periods returning company.cik, former_symbol
+  )
+  select array_agg(cik), array_agg(former_symbol) into changed, former from updated;
+
+  insert into public.company_symbols (alias, cik, ticker)
+  select distinct symbol, cik, symbol from public.edgar_companies as company cross join lateral (
+    select unnest(tickers || former_tickers || primary_ticker) as symbol
+    union select replace(listed, '-', '.') from unnest(tickers) as listed
+    union select period.ticker from jsonb_to_recordset(periods) as period (ticker text)
+  ) as symbols
+  where cik = any (companies)
+  on conflict do nothing;
+
+  -- Other companies with one of the symbols change too: a symbol answers only for the company that has it now.
+  update public.company_symbols as known set ticker = answer.ticker
+  from (
+    select symbols.alias, company.cik, case
+      when symbols.alias = any (tickers || string_to_array(replace(array_to_string(tickers, ' '), '-', '.'), ' '))
+        then current_ticker
+      -- A symbol that the list has dropped: no company has rows of its own under it.
+      when not periods @> jsonb_build_array(jsonb_build_object('ticker', symbols.alias)) and not exists (
+        select from public.company_symbols as rival join public.edgar_companies as other using (cik)
+        where rival.alias = symbols.alias and other.cik <> company.cik and rival.alias = any (other.tickers)
+      ) then current_ticker
+      else symbols.alias
+    end as ticker
+    from public.company_symbols as symbols join public.edgar_companies as company using (cik)
+      cross join lateral (select periods -> -1 ->> 'ticker' as current_ticker) as last_period
+    where symbols.alias in (select given.alias from public.company_symbols as given where given.cik = any (companies))
+  ) as answer
+  where known.alias = answer.alias and known.cik = answer.cik and known.ticker <> answer.ticker;
+
+  if changed is not null then perform public.edgar_move_rows(changed, former); end if;
+end $$;
+
+-- Moves rows because of ticker changes that were confirmed in advance, and whose day has come.
+create function edgar_place_due_companies(today date) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  last_day date := (select placed_on from public.edgar_placement);
+  due      text[];
+begin
+  if last_day >= today then return; end if;
+  due := array(
+    select distinct known.cik from public.ticker_changes as event
+      join public.company_symbols as known on known.alias in (event.old_ticker, event.new_ticker)
+    where event.status = 'confirmed' and event.effective_date > last_day and event.effective_date <= today
+      and coalesce(event.cik, known.cik) = known.cik
+  );
+  if due <> '{}' then perform public.edgar_place_companies(due, today); end if;
+  update public.edgar_placement set placed_on = today where placed_on < today;
+end $$;
+
+-- Moves the rows of the companies whose ticker changes a statement has added, corrected or removed.
+create function edgar_follow_changes() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  companies text[];
+begin
+  if not exists (select from public.edgar_companies) then return null; end if;
+  if tg_op = 'TRUNCATE' then
+    companies := array(select cik from public.edgar_companies);
+  else
+    companies := array(
+      select known.cik from (
+        select cik, old_ticker as alias from changed where status = 'confirmed'
+        union all
+        select cik, new_ticker from changed where status = 'confirmed'
+      ) as event join public.company_symbols as known using (alias)
+      where coalesce(event.cik, known.cik) = known.cik
+      group by known.cik
+    );
+  end if;
+  if companies <> '{}' then
+    perform public.edgar_place_companies(companies, (now() at time zone 'America/Chicago')::date);
+  end if;
+  return null;
+end $$;
+
+-- An update has two triggers, because the rows may have had other symbols before.
+create trigger place_rows_after_insert after insert on ticker_changes referencing new table as changed
+  for each statement execute function edgar_follow_changes();
+create trigger place_rows_after_update_of after update on ticker_changes referencing old table as changed
+  for each statement execute function edgar_follow_changes();
+create trigger place_rows_after_update_to after update on ticker_changes referencing new table as changed
+  for each statement execute function edgar_follow_changes();
+create trigger place_rows_after_delete after delete on ticker_changes referencing old table as changed
+  for each statement execute function edgar_follow_changes();
+create trigger place_rows_after_truncate after truncate on ticker_changes
+  for each statement execute function edgar_follow_changes();
+
+-- Removes the rows of companies whose securities no longer trade from the datasets that have only current rows. If the
+-- list has a company again, the next run makes these rows again.
+create function edgar_remove_delisted(companies text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  dataset text;
+  removed text[];
+  move    record;
+begin
+  foreach dataset in array array['screener', 'float_outstanding'] loop
+    -- A new holding company with another symbol continues the security, and may not have stated a count yet.
+    for move in execute format($sql$
+      select distinct on (heir.cik) heir.cik, stored.ticker as symbol, heir.periods -> -1 ->> 'ticker' as ticker
+      from public.%I as stored join public.company_symbols as known on known.alias = stored.ticker
+        join public.edgar_companies as heir
+          on heir.periods @> jsonb_build_array(jsonb_build_object('ticker', stored.ticker))
+      where known.cik = any ($1) and heir.cik <> all ($1) and heir.periods -> -1 ->> 'ticker' <> stored.ticker
+        and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
+      using companies
+    loop
+      perform public.edgar_move_row(dataset, move.cik, move.symbol, move.ticker);
+    end loop;
+    execute format($sql$select array_agg(stored.ticker) from public.%I as stored join public.company_symbols as known
+      on known.alias = stored.ticker where known.cik = any ($1)
+        and array_to_string(stored.source, ' ') like '%%/submissions/CIK' || known.cik || '.json%%'$sql$, dataset)
+    into removed using companies;
+    -- Even a deletion of no row would change the version of the dataset, and thus expire cached responses.
+    if removed is not null then
+      execute format('delete from public.%I where ticker = any ($1)', dataset) using removed;
+    end if;
+  end loop;
+  delete from public.edgar_progress as progress
+  where progress.cik = any (companies) and progress.dataset in ('screener', 'float_outstanding');
+end $$;
+
+revoke execute on function edgar_symbol_periods, edgar_list_periods, edgar_list_moves, edgar_move_row,
+  edgar_move_rows, edgar_place_companies, edgar_place_due_companies, edgar_follow_changes, edgar_remove_delisted from
+  public;
+
+insert into role_privileges values ('service', 'execute', 'public.edgar_place_due_companies');

@@ -1,0 +1,327 @@
+-- Balances, budgets and the settlement of usage (D27: billing).
+
+-- What the account has left: its balance minus the cost that is not settled. Null: postpaid.
+create function current_balance(account accounts) returns bigint
+language sql stable parallel safe
+return case when (account).balance_microdollars is not null then (account).balance_microdollars - coalesce(
+  (select sum(cost_microdollars) from unsettled_usage_of((account).account_id)), 0
+)::bigint end;
+
+-- The time of the newest batch with a cost.
+create function newest_charge(account accounts) returns timestamptz
+language sql stable parallel safe
+return greatest((account).last_charged_at, (
+  select max(moment) from unsettled_usage_of((account).account_id) where cost_microdollars > 0
+));
+
+-- What the account has spent of its budget, with what is not settled. Null: no budget.
+create function budget_spent_this_month(account accounts) returns bigint
+language sql stable parallel safe
+return case when (account).budget_microdollars is not null then
+  case when (account).budget_month >= date_trunc('month', now() at time zone 'America/New_York')
+    then (account).budget_spent_microdollars else 0
+  end + coalesce((
+    select sum(cost_microdollars) from unsettled_usage_of((account).account_id)
+    where (moment at time zone 'America/New_York')::date
+      >= greatest((account).budget_month, date_trunc('month', now() at time zone 'America/New_York')::date)
+  ), 0)::bigint
+end;
+
+-- Returns what the account can still spend: its prepaid balance, or the rest of a budget that stops it if that is less.
+-- Null: no limit. Reservations of exports are not subtracted.
+create function spendable_microdollars(account accounts) returns bigint
+language sql stable parallel safe
+return least(
+  current_balance(account),
+  case when (account).budget_stops then (account).budget_microdollars - budget_spent_this_month(account) end
+);
+
+-- The part of prepaid balances that exports in progress have reserved, so that together they cannot spend more than the
+-- balance (decision 119). The statement that records the usage of an export also deletes its reservation.
+create table balance_reservations (
+  reservation_id      uuid primary key,
+  account_id          bigint not null,
+  amount_microdollars bigint not null check (amount_microdollars > 0),
+  -- A reservation counts until this time. The process that sends the export renews it, unless it has died.
+  expires_at          timestamptz not null
+);
+
+create index on balance_reservations (account_id);
+
+-- Sets the amount of a reservation: `wanted`, or what the account can still spend if that is at least `needed`, and
+-- everything if nothing limits it. Otherwise `granted` is null and nothing changes. `balance` is what the account can
+-- spend, `unrecorded` is what the caller has not charged yet. May be repeated with the same effect.
+create function reserve_balance(
+  account bigint, reservation uuid, needed bigint, wanted bigint, unrecorded bigint, lease interval,
+  out granted bigint, out balance bigint, out reserved_elsewhere bigint
+) language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  -- Reservations of the account wait for each other here. The statements below see the earlier ones.
+  perform from public.accounts where account_id = account for no key update;
+  if not found then return; end if;
+  delete from public.balance_reservations where reservation_id in (
+    select reservation_id from public.balance_reservations where expires_at <= now() for update skip locked
+  );
+  -- One statement, so that it sees either the reservation of an export or its charge.
+  select public.spendable_microdollars(accounts), (
+    select coalesce(sum(amount_microdollars), 0) from public.balance_reservations
+    where account_id = account and reservation_id <> reservation and expires_at > now()
+  ) into balance, reserved_elsewhere
+  from public.accounts where account_id = account;
+  if balance - reserved_elsewhere - unrecorded < needed then return; end if;
+  granted := least(wanted, balance - reserved_elsewhere - unrecorded);
+  insert into public.balance_reservations values (reservation, account, granted, now() + lease)
+  on conflict (reservation_id) do update
+  set amount_microdollars = excluded.amount_microdollars, expires_at = excluded.expires_at;
+end $$;
+
+-- Sets the budget of an account, or removes it if `budget` is null. It is a function because it takes two snapshots:
+-- the sum must contain what was written before the lock.
+create function set_budget(account bigint, budget bigint, stops boolean) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  month date;
+begin
+  perform from public.accounts where account_id = account for no key update;
+  if budget is not null then
+    -- The clock of a process may be ahead, so the newest usage may already be in the next month.
+    select date_trunc('month', greatest(max(usage_date), (clock_timestamp() at time zone 'America/New_York')::date))
+    into month from public.usage_daily where account_id = account;
+  end if;
+  update public.accounts
+  set budget_microdollars = budget, budget_stops = budget is not null and stops, budget_month = month,
+    budget_spent_microdollars = case when budget is not null then (
+      select coalesce(sum(cost_microdollars), 0) from public.usage_daily
+      where account_id = account and usage_date >= month
+    ) end
+  where account_id = account;
+end $$;
+
+-- The columns of budgets change only together, and with a row in the audit log.
+alter function set_budget security definer;
+revoke execute on function set_budget from public;
+
+-- Thresholds of budgets that were reached, each once per account, month and budget.
+create table budget_alerts (
+  account_id          bigint not null references accounts on delete cascade,
+  month               date not null,
+  budget_microdollars bigint not null,
+  percent             smallint not null,
+  spent_microdollars  bigint not null,
+  stops               boolean not null,
+  recorded_at         timestamptz(3) not null default now(),
+  primary key (account_id, month, budget_microdollars, percent)
+);
+
+create index on budget_alerts (recorded_at);
+
+-- Returns the highest threshold, in percent, that a sum has reached; 0 if none, null without a budget.
+create function budget_threshold(spent bigint, budget bigint) returns integer
+language sql immutable parallel safe
+return case
+  when budget is null then null
+  when spent >= budget then 100
+  when spent * 100 >= budget * 90 then 90
+  when spent * 100 >= budget * 75 then 75
+  else 0
+end;
+
+-- Records the thresholds that an account has newly reached and queues webhooks, in the transaction that reaches them.
+create function record_budget_alerts() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  threshold integer := public.budget_threshold(new.budget_spent_microdollars, new.budget_microdollars);
+  reached   integer;
+begin
+  if (old.budget_month, old.budget_microdollars) = (new.budget_month, new.budget_microdollars)
+    and threshold = public.budget_threshold(old.budget_spent_microdollars, old.budget_microdollars) then return null;
+  end if;
+  for reached in
+    insert into public.budget_alerts (account_id, month, budget_microdollars, percent, spent_microdollars, stops)
+    select new.account_id, new.budget_month, new.budget_microdollars, percent, new.budget_spent_microdollars,
+      new.budget_stops
+    from unnest(array[75, 90, 100]) as percent where percent <= threshold order by percent
+    on conflict do nothing returning budget_alerts.percent
+  loop
+    perform public.enqueue_webhook_event(
+      new.account_id, case reached when 100 then 'budget.exhausted' else 'budget.warning' end,
+      json_build_object(
+        'month', to_char(new.budget_month, 'YYYY-MM'),
+        'percent', reached,
+        'budget_microdollars', new.budget_microdollars,
+        'spent_microdollars', new.budget_spent_microdollars,
+        'stops', new.budget_stops
+      )
+    );
+  end loop;
+  return null;
+end $$;
+
+-- Plain operators, because PostgreSQL prepares the condition in each statement, also for accounts without a budget.
+create trigger budget_alerts after update of budget_spent_microdollars on accounts
+  for each row when (new.budget_spent_microdollars * 100 >= new.budget_microdollars * 75)
+  execute function record_budget_alerts();
+
+-- What is added to the daily sums.
+create type usage_sum as (
+  account_id bigint, usage_date date, endpoint text, kind text, price bigint, requests bigint, errors bigint,
+  bytes bigint, cost bigint
+);
+
+-- Adds to the sums that are kept forever. The caller has locked the accounts.
+create function add_daily_sums(sums usage_sum[]) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  -- Cheaper than `on conflict` for all rows.
+  with daily as materialized (
+    select account_id, usage_date, endpoint, sum(requests) as requests, sum(errors) as errors, sum(bytes) as bytes,
+      sum(cost) as cost
+    from unnest(sums) group by account_id, usage_date, endpoint
+  ), summed as (
+    update public.usage_daily as existing set
+      requests = existing.requests + daily.requests,
+      errors = existing.errors + daily.errors,
+      bytes = existing.bytes + daily.bytes,
+      cost_microdollars = existing.cost_microdollars + daily.cost
+    from daily
+    where (existing.account_id, existing.usage_date, existing.endpoint)
+      = (daily.account_id, daily.usage_date, daily.endpoint)
+    returning existing.account_id, existing.usage_date, existing.endpoint
+  )
+  insert into public.usage_daily (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
+  select account_id, usage_date, endpoint, requests, errors, bytes, cost from daily
+  where (account_id, usage_date, endpoint) not in (select account_id, usage_date, endpoint from summed);
+
+  with daily as materialized (
+    select account_id, usage_date, endpoint, kind, price, sum(requests) as requests, sum(bytes) as bytes,
+      sum(cost) as cost
+    from unnest(sums) group by account_id, usage_date, endpoint, kind, price
+  ), summed as (
+    update public.usage_daily_prices as existing set
+      requests = existing.requests + daily.requests,
+      bytes = existing.bytes + daily.bytes,
+      cost_microdollars = existing.cost_microdollars + daily.cost
+    from daily
+    where (existing.account_id, existing.usage_date, existing.endpoint, existing.kind,
+        existing.price_per_gb_microdollars)
+      = (daily.account_id, daily.usage_date, daily.endpoint, daily.kind, daily.price)
+    returning existing.account_id, existing.usage_date, existing.endpoint, existing.kind,
+      existing.price_per_gb_microdollars as price
+  )
+  insert into public.usage_daily_prices
+    (account_id, usage_date, endpoint, kind, price_per_gb_microdollars, requests, bytes, cost_microdollars)
+  select account_id, usage_date, endpoint, kind, price, requests, bytes, cost from daily
+  where (account_id, usage_date, endpoint, kind, price) not in (
+    select account_id, usage_date, endpoint, kind, price from summed
+  );
+end $$;
+
+-- Adds usage that is not settled to the daily sums, and charges it to balances and budgets. Returns how many batches.
+create function settle_usage() returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  settling public.unsettled_usage[];
+  sums     public.usage_sum[];
+begin
+  with due as (
+    delete from public.unsettled_usage where (writer, sequence) in (
+      select writer, sequence from public.unsettled_usage order by first_at limit 2000 for update skip locked
+    ) returning unsettled_usage
+  )
+  select array_agg(unsettled_usage) into settling from due;
+  if settling is null then return 0; end if;
+
+  -- All writers of sums lock the accounts first, in this order. The statements below see what was written before.
+  perform from public.accounts
+  where account_id in (select unnest(account_ids) from unnest(settling))
+  order by account_id for no key update;
+
+  with due as materialized (select * from unnest(settling)), touched as materialized (
+    select account_id, min(first_at) as first_at, max(last_at) as last_at
+    from due cross join unnest(account_ids) as account_id group by account_id
+  ), hourly as materialized (
+    -- Sums by hour before the time zone is converted, because a conversion per row is much slower. The hours of UTC and
+    -- of New York begin at the same times.
+    select touched.account_id, date_trunc('hour', moment, 'UTC') as hour, kind_id, sum(requests) as requests,
+      sum(bytes) as bytes, sum(cost_microdollars) as cost,
+      max(moment) filter (where cost_microdollars > 0) as charged_at
+    from touched cross join lateral (
+      select * from public.usage_batch_groups as batch
+      where batch.account_id = touched.account_id and moment between touched.first_at and touched.last_at
+        -- `is true` prevents a join, which PostgreSQL may plan to hash the batches again for each account.
+        and ((batch.writer, batch.sequence) in (select writer, sequence from due)) is true
+      offset 0
+    ) as batch
+    group by touched.account_id, hour, kind_id
+  ), noted as (
+    insert into public.usage_kind_hours (account_id, kind_id, hour)
+    select account_id, kind_id, hour from hourly on conflict do nothing
+  ), daily as materialized (
+    select account_id, (hour at time zone 'America/New_York')::date as usage_date, endpoint,
+      case when cost > 0 then 'charged' when status_code >= 400 then 'refused' else 'free' end as kind,
+      case when cost > 0 then price_per_gb_microdollars else 0 end as price, requests,
+      case when status_code >= 400 then requests else 0 end as errors,
+      bytes, cost, charged_at
+    from hourly join public.usage_request_kinds using (kind_id)
+  ), monthly as materialized (
+    select account_id, date_trunc('month', usage_date)::date as month, sum(cost)::bigint as cost,
+      max(charged_at) as charged_at
+    from daily group by 1, 2 having sum(cost) > 0
+  ), charged as (
+    -- The newest month of each account. Costs of the months before it no longer count towards budgets.
+    select account_id, max(month) as month, sum(cost)::bigint as cost, max(charged_at) as charged_at,
+      (array_agg(cost order by month desc))[1] as month_cost
+    from monthly group by account_id
+  ), updated as (
+    update public.accounts
+    set balance_microdollars = balance_microdollars - charged.cost,
+      last_charged_at = greatest(last_charged_at, charged.charged_at),
+      budget_month = case when budget_microdollars is not null then greatest(budget_month, charged.month) end,
+      budget_spent_microdollars = case when budget_microdollars is not null then
+        case when budget_month >= charged.month then budget_spent_microdollars else 0 end
+        + case when budget_month > charged.month then 0 else charged.month_cost end
+      end
+    from charged where accounts.account_id = charged.account_id
+  )
+  select array_agg(
+    (account_id, usage_date, endpoint, kind, price, requests, errors, bytes, cost)::public.usage_sum
+  ) into sums from daily;
+  perform public.add_daily_sums(sums);
+
+  -- Requests of an erased account that `continue_erasure` may have missed, because they were recorded later. The lock
+  -- keeps it from changing the same batches.
+  perform from public.account_erasures
+  where account_id in (select unnest(account_ids) from unnest(settling)) order by account_id for update;
+  if found then
+    update public.usage_batches as batch set group_keys = '\x00', id_numbers = '\x00', own_ids = ''
+    from unnest(settling) as due
+    where (batch.writer, batch.sequence) = (due.writer, due.sequence)
+      and batch.moment between due.first_at and due.last_at
+      and batch.account_id = any (due.account_ids)
+      and exists (select from public.account_erasures where account_erasures.account_id = batch.account_id);
+  end if;
+  return cardinality(settling);
+end $$;
+
+-- Records a credit and adds it to the balance. Returns the new balance; null if there is a credit with this reference.
+create function add_credit(account bigint, amount bigint, payment text) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  balance bigint;
+begin
+  insert into public.credits (account_id, amount_microdollars, reference) values (account, amount, payment)
+  on conflict do nothing;
+  if not found then return null; end if;
+  update public.accounts set balance_microdollars = coalesce(balance_microdollars, 0) + amount
+  where account_id = account returning public.current_balance(accounts) into balance;
+  return balance;
+end $$;
+
+revoke execute on function record_budget_alerts, add_daily_sums, settle_usage, add_credit from public;
+
+insert into role_privileges values
+  ('service', 'insert, update, delete', 'public.balance_reservations'),
+  ('service', 'execute', 'public.add_daily_sums'),
+  ('service', 'execute', 'public.settle_usage'),
+  ('admin', 'execute', 'public.add_credit'),
+  ('admin', 'execute', 'public.set_budget');

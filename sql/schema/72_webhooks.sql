@@ -1,0 +1,266 @@
+-- Webhooks (docs/operations/webhooks.md): addresses of customers, and the messages that are sent to them.
+create table webhook_endpoints (
+  endpoint_id           bigint generated always as identity primary key,
+  account_id            bigint not null references accounts on delete cascade,
+  url                   text not null check (length(url) <= 2048),
+  -- Types of events, such as 'key.created', or groups of them, such as 'key.*'. Null: all.
+  events                text[],
+  -- Limits of 'dataset.changed'. Null: all.
+  datasets              text[],
+  tickers               text[],
+  -- Stored as it is, because it signs each message. The previous one also signs until its end.
+  secret                text not null,
+  previous_secret       text,
+  previous_secret_until timestamptz(3),
+  created_at            timestamptz(3) not null default now(),
+  disabled_at           timestamptz(3),
+  disabled_reason       text,
+  -- Whether the service has disabled the endpoint, and not an operator.
+  disabled_by_service   boolean not null default false,
+  -- Dead letters since the last delivered message.
+  dead_letters_in_a_row int not null default 0,
+  check ((disabled_at is null) = (disabled_reason is null))
+);
+
+create index on webhook_endpoints (account_id);
+
+-- The service writes `dead_letters_in_a_row`.
+create trigger audit after insert or delete
+  or update of account_id, url, events, datasets, tickers, previous_secret_until, disabled_at, disabled_reason
+  on webhook_endpoints
+  for each row execute function audit_row(
+    'webhook', 'endpoint_id', 'secret', 'previous_secret', 'dead_letters_in_a_row'
+  );
+
+-- One row per message and endpoint. An endpoint gets its messages in the order of `position`. Values of `status`:
+--   pending    waiting for its first attempt or the next one
+--   delivered  accepted by the receiver
+--   dead       given up after the last attempt; sent again only on request
+create table webhook_messages (
+  message_id      text primary key default 'msg_' || replace(gen_random_uuid()::text, '-', ''),
+  position        bigint generated always as identity,
+  endpoint_id     bigint not null references webhook_endpoints on delete cascade,
+  type            text not null,
+  -- The bytes that are signed and sent, the same in each attempt.
+  body            text not null,
+  -- An endpoint gets each event with a key once.
+  event_key       text,
+  status          text not null default 'pending' check (status in ('pending', 'delivered', 'dead')),
+  attempts        int not null default 0,
+  -- Attempts that were made before the message was last queued again. The delays between attempts begin anew then, but
+  -- the number of attempts never decreases, because it identifies an attempt.
+  attempts_before int not null default 0,
+  -- While an attempt is running, the time from which another process may assume that its sender has died.
+  next_attempt_at timestamptz(3) not null default now(),
+  created_at      timestamptz(3) not null default now(),
+  last_attempt_at timestamptz(3),
+  finished_at     timestamptz(3),
+  http_status     int,
+  last_error      text,
+  check ((status = 'pending') = (finished_at is null))
+);
+
+create index on webhook_messages (endpoint_id, position) where status = 'pending';
+create index on webhook_messages (endpoint_id, position) where status <> 'pending';
+create index on webhook_messages (finished_at);
+create unique index on webhook_messages (endpoint_id, event_key) where event_key is not null;
+
+-- The place in the change feed up to which messages were queued: a cursor or a time. Null: no endpoint ever wanted them.
+create table webhook_feed (
+  only_one boolean primary key default true check (only_one),
+  cursor   text
+);
+
+insert into webhook_feed default values;
+
+-- Queues a message if the endpoint is enabled, and returns whether it did. An endpoint with 10,000 waiting messages is
+-- disabled instead, because its receiver has long been away or is too slow.
+create function enqueue_webhook_message(endpoint bigint, event_type text, data json, event_key text) returns boolean
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if (
+    select count(*) from (
+      select from public.webhook_messages where endpoint_id = endpoint and status = 'pending' limit 10000
+    ) as waiting
+  ) = 10000 then
+    update public.webhook_endpoints set disabled_at = now(), disabled_by_service = true,
+      disabled_reason = '10,000 messages were waiting'
+    where endpoint_id = endpoint and disabled_at is null;
+    return false;
+  end if;
+  insert into public.webhook_messages (endpoint_id, type, body, event_key)
+  select
+    endpoint, event_type,
+    json_build_object(
+      'type', event_type,
+      'timestamp', to_char(now() at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'),
+      'data', data
+    )::text,
+    enqueue_webhook_message.event_key
+  from public.webhook_endpoints where endpoint_id = endpoint and disabled_at is null
+  on conflict do nothing;
+  return found;
+end $$;
+
+-- Queues an event for each enabled endpoint of the account that wants its type, in the caller's transaction. Returns
+-- the number of messages. In a statement, the call must be selected, or PostgreSQL does not run it.
+create function enqueue_webhook_event(account bigint, event_type text, data json, event_key text default null)
+returns bigint language sql set search_path = pg_catalog, pg_temp as $$
+  select count(*) filter (
+    where public.enqueue_webhook_message(endpoint_id, event_type, data, enqueue_webhook_event.event_key)
+  )
+  from public.webhook_endpoints
+  where account_id = account and disabled_at is null
+    and (events is null or event_type = any(events) or split_part(event_type, '.', 1) || '.*' = any(events))
+$$;
+
+-- Queues an event about a key. `replaced_key_id` is the key that a rotation replaced.
+create function enqueue_key_event(
+  event_type text, key api_keys, replaced_key_id bigint default null, event_key text default null
+) returns bigint language sql set search_path = pg_catalog, pg_temp as $$
+  select public.enqueue_webhook_event(
+    (key).account_id, event_type,
+    json_build_object(
+      'key_id', (key).key_id,
+      'name', left((key).name, 200),
+      'key_hint', (key).key_hint,
+      'expires_at', replace(
+        to_char((key).expires_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.MS"-05:00"'), '.000-', '-'
+      ),
+      'replaced_key_id', replaced_key_id
+    ),
+    event_key
+  )
+$$;
+
+-- Queues the event about a changed key in the transaction of the change, whoever makes it.
+create function queue_key_event() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  replaced bigint;
+  event    text;
+begin
+  if not exists (select from public.webhook_endpoints where account_id = new.account_id) then return null; end if;
+  if tg_op = 'INSERT' then
+    select key_id into replaced from public.api_keys where account_id = new.account_id and replaced_by = new.key_id;
+    event := case when replaced is null then 'key.created' else 'key.rotated' end;
+  else
+    event := case
+      when old.revoked_at is null and new.revoked_at is not null then 'key.revoked'
+      when old.disabled_at is null and new.disabled_at is not null then 'key.disabled'
+      when old.disabled_at is not null and new.disabled_at is null then 'key.enabled'
+    end;
+  end if;
+  if event is not null then perform public.enqueue_key_event(event, new, replaced); end if;
+  return null;
+end $$;
+
+create trigger queue_key_event after insert or update of revoked_at, disabled_at on api_keys
+  for each row execute function queue_key_event();
+
+-- Queues the emails about a changelog entry to those of the addresses that an account has, and when the entry is first
+-- announced, the webhook about a deprecation. Returns the number of emails.
+create function announce_entry(entry text, is_operational boolean, recipients json, deprecation json) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  mails    bigint;
+  messages bigint := 0;
+begin
+  if entry like '%:%' then raise 'Only the id of a notice has a colon.'; end if;
+  insert into public.announcements (entry_id, operational) values (entry, is_operational) on conflict do nothing;
+  if found and deprecation is not null then
+    select coalesce(sum(public.enqueue_webhook_event(account_id, 'deprecation.announced', deprecation, entry)), 0)
+    into messages from (select distinct account_id from public.webhook_endpoints) as subscribed;
+  end if;
+  insert into public.announcement_mails (entry_id, recipient)
+  select entry, recipient from json_array_elements_text(recipients) as recipient
+  -- Not to an account that has been erased in the meantime.
+  where lower(recipient) in (select lower(btrim(contact_email)) from public.accounts)
+  on conflict do nothing;
+  get diagnostics mails = row_count;
+  if mails + messages > 0 then
+    perform public.record_audit('announcement', entry, 'changed', null, jsonb_build_object(
+      'queued', mails, 'webhooks', messages, 'deprecation', case when messages > 0 then deprecation end
+    ));
+  end if;
+  return mails;
+end $$;
+
+-- Makes the change feed of webhooks begin now if no endpoint wanted it so far. Runs before the first one does.
+create function begin_webhook_feed() returns void language sql set search_path = pg_catalog, pg_temp as $$
+  update public.webhook_feed
+  set cursor = to_char(now() at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"')
+  where not exists (
+    select from public.webhook_endpoints
+    where disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}')
+  )
+$$;
+
+-- Enables an endpoint. Its waiting messages are sent at once, with all their attempts. Returns whether it exists and its
+-- account is not erased.
+create function enable_webhook_endpoint(endpoint bigint) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform public.begin_webhook_feed();
+  update public.webhook_endpoints
+  set disabled_at = null, disabled_reason = null, disabled_by_service = false, dead_letters_in_a_row = 0
+  where endpoint_id = endpoint and account_id not in (select account_id from public.account_erasures);
+  if not found then return false; end if;
+  update public.webhook_messages set attempts_before = attempts, next_attempt_at = now()
+  where endpoint_id = endpoint and status = 'pending';
+  return true;
+end $$;
+
+-- Queues messages again that meet all given conditions, with the same ids and in their order, before all that wait. An
+-- endpoint gets the oldest ones if more than 10,000 would wait. Returns the numbers of messages that were queued and
+-- found, and which endpoints get them only after they are enabled.
+create function replay_webhook_messages(
+  message text, endpoint bigint, since timestamptz, include_delivered boolean,
+  out replayed int, out found int, out disabled bigint[]
+)
+language sql security definer set search_path = pg_catalog, pg_temp as $$
+  with found as (
+    select message_id, endpoint_id, row_number() over (partition by endpoint_id order by position) as place
+    from public.webhook_messages
+    where (status = 'dead' or (include_delivered and status = 'delivered'))
+      and message_id = coalesce(message, message_id)
+      and endpoint_id = coalesce(endpoint, endpoint_id)
+      and created_at >= coalesce(since, '-infinity')
+  ), waiting as (
+    select endpoint_id, count(*) as messages from public.webhook_messages where status = 'pending' group by endpoint_id
+  ), queued as (
+    update public.webhook_messages as stored
+    set status = 'pending', attempts_before = attempts, next_attempt_at = now(), finished_at = null
+    from found left join waiting using (endpoint_id)
+    where stored.message_id = found.message_id and stored.status <> 'pending'
+      and place <= 10000 - coalesce(waiting.messages, 0)
+    returning stored.endpoint_id
+  ), counted as (
+    select endpoint_id, count(*)::int as messages from queued group by endpoint_id
+  ), recorded as (
+    select endpoint_id, messages, public.record_audit('webhook', endpoint_id::text, 'changed', null,
+      jsonb_build_object('replayed', messages)) from counted
+  )
+  select coalesce(sum(messages), 0)::int, (select count(*) from found)::int, array(
+    select endpoint_id from recorded join public.webhook_endpoints using (endpoint_id)
+    where disabled_at is not null order by 1
+  )
+  from recorded
+$$;
+
+revoke execute on function queue_key_event, announce_entry, enable_webhook_endpoint, replay_webhook_messages from
+  public;
+
+insert into role_privileges values
+  ('service', 'insert, update, delete', 'public.webhook_messages'),
+  ('service', 'update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)',
+    'public.webhook_endpoints'),
+  ('service', 'update (cursor)', 'public.webhook_feed'),
+  -- Not the secrets. A new column is added here if the admin API reads it.
+  ('admin', 'no select', 'public.webhook_endpoints'),
+  ('admin', 'select (endpoint_id, account_id, url, events, datasets, tickers, created_at, disabled_at, disabled_reason,
+    disabled_by_service, dead_letters_in_a_row)', 'public.webhook_endpoints'),
+  ('admin', 'update (disabled_at, disabled_reason)', 'public.webhook_endpoints'),
+  ('admin', 'execute', 'public.announce_entry'),
+  ('admin', 'execute', 'public.enable_webhook_endpoint'),
+  ('admin', 'execute', 'public.replay_webhook_messages');

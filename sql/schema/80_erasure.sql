@@ -1,0 +1,189 @@
+-- Erasing accounts (docs/operations/erasure.md): `erase_account` removes what identifies the customer in one short
+-- transaction, and `continue_erasure` the rest in batches.
+create table account_erasures (
+  account_id    bigint primary key references accounts,
+  erased_at     timestamptz(3) not null default now(),
+  -- Usage up to these times is anonymous.
+  usage_until   timestamptz(3) not null default '-infinity',
+  batches_until timestamptz(3) not null default '-infinity',
+  -- Null: `continue_erasure` has not finished.
+  finished_at   timestamptz(3)
+);
+
+-- Refuses changes of an erased account. Runs after the change, when a foreign key or the change itself has locked the
+-- account or the row, and therefore sees an erasure that it has waited for. Triggers of foreign keys run before it,
+-- because their names begin with an upper-case letter. A lock of its own would cause deadlocks with writers of usage.
+create function refuse_erased_account() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (select from public.account_erasures where account_id = new.account_id) then
+    raise 'The account % is erased.', new.account_id using errcode = 'object_not_in_prerequisite_state';
+  end if;
+  return null;
+end $$;
+
+create trigger refuse_erased_account after insert or update of account_id on api_keys
+  for each row execute function refuse_erased_account();
+create trigger refuse_erased_account after insert or update of account_id on credits
+  for each row execute function refuse_erased_account();
+create trigger refuse_erased_account after insert or update of account_id, url, disabled_at on webhook_endpoints
+  for each row when (new.disabled_at is null) execute function refuse_erased_account();
+create trigger refuse_erased_account after update of name, contact_email, tier, news on accounts
+  for each row execute function refuse_erased_account();
+
+-- Queues no notice to an erased account. Nobody is told, because an account without an address gets none either. There
+-- is no foreign key, so the trigger itself waits for an erasure.
+create function skip_notice_to_erased_account() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform from public.accounts where account_id = new.account_id for key share;
+  return case when not exists (select from public.account_erasures where account_id = new.account_id) then new end;
+end $$;
+
+create trigger skip_notice_to_erased_account before insert or update of account_id on announcements
+  for each row when (new.account_id is not null) execute function skip_notice_to_erased_account();
+
+-- Returns the present and former addresses of an account, in lower case, as its audit log and its notices show them,
+-- without those that another account has. Those that it had before the retention of the audit log may be missing.
+create function account_addresses(account bigint) returns text[]
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select array(
+    select distinct lower(btrim(address)) from (
+      select contact_email from public.accounts where account_id = account
+      union all
+      select fields ->> 'contact_email' from public.audit, unnest(array[before, after]) as fields
+      where account_id = account and subject_type = 'account'
+      union all
+      select recipient from public.announcement_mails join public.announcements using (entry_id)
+      where account_id = account
+    ) as known (address)
+    where btrim(address) <> '' and not exists (
+      select from public.accounts
+      where account_id <> account and lower(btrim(contact_email)) = lower(btrim(address))
+    )
+  )
+$$;
+
+-- Erases an account, except its usage, its webhook messages and its rows of the audit log. Returns its new name.
+create function erase_account(account bigint) returns text
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  present   public.accounts;
+  new_name  text := 'erased-' || account;
+  addresses text[];
+  counts    jsonb := '{}';
+  counted   bigint;
+begin
+  -- Emails are queued before or after the erasure. Locked before the account, as `queue_notice` does.
+  lock table public.announcement_mails in share row exclusive mode;
+  select * into present from public.accounts where account_id = account for update;
+  if not found then return null; end if;
+  if exists (select from public.account_erasures where account_id = account) then return present.name; end if;
+  while exists (select from public.accounts where name = new_name) loop new_name := new_name || '-x'; end loop;
+
+  addresses := public.account_addresses(account);
+  delete from public.announcement_mails where entry_id in (
+    select entry_id from public.announcements where account_id = account
+  );
+  delete from public.announcements where account_id = account;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('notices', counted);
+  delete from public.announcement_mails where lower(recipient) = any (addresses) and status <> 'sent';
+  update public.announcement_mails set recipient = 'erased-' || mail_id, last_error = null
+  where lower(recipient) = any (addresses);
+
+  delete from public.api_keys where account_id = account;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('keys', counted);
+  update public.credits set reference = null where account_id = account and reference is not null;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('credit_references', counted);
+  delete from public.balance_reservations where account_id = account;
+  -- The messages are deleted later, because there may be a million.
+  update public.webhook_endpoints
+  set url = 'https://erased.invalid/', tickers = null, secret = '', previous_secret = null,
+    disabled_at = coalesce(disabled_at, now()), disabled_reason = 'The account is erased.'
+  where account_id = account;
+  get diagnostics counted = row_count;
+  counts := counts || jsonb_build_object('webhooks', counted);
+  -- Skips what another request removes because of its age: that request may wait for this account.
+  update public.admin_requests set body = public.redact_customer_data(body::jsonb)::text
+  where ctid = any (array(
+    select ctid from public.admin_requests
+    where body::jsonb ->> 'account_id' = account::text or body::jsonb ->> 'account' = present.name
+    for update skip locked
+  ));
+
+  update public.accounts set name = new_name, contact_email = null, news = false where account_id = account;
+  insert into public.account_erasures (account_id) values (account);
+  perform public.write_audit(
+    'account', new_name, 'changed', null, jsonb_build_object('erased', counts), account, null
+  );
+  return new_name;
+end $$;
+
+-- Erases the next rows of an erased account: first its usage, then its webhook messages, at last its audit log. Returns
+-- how many, about `max_rows` at most: none if another process is erasing a batch, and null when all is erased. Requests
+-- that are recorded later are anonymized by `settle_usage` and `anonymize_late_usage`.
+create function continue_erasure(account bigint, max_rows int) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  erasure   public.account_erasures;
+  batch_end timestamptz;
+  erased    bigint;
+begin
+  select * into erasure from public.account_erasures where account_id = account and finished_at is null
+  for update skip locked;
+  if not found then
+    -- Another process erases a batch, or all is erased.
+    return (select 0 from public.account_erasures where account_id = account and finished_at is null);
+  end if;
+
+  select max(requested_at) into batch_end from (
+    select requested_at from public.usage where account_id = account and requested_at > erasure.usage_until
+    order by requested_at limit max_rows
+  ) as batch;
+  if batch_end is not null then
+    update public.usage set key_id = 0, request_id = ''
+    where account_id = account and requested_at > erasure.usage_until and requested_at <= batch_end;
+    get diagnostics erased = row_count;
+    update public.account_erasures set usage_until = batch_end where account_id = account;
+    return erased;
+  end if;
+
+  select max(moment) into batch_end from (
+    select moment from public.usage_batches where account_id = account and moment > erasure.batches_until
+    order by moment limit max_rows
+  ) as batch;
+  if batch_end is not null then
+    update public.usage_batches set group_keys = '\x00', id_numbers = '\x00', own_ids = ''
+    where account_id = account and moment > erasure.batches_until and moment <= batch_end;
+    get diagnostics erased = row_count;
+    update public.account_erasures set batches_until = batch_end where account_id = account;
+    return erased;
+  end if;
+
+  delete from public.webhook_messages where message_id in (
+    select message_id from public.webhook_messages join public.webhook_endpoints using (endpoint_id)
+    where account_id = account limit max_rows
+  );
+  get diagnostics erased = row_count;
+  if erased > 0 then return erased; end if;
+  delete from public.webhook_endpoints where account_id = account;
+
+  update public.audit
+  set subject = case subject_type when 'account' then (select name from public.accounts where account_id = account)
+      else subject end,
+    before = public.redact_customer_data(before), after = public.redact_customer_data(after)
+  where account_id = account;
+  update public.account_erasures set finished_at = now() where account_id = account;
+  return null;
+end $$;
+
+revoke execute on function refuse_erased_account, skip_notice_to_erased_account, account_addresses, erase_account,
+  continue_erasure from public;
+
+insert into role_privileges values
+  ('service', 'execute', 'public.continue_erasure'),
+  ('admin', 'execute', 'public.erase_account'),
+  ('admin', 'execute', 'public.account_addresses');
