@@ -393,7 +393,7 @@ begin
     execute format('create index on history.%I (replaced_in)', dataset);
     for index in
       select regexp_replace(pg_get_indexdef(indexrelid), '^.* USING (.*?)( NULLS NOT DISTINCT)?$', '\1') as definition
-      from pg_index where indrelid = live and (copy_indexes or indisunique)
+      from pg_index where indrelid = live and (copy_indexes or indisunique) order by indexrelid
     loop
       execute format('create index on history.%I using %s', dataset, index.definition);
     end loop;

@@ -202,8 +202,8 @@ export interface ViolatedRule extends Omit<TableRule, "name"> {
 }
 
 /**
- * Evaluates the CHECK constraints of the table and its domains on the rows of an SQL query, which has the column `line`. Returns the first
- * `limit` violations.
+ * Evaluates the CHECK constraints of the table and its domains on the rows of an SQL query, which has the column
+ * `line`. Returns the first `limit` violations.
  */
 const findViolations = Effect.fnUntraced(
   function* (table: string, rows: string, parameters: ReadonlyArray<unknown>, limit: number) {

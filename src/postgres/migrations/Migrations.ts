@@ -1,6 +1,7 @@
 /**
- * Gives an empty database the schema, and applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other
- * processes start or serve. Normally, each has its own transaction, as has the whole schema, waits briefly for locks, and is retried (docs/decisions/0082-own-migration-runner.md).
+ * Gives an empty database the schema, and applies `sql/migrations/<id>_<name>.sql` in order, each only once, while
+ * other processes start or serve. Normally, each has its own transaction, as has the whole schema, waits briefly for
+ * locks, and is retried (docs/decisions/0082-own-migration-runner.md).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"

@@ -71,7 +71,8 @@ const descriptionQuery = `
     -- The columns of a dataset that its history does not keep.
     select format('history of public.%I', dataset), (
       select string_agg('without ' || live.attname, ', ' order by live.attnum) from pg_attribute as live
-      where live.attrelid = to_regclass(format('public.%I', dataset)) and live.attnum > 0 and not live.attisdropped and (
+      where live.attrelid = to_regclass(format('public.%I', dataset)) and live.attnum > 0
+        and not live.attisdropped and (
         not exists (
           select from pg_attribute as kept where kept.attrelid = to_regclass(format('history.%I', dataset))
             and kept.attname = live.attname and not kept.attisdropped

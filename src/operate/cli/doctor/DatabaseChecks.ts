@@ -245,8 +245,8 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
     const sql = yield* SqlClient.SqlClient
     const [role] = yield* sql<RolePrivileges>`
       with listed (object, privilege, columns) as (
-        select object, found[1], string_to_array(replace(found[2], ' ', ''), ',')
-        from role_privileges, regexp_matches(replace(privilege, E'\n', ' '), '([a-z]+)(?: \\(([^)]*)\\))?', 'g') as found
+        select object, found[1], regexp_split_to_array(found[2], ',\\s*')
+        from role_privileges, regexp_matches(privilege, '([a-z]+)(?: \\(([^)]*)\\))?', 'g') as found
         where purpose = 'service' and privilege <> 'no select'
       ), needed (what, has) as (
         select format('select on %s', relname), has_table_privilege(pg_class.oid, 'select')
@@ -384,13 +384,15 @@ const findSchemaProblems = Effect.gen(function* () {
   const isOfLostTable = (object: string) =>
     lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
   /** Objects that differ because an operator has added a column to a dataset. */
-  const grown = Array.from(live.keys()).flatMap((object) => {
-    const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
-    return table === undefined ? [] : [`trigger history_stamp of public.${table}`, `function history.keep_${table}()`]
-  })
+  const grown = new Set(
+    Array.from(live.keys()).flatMap((object) => {
+      const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
+      return table === undefined ? [] : [`trigger history_stamp of public.${table}`, `function history.keep_${table}()`]
+    }),
+  )
   return Array.from(expected).flatMap(([object, definition]): ReadonlyArray<SchemaProblem> => {
     const found = live.get(object)
-    if (found === definition || isOfLostTable(object) || (found !== undefined && grown.includes(object))) return []
+    if (found === definition || isOfLostTable(object) || (found !== undefined && grown.has(object))) return []
     const [, state] = wrongStates.find(([suffix]) => found?.endsWith(suffix) === true) ?? []
     const isSame = found !== undefined && withoutState(found) === withoutState(definition)
     const { kind, name, table } = splitObject(object)
@@ -438,8 +440,8 @@ export const checkSchema = Effect.gen(function* () {
 })
 
 /**
- * Finds rules of rows that are not validated, of the service or an operator (D34, stored values). Requests for rows that
- * violate one of them fail.
+ * Finds rules of rows that are not validated, of the service or an operator (D34, stored values). Requests for rows
+ * that violate one of them fail.
  */
 export const checkConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
