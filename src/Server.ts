@@ -1,52 +1,45 @@
-/** Composes all layers of the service. */
+/**
+ * The table of contents of the service: its endpoints, its background jobs, its other surfaces, and the layers that they
+ * need. The metrics server and the admin API listen on ports of their own, which the command `serve` opens.
+ */
 import { Effect, Layer, type Option } from "effect"
-import type { HttpApiEndpoint } from "effect/http-api"
+import { Api } from "./contract/Api.ts"
+import { auditRetentionJob } from "./postgres/AuditLog.ts"
+import { Reader } from "./postgres/Reader.ts"
+import { HealthProbe } from "./postgres/health/HealthProbe.ts"
+import * as Jobs from "./postgres/jobs/JobRunner.ts"
+import { RequestMetrics } from "./postgres/metrics/RequestMetrics.ts"
+import * as Tracing from "./postgres/metrics/Tracing.ts"
+import { ReadRouter } from "./postgres/replicas/ReadRouter.ts"
+import { DatasetVersions } from "./postgres/versions/DatasetVersions.ts"
 import { erasureJob } from "./accounts/AccountErasure.ts"
-import type { PublicHandler } from "./accounts/EndpointHandler.ts"
-import type { AuthenticationMiddleware } from "./contract/Authentication.ts"
-import { Authenticator } from "./accounts/keys/Authenticator.ts"
 import { PrepaidBalances } from "./accounts/billing/PrepaidBalances.ts"
-import { KeyWatcher } from "./accounts/keys/KeyWatcher.ts"
 import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { usageSettlementJob } from "./accounts/billing/UsageSettlement.ts"
+import { Authenticator } from "./accounts/keys/Authenticator.ts"
+import { KeyWatcher } from "./accounts/keys/KeyWatcher.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
-import { Api } from "./contract/Api.ts"
-import { auditRetentionJob } from "./postgres/AuditLog.ts"
-import { PastReader } from "./query/history/PastReader.ts"
-import { AnsweringSymbols } from "./query/lineage/AnsweringSymbols.ts"
-import { LineageIndex } from "./query/lineage/LineageIndex.ts"
-import { LineageResolver } from "./query/lineage/LineageResolver.ts"
-import { QueryCache } from "./query/lists/QueryCache.ts"
-import type { ApiFailure } from "./api/ErrorResponses.ts"
-import { NodeListener } from "./api/NodeListener.ts"
-import { type EndpointHandler, RequestPipeline } from "./api/RequestPipeline.ts"
-import { DatasetVersions } from "./postgres/versions/DatasetVersions.ts"
-import { endpointsByDataset } from "./api/catalogue/DatasetEndpoints.ts"
-import { findEndpoint, formatEndpointSuggestion } from "./api/catalogue/Endpoints.ts"
-import { catalogueHandlers } from "./api/catalogue/Handlers.ts"
-import { priceListLayer } from "./api/catalogue/PriceList.ts"
-import { changelogHandlers } from "./api/changelog/Handlers.ts"
-import { Reader } from "./postgres/Reader.ts"
-import { HealthProbe } from "./postgres/health/HealthProbe.ts"
-import { ReadRouter } from "./postgres/replicas/ReadRouter.ts"
 import { ChangeFeedReader } from "./query/history/ChangeFeed.ts"
 import { ChangeStream } from "./query/history/ChangeStream.ts"
 import { CorrectionCountReader, correctionCountsJob } from "./query/history/CorrectionCounts.ts"
 import { dayStartJob } from "./query/history/DayStart.ts"
 import { historyPartitionsJob } from "./query/history/HistoryRetention.ts"
-import { EndpointDirectory, ProtocolErrorDescriber } from "./api/UnroutedResponses.ts"
-import { ingestJob } from "./ingest/edgar/schedule/IngestJob.ts"
-import * as Jobs from "./postgres/jobs/JobRunner.ts"
+import { PastReader } from "./query/history/PastReader.ts"
+import { AnsweringSymbols } from "./query/lineage/AnsweringSymbols.ts"
+import { LineageIndex } from "./query/lineage/LineageIndex.ts"
+import { LineageResolver } from "./query/lineage/LineageResolver.ts"
 import { ExportCursors } from "./query/lists/ExportCursors.ts"
 import { ListEndpointFactory } from "./query/lists/ListEndpoints.ts"
-import { emailSenderJob } from "./outbox/mail/EmailSender.ts"
-import { budgetNoticesJob } from "./outbox/mail/BudgetNotices.ts"
-import { keyExpiryJob } from "./outbox/mail/KeyExpiryNotices.ts"
-import * as Mcp from "./site/mcp/Http.ts"
-import { RequestMetrics } from "./postgres/metrics/RequestMetrics.ts"
-import * as Tracing from "./postgres/metrics/Tracing.ts"
-import * as Site from "./site/Http.ts"
+import { QueryCache } from "./query/lists/QueryCache.ts"
+import { NodeListener } from "./api/NodeListener.ts"
+import { type HandlersOf, RequestPipeline } from "./api/RequestPipeline.ts"
+import { EndpointDirectory, ProtocolErrorDescriber } from "./api/UnroutedResponses.ts"
+import { endpointsByDataset } from "./api/catalogue/DatasetEndpoints.ts"
+import { findEndpoint, formatEndpointSuggestion } from "./api/catalogue/Endpoints.ts"
+import { catalogueHandlers } from "./api/catalogue/Handlers.ts"
+import { priceListLayer } from "./api/catalogue/PriceList.ts"
+import { changelogHandlers } from "./api/changelog/Handlers.ts"
 import { accountHandlers } from "./api/endpoints/account.ts"
 import { afterhoursStatsHandlers } from "./api/endpoints/afterhours-stats.ts"
 import { changesHandlers } from "./api/endpoints/changes.ts"
@@ -71,24 +64,18 @@ import { splitStatusHandlers } from "./api/endpoints/split-status.ts"
 import { tickerChangesHandlers } from "./api/endpoints/ticker-changes.ts"
 import { timelineHandlers } from "./api/endpoints/timeline.ts"
 import { usageHandlers } from "./api/endpoints/usage.ts"
+import { ingestJob } from "./ingest/edgar/schedule/IngestJob.ts"
+import { budgetNoticesJob } from "./outbox/mail/BudgetNotices.ts"
+import { emailSenderJob } from "./outbox/mail/EmailSender.ts"
+import { keyExpiryJob } from "./outbox/mail/KeyExpiryNotices.ts"
 import { datasetEventsJob } from "./outbox/webhooks/DatasetEvents.ts"
 import { webhookRetentionJob } from "./outbox/webhooks/WebhookRetention.ts"
 import { webhookSenderJob } from "./outbox/webhooks/WebhookSender.ts"
+import * as Site from "./site/Http.ts"
+import * as Mcp from "./site/mcp/Http.ts"
 
-/** An endpoint that needs a key may have any handler; any other must have one that needs no account. */
-type HandlerOf<Endpoint extends HttpApiEndpoint.Top> = AuthenticationMiddleware extends
-  HttpApiEndpoint.Middleware<Endpoint> ? EndpointHandler : PublicHandler<ApiFailure>
-
-type HandlersOf<Groups> = {
-  readonly [Group in keyof Groups]: Groups[Group] extends { readonly endpoints: infer Endpoints } ? {
-      readonly [Name in keyof Endpoints]: Endpoints[Name] extends HttpApiEndpoint.Top ? HandlerOf<Endpoints[Name]>
-        : never
-    }
-    : never
-}
-
-/** The handler of every endpoint. A missing one does not compile. */
-const handlers = Effect.all({
+/** The handlers of every endpoint, by its group in the contract. A missing one does not compile. */
+const endpoints = Effect.all({
   tickerChanges: tickerChangesHandlers,
   historicalTickers: historicalTickersHandlers,
   intradayRunners: intradayRunnersHandlers,
@@ -117,19 +104,8 @@ const handlers = Effect.all({
   corrections: correctionsHandlers,
 }) satisfies Effect.Effect<HandlersOf<typeof Api.groups>, unknown, unknown>
 
-/** Rate limits, usage, prices and balances. */
-const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer).pipe(
-  Layer.provideMerge(PrepaidBalances.layer),
-)
-
-const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AnsweringSymbols.layer, PastReader.layer).pipe(
-  Layer.provideMerge(LineageIndex.layer),
-  Layer.provideMerge(DatasetVersions.layer),
-)
-
-const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
-
-const allJobs = [
+/** Background jobs, each of which runs in one process at a time. */
+const jobs = [
   emailSenderJob,
   budgetNoticesJob,
   keyExpiryJob,
@@ -145,19 +121,34 @@ const allJobs = [
   webhookSenderJob,
   webhookRetentionJob,
 ]
-type Preparation = ReturnType<typeof allJobs[number]["prepare"]>
+type Preparation = ReturnType<typeof jobs[number]["prepare"]>
 
-/** Background jobs, each of which runs in one process at a time. */
+/** Starts the jobs. */
 export const backgroundJobsLayer = Jobs.jobRunnerLayer<
   Effect.Error<Preparation>,
   Effect.Services<Preparation | Option.Option.Value<Effect.Success<Preparation>>>
->(allJobs)
+>(jobs)
 
-/** Everything that answers requests, except `SqlClient`. */
+/** What the service answers besides the endpoints: the documentation site, and tools for language models. */
+const surfaces = Layer.merge(Site.layer, Mcp.layer)
+
+/** Rate limits, usage, prices and balances. */
+const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer).pipe(
+  Layer.provideMerge(PrepaidBalances.layer),
+)
+
+const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AnsweringSymbols.layer, PastReader.layer).pipe(
+  Layer.provideMerge(LineageIndex.layer),
+  Layer.provideMerge(DatasetVersions.layer),
+)
+
+const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
+
+/** Everything that answers requests, from the listener down to the database. Needs `SqlClient`. */
 const services = NodeListener.layer.pipe(
-  Layer.provide(RequestPipeline.layer(Api, handlers)),
+  Layer.provide(RequestPipeline.layer(Api, endpoints)),
   Layer.provide(ProtocolErrorDescriber.layer),
-  Layer.provide(Layer.merge(Site.layer, Mcp.layer)),
+  Layer.provide(surfaces),
   Layer.provide(Layer.succeed(EndpointDirectory, { find: findEndpoint, suggest: formatEndpointSuggestion })),
   Layer.provideMerge(lists),
   Layer.provideMerge(Layer.merge(ChangeStream.layer, CorrectionCountReader.layer)),

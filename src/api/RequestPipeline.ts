@@ -4,7 +4,7 @@
  */
 import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope, Stream } from "effect"
 import { FindMyWay } from "effect/http"
-import { HttpApi, type HttpApiGroup } from "effect/http-api"
+import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
 import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeCreditCheck } from "../accounts/Admission.ts"
 import { BillingMiddleware } from "../contract/Authorization.ts"
 import { type BilledExport, makeExportBilling } from "../accounts/billing/ExportBilling.ts"
@@ -55,6 +55,19 @@ export type EndpointHandler = KeyedHandler<ApiFailure> | PublicHandler<ApiFailur
 
 /** The handlers of a contract's endpoints, by group and endpoint. */
 export type Handlers = Readonly<Record<string, Readonly<Record<string, EndpointHandler>>>>
+
+/** An endpoint that needs a key may have any handler; any other must have one that needs no account. */
+type HandlerOf<Endpoint extends HttpApiEndpoint.Top> = AuthenticationMiddleware extends
+  HttpApiEndpoint.Middleware<Endpoint> ? EndpointHandler : PublicHandler<ApiFailure>
+
+/** The handlers that the groups of a contract need. */
+export type HandlersOf<Groups> = {
+  readonly [Group in keyof Groups]: Groups[Group] extends { readonly endpoints: infer Endpoints } ? {
+      readonly [Name in keyof Endpoints]: Endpoints[Name] extends HttpApiEndpoint.Top ? HandlerOf<Endpoints[Name]>
+        : never
+    }
+    : never
+}
 
 interface EndpointRoute {
   readonly _tag: "Endpoint"
