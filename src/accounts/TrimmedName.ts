@@ -1,17 +1,13 @@
 /** Validates names that people choose. */
 import { Schema } from "effect"
 
-/** The name of something that exists, which earlier releases may have accepted. */
-export const ExistingName = Schema.String.check(
+/** The name of a key, an account or an admin token, or the reference of a payment. */
+export const TrimmedName = Schema.String.check(
   Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
     message: "must not be empty, start or end with white space, or contain control characters",
   }),
   // PostgreSQL indexes names, and refuses long ones.
   Schema.isMaxLength(500, { message: "must have at most 500 characters" }),
-)
-
-/** A new name of a key or an admin token, or the reference of a payment. */
-export const TrimmedName = ExistingName.check(
   // They would show the text around the name in another order.
   Schema.makeFilter((name: string) => !/\p{Bidi_Control}/u.test(name), {
     message: "must not contain characters that change the direction of text",

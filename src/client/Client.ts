@@ -46,12 +46,6 @@ export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnsw
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { RetryOptions } from "./RetryPolicy.ts"
 
-// Keeps the names that these types had in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
-export type { ClientOptions as Options } from "./EndpointCaller.ts"
-export type { CallFailure as Failure } from "./ClientErrors.ts"
-export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
-export type { RetryOptions as Retries } from "./RetryPolicy.ts"
-
 /** The argument is optional if every query parameter is optional. */
 type CallArguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
 
@@ -60,9 +54,9 @@ export interface Resource<Query, Body, Error> {
   /** Sends the request, with the retries of `ClientOptions.retries`. */
   readonly get: (...query: CallArguments<Query>) => Effect.Effect<Body, Error | CallFailure>
   /** Like `get`, but also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
-  readonly getWithHeaders: (
+  readonly getWithMetadata: (
     ...query: CallArguments<Query>
-  ) => Effect.Effect<{ readonly answer: Body; readonly told: ResponseMetadata }, Error | CallFailure>
+  ) => Effect.Effect<{ readonly body: Body; readonly metadata: ResponseMetadata }, Error | CallFailure>
 }
 
 /** An endpoint with paginated responses. The streams request each page only when its rows are needed. */
@@ -80,7 +74,7 @@ export interface List<Query, Body extends ResultPage, Error> extends Resource<Pa
    */
   readonly download: (
     ...query: CallArguments<Query>
-  ) => Effect.Effect<DownloadedFile & { readonly told: ResponseMetadata }, Error | CallFailure>
+  ) => Effect.Effect<DownloadedFile & { readonly metadata: ResponseMetadata }, Error | CallFailure>
 }
 
 /** The endpoint that lists changes. */
@@ -116,45 +110,45 @@ export type Row<Name extends keyof Client> = Effect.Success<ReturnType<Client[Na
 /** A resource without its endpoint's types. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
-  readonly getWithHeaders: (
+  readonly getWithMetadata: (
     query: never,
-  ) => Effect.Effect<{ readonly answer: unknown; readonly told: ResponseMetadata }, unknown>
+  ) => Effect.Effect<{ readonly body: unknown; readonly metadata: ResponseMetadata }, unknown>
   readonly pages?: (query: never) => Stream.Stream<unknown, unknown>
   readonly rows?: (query: never) => Stream.Stream<unknown, unknown>
   readonly download?: (
     query: never,
-  ) => Effect.Effect<DownloadedFile & { readonly told: ResponseMetadata }, unknown>
+  ) => Effect.Effect<DownloadedFile & { readonly metadata: ResponseMetadata }, unknown>
   readonly follow?: (query: never, options?: FollowOptions) => Stream.Stream<unknown, unknown>
 }
 
 const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): UntypedResource => {
   const { call, openFile } = caller
-  const getWithHeaders = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
+  const getWithMetadata = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
     const { metadata, result } = yield* call(endpoint, query)
-    return { answer: yield* Effect.fromResult(result), told: metadata }
+    return { body: yield* Effect.fromResult(result), metadata }
   })
-  const get = (query?: AnyQuery) => Effect.map(getWithHeaders(query), ({ answer }) => answer)
+  const get = (query?: AnyQuery) => Effect.map(getWithMetadata(query), ({ body }) => body)
   if (endpoint.decodeChange !== undefined) {
     const follow = (query: AnyQuery = {}, options: FollowOptions = {}) =>
       followChanges(caller, makeDecodingChangeReader(endpoint, options.via), endpoint.path, query, options)
-    return { get, getWithHeaders, follow }
+    return { get, getWithMetadata, follow }
   }
-  if (!endpoint.hasPages) return { get, getWithHeaders }
+  if (!endpoint.hasPages) return { get, getWithMetadata }
   const pages = (query: AnyQuery = {}) =>
     Stream.paginate(
       query,
       (query) =>
         Effect.map(
-          getWithHeaders(query),
-          ({ answer, told }) => [[answer], Option.fromUndefinedOr(makeNextPageQuery(query, answer, told))] as const,
+          getWithMetadata(query),
+          ({ body, metadata }) => [[body], Option.fromUndefinedOr(makeNextPageQuery(query, body, metadata))] as const,
         ),
     )
   const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getRowsOfPage))
   const download = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
     const { metadata, result } = yield* openFile(endpoint, query)
-    return { ...(yield* Effect.fromResult(result)), told: metadata }
+    return { ...(yield* Effect.fromResult(result)), metadata }
   })
-  return { get, getWithHeaders, pages, rows, download }
+  return { get, getWithMetadata, pages, rows, download }
 }
 
 const endpointDecoders = makeEndpointDecoders(endpointSchemas)
@@ -169,8 +163,6 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
         endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller)]),
       ) as Client,
   )
-
-export { makeClient as make }
 
 /** The client as an Effect service. */
 export class Tickerline extends Context.Service<Tickerline, Client>()("tickerline/client/Tickerline") {

@@ -30,7 +30,7 @@ export interface ClientOptions {
    * Called after the last response of every call, including errors, for example to add up costs. The call waits for
    * the callback.
    */
-  readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
+  readonly onResponse?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
   /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
 }
@@ -257,7 +257,7 @@ export const formatDeprecationWarning = (path: string, { documentation, successo
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
   const { openEvents, openFile, retryPolicy, send } = yield* makeRequestSender(options)
   const {
-    onAnswer = () => Effect.void,
+    onResponse = () => Effect.void,
     onDeprecated = (path, deprecated) => Effect.logWarning(formatDeprecationWarning(path, deprecated)),
   } = options
   const reported = new Set<string>()
@@ -268,7 +268,7 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
       return onDeprecated(path, deprecated)
     })
   const report = (path: string, metadata: ResponseMetadata) =>
-    Effect.andThen(reportDeprecation(path, metadata), onAnswer(path, metadata))
+    Effect.andThen(reportDeprecation(path, metadata), onResponse(path, metadata))
 
   /** `result` is the decoded body, or the decoded error. */
   const call = Effect.fnUntraced(function* ({ decode, path }: EndpointDecoder, query: AnyQuery) {

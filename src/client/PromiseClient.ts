@@ -33,11 +33,6 @@ export type { CallOptions, ChangeFeed, DownloadedFile, FollowOptions, List, Reso
 export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
-// Keeps the names that these types had in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
-export type { ErrorCode as Code } from "./PromiseContract.ts"
-export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
-export type { PromiseClientOptions as Options }
-
 export interface PromiseClientOptions {
   /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
@@ -56,7 +51,7 @@ export interface PromiseClientOptions {
   /** Replaces the global `fetch`, for example to use a proxy or in tests. */
   readonly fetch?: typeof globalThis.fetch | undefined
   /** Called after the last response of every call, including errors, for example to add up the cost. */
-  readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => void) | undefined
+  readonly onResponse?: ((path: string, metadata: ResponseMetadata) => void) | undefined
   /** Called once for each deprecated endpoint. Prints a warning on the console by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
 }
@@ -67,10 +62,10 @@ type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.E
 /** A resource without its endpoint's types. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
-  readonly getWithHeaders: (
+  readonly getWithMetadata: (
     query: never,
     options?: CallOptions,
-  ) => Promise<{ readonly answer: unknown; readonly told: ResponseMetadata }>
+  ) => Promise<{ readonly body: unknown; readonly metadata: ResponseMetadata }>
   readonly pages?: (query: never, options?: CallOptions) => AsyncIterable<ResultPage>
   readonly rows?: (query: never, options?: CallOptions) => AsyncIterable<unknown>
   readonly download?: (query: never, options?: CallOptions) => Promise<DownloadedFile>
@@ -128,23 +123,22 @@ const makeResource = (
     }
     const { metadata, result } = exit.value
     if (Result.isFailure(result)) throw toTickerlineError(result.failure, metadata)
-    return { success: result.success, told: metadata }
+    return { success: result.success, metadata }
   }
-  const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
-    const { success, told } = await run(call(endpoint, query), signal)
-    return { answer: success, told }
+  const getWithMetadata = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
+    const { success, metadata } = await run(call(endpoint, query), signal)
+    return { body: success, metadata }
   }
   const download = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
-    const { success: { bytes, rows }, told } = await run(openFile(endpoint, query), signal)
-    return { rows, told, bytes: readBytes(bytes, told, signal) }
+    const { success: { bytes, rows }, metadata } = await run(openFile(endpoint, query), signal)
+    return { rows, metadata, bytes: readBytes(bytes, metadata, signal) }
   }
-  const get = async (query?: AnyQuery, options?: CallOptions) => (await getWithHeaders(query, options)).answer
+  const get = async (query?: AnyQuery, options?: CallOptions) => (await getWithMetadata(query, options)).body
   async function* pages(query: AnyQuery = {}, options?: CallOptions) {
     for (let next: AnyQuery | undefined = query; next !== undefined;) {
-      const { answer, told } = await getWithHeaders(next, options)
-      const body: unknown = answer
+      const { body, metadata } = await getWithMetadata(next, options)
       if (isResultPage(body)) yield body
-      next = makeNextPageQuery(next, body, told)
+      next = makeNextPageQuery(next, body, metadata)
     }
   }
   async function* rows(query?: AnyQuery, options?: CallOptions) {
@@ -161,8 +155,8 @@ const makeResource = (
       ),
       signal,
     )
-  if (endpoint.decodeChange !== undefined) return { get, getWithHeaders, follow }
-  return endpoint.hasPages ? { get, getWithHeaders, pages, rows, download } : { get, getWithHeaders }
+  if (endpoint.decodeChange !== undefined) return { get, getWithMetadata, follow }
+  return endpoint.hasPages ? { get, getWithMetadata, pages, rows, download } : { get, getWithMetadata }
 }
 
 const toEffect = <Value>(callback: (path: string, value: Value) => void) => (path: string, value: Value) =>
@@ -172,7 +166,7 @@ const endpointDecoders = makeEndpointDecoders(promiseSchemas)
 
 /** Creates a client. Throws a `TickerlineError` with the code `invalid_options` if the options are invalid. */
 export const createClient = (options: PromiseClientOptions): TickerlineClient => {
-  const { apiKey, longestWaitMs, onAnswer, onDeprecated, retries, timeoutMs } = options
+  const { apiKey, longestWaitMs, onResponse, onDeprecated, retries, timeoutMs } = options
   const caller = Effect.runSync(
     makeEndpointCaller({
       baseUrl: options.baseUrl,
@@ -181,7 +175,7 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
       timeout: timeoutMs,
       userAgent: options.userAgent,
       headers: options.headers,
-      onAnswer: onAnswer === undefined ? undefined : toEffect(onAnswer),
+      onResponse: onResponse === undefined ? undefined : toEffect(onResponse),
       onDeprecated: toEffect(
         onDeprecated ?? ((path, deprecated) => console.warn(formatDeprecationWarning(path, deprecated))),
       ),

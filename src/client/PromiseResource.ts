@@ -17,16 +17,16 @@ export type CallArguments<Query> = {} extends Query ? [query?: Query, options?: 
 export interface Resource<Query, Body> {
   readonly get: (...query: CallArguments<Query>) => Promise<Body>
   /** Like `get`, but also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
-  readonly getWithHeaders: (
+  readonly getWithMetadata: (
     ...query: CallArguments<Query>
-  ) => Promise<{ readonly answer: Body; readonly told: ResponseMetadata }>
+  ) => Promise<{ readonly body: Body; readonly metadata: ResponseMetadata }>
 }
 
 /** A complete list that is being downloaded. */
 export interface DownloadedFile {
   /** The number of rows; null if the response does not state it. */
   readonly rows: number | null
-  readonly told: ResponseMetadata
+  readonly metadata: ResponseMetadata
   /** Can be read only once. Rejects with `no_answer` if the response is cut off. */
   readonly bytes: AsyncIterable<Uint8Array>
 }

@@ -10,7 +10,7 @@ import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../contra
 /** How long changes are kept. `None`: forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
 
-/** The types of what the audit log records. Rows of an older release or of other programs may have others. */
+/** The types of what the audit log records. Rows of other programs may have others. */
 export const auditSubjectTypes = [
   "account",
   "admin_token",

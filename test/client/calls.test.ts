@@ -65,7 +65,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       for (const endpoint of jsonEndpoints) {
         const paged = endpoint.parameters.some(({ name }) => name === "page")
         for (const client of [effects, promises]) {
-          for (const name of ["get", "getWithHeaders"]) assert.isDefined(method(client, endpoint.path, name))
+          for (const name of ["get", "getWithMetadata"]) assert.isDefined(method(client, endpoint.path, name))
           for (const name of ["pages", "rows", "download"]) {
             assert.strictEqual(method(client, endpoint.path, name) !== undefined, paged, endpoint.path)
           }
@@ -171,8 +171,8 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
   it.effect("both clients return each row of all pages once, and request only the pages that are read (D8)", () =>
     Effect.gen(function* () {
       const responses: Array<ResponseMetadata> = []
-      const onAnswer = (_: string, metadata: ResponseMetadata) => Effect.sync(() => void responses.push(metadata))
-      const tickerline = yield* makeEffectClient({ onAnswer })
+      const onResponse = (_: string, metadata: ResponseMetadata) => Effect.sync(() => void responses.push(metadata))
+      const tickerline = yield* makeEffectClient({ onResponse })
       const query = { ticker: ["GAP7", "PMP1"], limit: 3 }
       const all = yield* Stream.runCollect(tickerline.gapStats.rows(query))
       const page = yield* tickerline.gapStats.get({ ...query, limit: 100 })
@@ -192,7 +192,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.strictEqual(second._tag === "Some" ? second.value.page : 0, 2)
 
       const promiseResponses: Array<ResponseMetadata> = []
-      const promises = yield* makePromiseClient({ onAnswer: (_, metadata) => void promiseResponses.push(metadata) })
+      const promises = yield* makePromiseClient({ onResponse: (_, metadata) => void promiseResponses.push(metadata) })
       const rows: Array<string> = []
       yield* Effect.promise(async () => {
         for await (const { date, ticker } of promises.gapStats.rows(query)) {
@@ -217,7 +217,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         sent += 1
         return ListClients.getResultRows(body).map((row) => Service.valueAt(row, "request_id"))
       })
-      const onAnswer = () =>
+      const onResponse = () =>
         Effect.suspend(() => {
           sent += 1
           return Effect.orDie(countRequests)
@@ -225,7 +225,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       const context = yield* Effect.context<SqlClient.SqlClient>()
       const effects = yield* makeEffectClient({
         apiKey: Redacted.make(key),
-        onAnswer: () => Effect.provideContext(onAnswer(), context),
+        onResponse: () => Effect.provideContext(onResponse(), context),
       })
       const existing = yield* list()
       yield* countRequests
@@ -241,7 +241,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         for await (const { results } of promises.usage.pages({ limit: 1 })) {
           rows.push(...results.map(({ request_id }) => request_id))
           if (rows.length === 20) break
-          await Effect.runPromiseWith(context)(onAnswer())
+          await Effect.runPromiseWith(context)(onResponse())
         }
       })
       assert.deepStrictEqual(rows.slice(1), later)
@@ -250,11 +250,11 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
   it.effect("both clients download complete lists as files (client guide)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
-      const { bytes, rows, told } = yield* effects.gapStats.download({ ticker: "GAP7" })
+      const { bytes, rows, metadata } = yield* effects.gapStats.download({ ticker: "GAP7" })
       const file = Buffer.concat(yield* Stream.runCollect(bytes))
       const parquet = yield* Effect.promise(() => readParquet(file))
       assert.strictEqual(parquet.rows.length, rows)
-      assert.strictEqual(told.status, 200)
+      assert.strictEqual(metadata.status, 200)
       assert.strictEqual(parquet.metadata["tickerline.query"], "ticker=GAP7&format=parquet&limit=all")
       const csv = yield* Effect.promise(async () => {
         const { bytes, rows } = await promises.gapStats.download({ ticker: "GAP7", format: "csv" })
@@ -376,20 +376,20 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
 
   it.effect("the Effect client returns the metadata of a response (D5, D12, D27)", () =>
     Effect.gen(function* () {
-      const { told } = yield* (yield* makeEffectClient()).gapStats.getWithHeaders({ ticker: "GAP7,@@,a,b" })
-      assert.deepStrictEqual(told.dropped_tickers, ["@@"])
-      assert.isAbove(told.cost_microdollars ?? 0, 0)
-      assert.isAbove(told.rate_limit?.remaining ?? 0, 0)
-      assert.strictEqual(told.api_version, "v1")
-      assert.strictEqual(told.deprecated, null)
+      const { metadata } = yield* (yield* makeEffectClient()).gapStats.getWithMetadata({ ticker: "GAP7,@@,a,b" })
+      assert.deepStrictEqual(metadata.dropped_tickers, ["@@"])
+      assert.isAbove(metadata.cost_microdollars ?? 0, 0)
+      assert.isAbove(metadata.rate_limit?.remaining ?? 0, 0)
+      assert.strictEqual(metadata.api_version, "v1")
+      assert.strictEqual(metadata.deprecated, null)
     }))
 
   it.effect("the clients follow a lineage, and return it in the metadata (D35)", () =>
     Effect.gen(function* () {
       const client = yield* makeEffectClient()
       const query = { ticker: ["OSTK", "GAP7"], follow_lineage: true, limit: 100 } as const
-      const { answer, told } = yield* client.gapStats.getWithHeaders(query)
-      assert.deepStrictEqual(told.lineages, [
+      const { body, metadata } = yield* client.gapStats.getWithMetadata(query)
+      assert.deepStrictEqual(metadata.lineages, [
         {
           periods: [
             { ticker: "OSTK", until: "2023-11-06" },
@@ -402,17 +402,17 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         { periods: [{ ticker: "GAP7", until: "2026-07-30" }, { ticker: "GPW8", until: null }], omitted_rows: 0 },
       ])
       assert.deepStrictEqual(
-        Array.from(new Set(answer.results.map(({ lineage_ticker }) => lineage_ticker))),
+        Array.from(new Set(body.results.map(({ lineage_ticker }) => lineage_ticker))),
         ["GPW8"],
       )
       const ambiguous = yield* Effect.flip(client.gapStats.get({ ticker: "META", follow_lineage: true }))
       assert.strictEqual(ambiguous._tag, "AmbiguousTickerLineage")
-      const selected = yield* client.gapStats.getWithHeaders({
+      const selected = yield* client.gapStats.getWithMetadata({
         ticker: "META",
         follow_lineage: true,
         cik: ["0001326801"],
       })
-      assert.strictEqual(selected.told.lineages[0]?.periods.at(-1)?.ticker, "META")
+      assert.strictEqual(selected.metadata.lineages[0]?.periods.at(-1)?.ticker, "META")
     }))
 
   it.effect("the clients return the sources of rows (D8)", () =>
@@ -494,8 +494,8 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       )
       const at = server.address()
       const baseUrl = `http://127.0.0.1:${typeof at === "object" && at !== null ? at.port : 0}`
-      const answer = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithHeaders())
-      assert.deepStrictEqual([answer.answer, answer.told.attempts], [{ status: "ok" }, 2])
+      const answer = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithMetadata())
+      assert.deepStrictEqual([answer.body, answer.metadata.attempts], [{ status: "ok" }, 2])
       const error = yield* rejectionOf(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
       assert.isTrue(TickerlineError.is(error, "no_answer"))
     }))

@@ -1,6 +1,6 @@
 /** A program that uses the Effect client. The tests compile and run it outside of the repository. */
 import { DateTime, Effect, Redacted, Stream } from "effect"
-import { type ClientOptions, type Options, type ResponseMetadata, Tickerline, type Told } from "tickerline/client"
+import { type ClientOptions, Tickerline } from "tickerline/client"
 import { createClient, TickerlineError } from "tickerline/promise"
 
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> }
@@ -41,13 +41,10 @@ const program = Effect.gen(function* () {
   return { times: times.map(DateTime.formatIso), reason, ticker: first?.row?.["ticker"] }
 })
 
-/** The names of these types in release 0.2.0 still compile. */
-export const metadata = (told: Told): ResponseMetadata => told
-const options: Options = { baseUrl, apiKey: Redacted.make(apiKey) }
-const clientOptions: ClientOptions = options
+const options: ClientOptions = { baseUrl, apiKey: Redacted.make(apiKey) }
 
 const inEffect = await Effect.runPromise(
-  Effect.provide(program, Tickerline.layerFetch(clientOptions)),
+  Effect.provide(program, Tickerline.layerFetch(options)),
 )
 
 // @ts-expect-error unknown parameter

@@ -1,18 +1,25 @@
-/** A program without Effect that uses names of release 0.2.0. The tests compile and run it outside the repository. */
-import { type Code, createClient, type Options, type Row, type TickerlineClient, TickerlineError } from "tickerline"
+/** A program without Effect. The tests compile and run it outside the repository. */
+import {
+  createClient,
+  type ErrorCode,
+  type PromiseClientOptions,
+  type Row,
+  type TickerlineClient,
+  TickerlineError,
+} from "tickerline"
 import * as Promises from "tickerline/promise"
 
 declare const process: { readonly env: Readonly<Record<string, string | undefined>> }
 
 const { API_KEY: apiKey = "", BASE_URL: baseUrl = "" } = process.env
 
-const options: Options = { baseUrl, apiKey, retries: 1, longestWaitMs: 1_000 }
+const options: PromiseClientOptions = { baseUrl, apiKey, retries: 1, longestWaitMs: 1_000 }
 const tickerline: TickerlineClient = createClient(options)
 
 const { count, results: [chain] } = await tickerline.tickerChanges.get({ ticker: "OSTK" })
 const current: string | null = chain.current_ticker
 
-const code: Code = "ambiguous_ticker_lineage"
+const code: ErrorCode = "ambiguous_ticker_lineage"
 const refused = await tickerline.tickerChanges.get({ ticker: "META" }).then(
   () => [],
   (error: unknown) => {

@@ -58,7 +58,7 @@ const callFor = Effect.fnUntraced(function* (
   options: Partial<ClientOptions> = {},
 ) {
   const tickerline = yield* makeScriptedClient(script, options)
-  const fiber = yield* Effect.forkChild(Effect.result(tickerline.tickerChanges.getWithHeaders({ ticker: "A" })))
+  const fiber = yield* Effect.forkChild(Effect.result(tickerline.tickerChanges.getWithMetadata({ ticker: "A" })))
   yield* TestClock.adjust(elapsed)
   return { fiber, requestCount: script.requests.length }
 })
@@ -74,7 +74,7 @@ describe("The client, given errors and lost connections,", () => {
       yield* TestClock.adjust("501 millis")
       assert.strictEqual(script.requests.length, 2)
       const answered = yield* Effect.fromResult(yield* Fiber.join(fiber))
-      assert.deepStrictEqual([answered.told.attempts, answered.answer.results[0].query_ticker], [2, "A"])
+      assert.deepStrictEqual([answered.metadata.attempts, answered.body.results[0].query_ticker], [2, "A"])
     }))
 
   it.effect("accepts a date in Retry-After (§7.2)", () =>
@@ -291,7 +291,7 @@ describe("The client, given headers and options,", () => {
         }),
       })
       const tickerline = yield* makeScriptedClient(script, {
-        onAnswer: (path, told) => Effect.sync(() => void answers.push([path, told])),
+        onResponse: (path, metadata) => Effect.sync(() => void answers.push([path, metadata])),
         onDeprecated: (path, deprecated) => Effect.sync(() => void deprecations.push([path, deprecated])),
       })
       yield* Effect.flip(tickerline.historicalTickers.get({ ticker: "A" }))

@@ -5,7 +5,7 @@ import { ErasureState } from "../../accounts/AccountErasure.ts"
 import { Account, Credit } from "../../accounts/Accounts.ts"
 import { Invoice } from "../../accounts/billing/Invoices.ts"
 import { EmailAddress } from "../../contract/EmailAddress.ts"
-import { ExistingName, NewAccountName, TrimmedName } from "../../accounts/TrimmedName.ts"
+import { NewAccountName, TrimmedName } from "../../accounts/TrimmedName.ts"
 import { ExpiryDate } from "../../accounts/keys/ExpiryDate.ts"
 import { ListedApiKey, maxNetworksPerKey, Network } from "../../accounts/keys/ApiKeyManagement.ts"
 import { RequestId } from "../../accounts/billing/UsageSearch.ts"
@@ -242,7 +242,7 @@ export class KeysGroup extends HttpApiGroup.make("keys").add(
   HttpApiEndpoint.post("create", "/keys", {
     headers: writeHeaders,
     payload: Schema.Struct({
-      account: ExistingName,
+      account: TrimmedName,
       name: Schema.optionalKey(TrimmedName),
       expires: Schema.optionalKey(Schema.NullOr(ExpiryDate)).annotate({
         description: "The last day on which the key works, in New York.",

@@ -1,7 +1,7 @@
 /** The `accounts` command: creates and credits accounts, and changes their tier, budget, email address and news. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { ExistingName, NewAccountName, TrimmedName } from "../../accounts/TrimmedName.ts"
+import { NewAccountName, TrimmedName } from "../../accounts/TrimmedName.ts"
 import { eraseAccount, type ErasureState, finishErasure, readErasureState } from "../../accounts/AccountErasure.ts"
 import * as Accounts from "../../accounts/Accounts.ts"
 import { setBudget } from "../../accounts/billing/Budgets.ts"
@@ -25,7 +25,7 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { escapeTerminalLine } from "./terminal/TerminalText.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
-const name = makeArgument("name", ExistingName, "Name of the account")
+const name = makeArgument("name", TrimmedName, "Name of the account")
 
 const createCommand = Command.make(
   "create",

@@ -1,7 +1,7 @@
 /** The `audit` command: prints who changed what, as a table or as one JSON object per line. */
 import { Console, Effect, Option, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { ExistingName } from "../../accounts/TrimmedName.ts"
+import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import {
   type AuditRow,
   auditSubjectTypes,
@@ -34,7 +34,7 @@ const printTable = (rows: ReadonlyArray<AuditRow>) =>
     ]),
   })
 
-const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, ExistingName, description))
+const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, TrimmedName, description))
 
 export const auditCommand = Command.make(
   "audit",

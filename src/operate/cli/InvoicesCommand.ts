@@ -3,7 +3,7 @@ import { Console, Effect, Option, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { closeMonth, type Invoice, listInvoices, readInvoice } from "../../accounts/billing/Invoices.ts"
 import { formatUsd } from "../../accounts/billing/Usd.ts"
-import { ExistingName } from "../../accounts/TrimmedName.ts"
+import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { CalendarMonth } from "../../contract/rules/Dates.ts"
@@ -19,7 +19,7 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const month = makeArgument("month", CalendarMonth, "Month in New York, such as 2026-11")
-const account = Flag.optional(makeFlag("account", ExistingName, "Only this account"))
+const account = Flag.optional(makeFlag("account", TrimmedName, "Only this account"))
 
 const formatCost = (microdollars: number) => formatUsd(BigInt(microdollars))
 
@@ -95,7 +95,7 @@ const listCommand = Command.make(
 const showCommand = Command.make(
   "show",
   {
-    account: makeArgument("account", ExistingName, "Name of the account"),
+    account: makeArgument("account", TrimmedName, "Name of the account"),
     month,
     csv: makeBooleanFlag("csv", "Print the lines as the CSV that customers get, of which the digest is the SHA-256"),
     json: makeBooleanFlag("json", "Print one JSON object"),

@@ -1,7 +1,7 @@
 /** The `keys` command: creates, lists, changes, rotates and revokes API keys. */
 import { Array, Console, Duration, Effect, Option, Schema, SchemaTransformation } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { ExistingName, TrimmedName } from "../../accounts/TrimmedName.ts"
+import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { ensureAccountForKey } from "../../accounts/Accounts.ts"
 import { EmailAddress } from "../../contract/EmailAddress.ts"
 import { ExpiryDate } from "../../accounts/keys/ExpiryDate.ts"
@@ -56,7 +56,7 @@ const id = makeArgument("id", KeyId, "ID of the key, as listed by keys list")
 const createCommand = Command.make(
   "create",
   {
-    account: makeFlag("account", ExistingName, "Name of the account; with --tier, it is created if it does not exist"),
+    account: makeFlag("account", TrimmedName, "Name of the account; with --tier, it is created if it does not exist"),
     tier: Flag.Literals("tier", tiers).pipe(
       Flag.withDescription("Tier of a new account"),
       Flag.optional,
@@ -184,7 +184,7 @@ const printKeyTable = (keys: ReadonlyArray<Keys.ListedApiKey>) =>
 const listCommand = Command.make(
   "list",
   {
-    account: Flag.optional(makeFlag("account", ExistingName, "Only keys of this account")),
+    account: Flag.optional(makeFlag("account", TrimmedName, "Only keys of this account")),
     unusedFor: Flag.optional(makeFlag(
       "unused-since",
       ShortDuration,

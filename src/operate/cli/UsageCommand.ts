@@ -2,7 +2,7 @@
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { maxFoundRequests, RequestId } from "../../accounts/billing/UsageSearch.ts"
-import { ExistingName } from "../../accounts/TrimmedName.ts"
+import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { type ExplainedRequest, explainRequests, listFacts } from "../admin/RequestExplanation.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
@@ -28,7 +28,7 @@ const explainCommand = Command.make(
   {
     id: makeArgument("id", RequestId, "Request id: the header X-Request-Id, request_id in an error or in /v1/usage"),
     account: Flag.optional(
-      makeFlag("account", ExistingName, "Account that sent the request; needed if the client has made the id"),
+      makeFlag("account", TrimmedName, "Account that sent the request; needed if the client has made the id"),
     ),
     from: day("from", "With --account, search from this day on (New York)"),
     to: day("to", "With --account, search up to this day (New York)"),

@@ -1,7 +1,7 @@
 /** The `webhooks` command: manages webhook endpoints, and lists, repeats and tests their messages. */
 import { Console, Duration, Effect, Option, Schema, SchemaTransformation } from "effect"
 import { Command, Flag } from "effect/cli"
-import { ExistingName, TrimmedName } from "../../accounts/TrimmedName.ts"
+import { TrimmedName } from "../../accounts/TrimmedName.ts"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
 import { normalizeTimestamp } from "../../contract/rules/AsOfParameter.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
@@ -56,7 +56,7 @@ const printSecret = Effect.fnUntraced(function* (title: string, secret: string) 
 const createCommand = Command.make(
   "create",
   {
-    account: makeFlag("account", ExistingName, "Name of the account whose events are sent"),
+    account: makeFlag("account", TrimmedName, "Name of the account whose events are sent"),
     url: makeFlag("url", Schema.String, "Address of the receiver, https://…"),
     event: Flag.Literals("event", webhookSubscriptions).pipe(
       Flag.withDescription("Type of event, or a group such as key.*; repeatable (default: all)"),
