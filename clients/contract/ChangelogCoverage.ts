@@ -1,14 +1,15 @@
 /** Checks that the changelog has an entry for every change to the contract: §9.6 (notification). */
-import { changelogReleases } from "../../src/api/changelog/Changelog.ts"
+import { changelogReleases, isReleasedIn } from "../../src/api/changelog/Changelog.ts"
 import { type ChangelogEntry, doesEntryAffectPath } from "../../src/contract/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"
 
 /** Returns the entries of the releases after `release`. Throws if the changelog does not contain that release. */
 export const listEntriesSince = (release: string, entries: ReadonlyArray<ChangelogEntry>) => {
-  const index = changelogReleases.findIndex((one) => one.release === release)
-  if (index === -1) throw new Error(`The contract is that of release ${release}, which is not in the changelog`)
-  const later = new Set(changelogReleases.slice(0, index).map((one) => one.release))
-  return entries.filter((entry) => later.has(entry.release))
+  if (!changelogReleases.some((one) => one.release === release)) {
+    throw new Error(`The contract is that of release ${release}, which is not in the changelog`)
+  }
+  const isReleased = isReleasedIn(release)
+  return entries.filter((entry) => !isReleased(entry))
 }
 
 const documents = (entry: ChangelogEntry, { addedValue, kind, name, path }: ContractDifference) => {

@@ -36,51 +36,6 @@ const compareSchemaPair = (location: ContractLocation, old: unknown, now: unknow
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/**
- * Matches the description of a parameter, where release 0.2.0 documented the allowed values of a comma-separated list.
- */
-const listDescription = /^One of ((?:[\w-]+, )*[\w-]+); several comma-separated/
-
-/** Replaces an array of comma-separated strings with a string, because clients send both in the same form. */
-const commaSeparatedAsText = (parameter: JsonObject): JsonObject => {
-  const { explode, style, ...rest } = parameter
-  const { items, type, ...schema } = toObject(parameter["schema"])
-  const isText = type === "array" && style === "form" && explode === false && toObject(items)["type"] === "string"
-  return isText ? { ...rest, schema: { ...schema, ...toObject(items) } } : parameter
-}
-
-/** Returns values of a number as clients write them in a URL, or the fixed values; undefined for any other schema. */
-const listTexts = (schema: JsonObject): ReadonlyArray<string> | undefined => {
-  const alternatives = toArray(schema["anyOf"])
-  if (alternatives.length > 0) {
-    const texts = alternatives.map((one) => listTexts(toObject(one)))
-    return texts.includes(undefined) ? undefined : texts.flatMap((each) => each ?? [])
-  }
-  const { enum: values, maximum = 1e15, minimum = -1e15, type } = schema
-  if (type === "integer") return [minimum, maximum].map(String)
-  if (type === "number") return [minimum, maximum, 0.25, -12_345.6789, 1e21, 1e-7].map(String)
-  return values === undefined ? undefined : toStrings(values)
-}
-
-/**
- * Whether a parameter was a number and is text whose pattern allows every number. Clients send both in the same form.
- */
-const isNumberAsText = (before: JsonObject, { maxLength, minLength, pattern, type }: JsonObject) =>
-  type === "string" && before["type"] !== "string" && typeof pattern === "string" &&
-  listTexts(before)?.every((text) =>
-      new RegExp(pattern, "u").test(text) && text.length <= Number(maxLength ?? Infinity) &&
-      text.length >= Number(minLength ?? 0)
-    ) === true
-
-const normalizeParameter = (declared: JsonObject): JsonObject => {
-  const parameter = commaSeparatedAsText(declared)
-  const isArray = toObject(declared["schema"])["type"] === "array"
-  const [, values] = listDescription.exec(String(parameter["description"] ?? "")) ?? []
-  return values === undefined || isArray
-    ? parameter
-    : { ...parameter, schema: { ...toObject(parameter["schema"]), enum: values.split(", ") } }
-}
-
 /** Returns the parameters by location and name, such as `query limit`. */
 const parametersOf = (operation: JsonObject, { resolve }: Document): JsonObject =>
   Object.fromEntries(
@@ -110,7 +65,7 @@ const compareParameters = (path: string, old: JsonObject, now: JsonObject, docum
       })
     }),
     ...common.flatMap((key) => {
-      const [one, other] = [normalizeParameter(toObject(left[key])), normalizeParameter(toObject(right[key]))]
+      const [one, other] = [toObject(left[key]), toObject(right[key])]
       const [wasRequired, isRequired] = [one["required"] === true, other["required"] === true]
       const encodings = ["style", "explode", "allowReserved", "content"].filter((keyword) =>
         canonicalJson(one[keyword]) !== canonicalJson(other[keyword])
@@ -126,9 +81,7 @@ const compareParameters = (path: string, old: JsonObject, now: JsonObject, docum
         ...encodings.map((keyword) =>
           makeContractDifference(locate(key), { kind: "changed", breaking: true, description: `${keyword} changed` })
         ),
-        ...(isNumberAsText(toObject(one["schema"]), toObject(other["schema"]))
-          ? []
-          : compareSchemaPair(locate(key), one["schema"], other["schema"], documents)),
+        ...compareSchemaPair(locate(key), one["schema"], other["schema"], documents),
       ]
     }),
   ]

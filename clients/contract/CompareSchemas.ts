@@ -36,18 +36,11 @@ const annotations = new Set([
 /** Bounds of the integers that JSON numbers represent exactly. A document may state or omit them. */
 const exactIntegerBounds: JsonObject = { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }
 
-/** Replaces `prefixItems` with `items` in an array of at most one element, for which both mean the same. */
-const normalizeSingleItem = (schema: JsonObject): JsonObject => {
-  const { prefixItems, ...rest } = schema
-  const [first, ...others] = toArray(prefixItems)
-  return first !== undefined && others.length === 0 && rest["maxItems"] === 1 ? { ...rest, items: first } : schema
-}
-
 /**
  * Merges `allOf` into one object of keywords. Values that contradict those of the same keyword are collected in `also`.
  */
 const mergeAllOf = (schema: unknown, resolve: ReferenceResolver): JsonObject => {
-  const { allOf, ...rest } = normalizeSingleItem(resolve(schema))
+  const { allOf, ...rest } = resolve(schema)
   const merged: Record<string, unknown> = Object.fromEntries(
     Object.entries(rest).filter(([keyword, value]) =>
       !annotations.has(keyword) && value !== exactIntegerBounds[keyword]

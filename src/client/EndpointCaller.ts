@@ -12,7 +12,7 @@ import { type DeprecationNotice, readResponseMetadata, type ResponseMetadata } f
 import { makeRetryPolicy, type RetryOptions, toRequestAttemptResult } from "./RetryPolicy.ts"
 
 /** The version in `clients/typescript/package.json`. */
-export const clientVersion = "0.3.0"
+export const clientVersion = "1.0.0"
 
 export interface ClientOptions {
   /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */

@@ -36,7 +36,7 @@ const render = () => {
     body: `<h1>Changelog</h1>
 <p>Every change, addition, deprecation and fix, newest first. It is also available <a href="/v1/changelog">as JSON</a>
 and <a href="/v1/changelog.atom">as a feed</a>.</p>
-<p>Breaking changes require a new version of the API. The exception is release 0.1.0, with five breaking changes
+<p>Breaking changes require a new version of the API. The exception is release 1.0.0, with five breaking changes
 within <code>/v1/</code>: each is marked and says what to do.
 <a href="/v1/docs/deprecations#what-changes-within-a-version">What changes within a version</a></p>
 ${releases.join("\n")}

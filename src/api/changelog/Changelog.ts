@@ -26,7 +26,7 @@ export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEnt
 const isReleased = isReleasedIn(packageJson.version)
 
 /** The date of the newest release that has been made. */
-export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-01"
+export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-28"
 
 /** Returns the release and its date, or that of the newest release for one that has not been made. */
 const describeRelease = (release: string, date = newestReleaseDate) => {

@@ -64,16 +64,16 @@ describe("The changelog", () => {
     assert.isTrue(changelogEntries.slice(firstReleased).every(({ released }) => released), "the unreleased come first")
   })
 
-  it("apart from fixes, has only the breaking changes of release 0.1.0, all of which the guide lists (§9.2, §9.3, §9.5)", () => {
+  it("apart from fixes, has only the breaking changes of release 1.0.0, all of which the guide lists (§9.2, §9.3, §9.5)", () => {
     const guide = readFileSync(new URL("../../../docs/guides/deprecations.md", import.meta.url), "utf8")
     const listed = Array.from(guide.matchAll(/\]\(\/v1\/docs\/changelog#([a-z0-9-]+)\)/g), ([, id]) => id)
     const breaking = changelogEntries.filter((entry) => entry.breaking && entry.type !== "fixed")
     assert.sameMembers(listed, breaking.map(({ id }) => id))
-    assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
+    assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["1.0.0"])
   })
 
   it("announces five breaking changes by email, each with migration instructions (§9.5)", () => {
-    const breaking = changelogEntries.filter((entry) => entry.breaking && entry.release === "0.1.0")
+    const breaking = changelogEntries.filter((entry) => entry.breaking && entry.release === "1.0.0")
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
       assert.isNotNull(entry.migration, entry.id)

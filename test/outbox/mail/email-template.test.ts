@@ -67,26 +67,25 @@ describe("In an email,", () => {
   })
 
   it("the text of all news explains how to unsubscribe (§9.6)", () => {
-    const { operational, subject, text } = renderChangelogEmail(findEntry("latest-among-matching"), addresses)
+    const { operational, subject, text } = renderChangelogEmail(findEntry("changes"), addresses)
     assert.isFalse(operational)
     assert.strictEqual(
       subject,
-      "Tickerline update: latest=true selects from the rows that match the other filters",
+      "Tickerline update: What changed, and when",
     )
     assert.strictEqual(
       text,
-      `latest=true selects from the rows that match the other filters
+      `What changed, and when
 
-On /v1/historical-float-pro, latest=true now returns the newest row of each
-ticker among the rows that match the other filters. Before, the other
-filters were applied after the newest rows were selected, so a ticker was
-missing if only its older rows matched.
+/v1/changes lists every row that was added, corrected or removed, and
+/v1/changes/stream sends changes as they happen. /v1/corrections counts how
+often data were corrected, and /v1/datasets says when each dataset last
+changed.
 
-Announced: 2026-11-26 (release 0.3.0)
-Endpoints: /v1/historical-float-pro
-Parameters and fields: latest
+Announced: 2026-11-28 (release 1.0.0)
+Endpoints: /v1/changes, /v1/changes/stream, /v1/corrections, /v1/datasets
 
-Details: https://api.example.com/v1/docs/changelog#latest-among-matching
+Details: https://api.example.com/v1/docs/changelog#changes
 Documentation: https://api.example.com/v1/docs
 
 -- \nYou are receiving this email because your account is subscribed to

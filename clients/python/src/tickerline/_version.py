@@ -1,3 +1,3 @@
 """The version of the package, which equals the version of the service's release."""
 
-__version__ = "0.3.0"
+__version__ = "1.0.0"
