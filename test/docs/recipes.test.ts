@@ -5,65 +5,24 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
-import { readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
-import { combinedOutput, type Environment, projectRoot, startProgram, waitForOutput } from "../support/Processes.ts"
+import { startProgram, waitForOutput } from "../support/Processes.ts"
+import { copyProjectWithRecipes, recipeBlocks, runProgram } from "../support/Recipes.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 import * as Service from "../support/Service.ts"
-
-/** A block of the page: the content of a new file, or a patch. */
-interface RecipeBlock {
-  readonly file: string | undefined
-  readonly text: string
-}
-
-const blocks = Array.from(
-  readFileSync(join(projectRoot, "docs/recipes.md"), "utf8").matchAll(/^( *)```(\S+)(?: (\S+))?\n([\s\S]*?)^\1```$/gm),
-  ([, indent = "", language, file, text = ""]): RecipeBlock => {
-    assert.strictEqual(language === "diff", file === undefined, `${language} ${file}`)
-    return { file, text: text.split("\n").map((line) => line.slice(indent.length)).join("\n") }
-  },
-)
-
-/** What the service and its type check need. */
-const copied = ["src", "samples", "docs", "package.json", "tsconfig.json"]
-
-const copyProject = Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-recipes-" })
-  for (const path of copied) yield* fs.copy(join(projectRoot, path), join(folder, path))
-  yield* fs.symlink(join(projectRoot, "node_modules"), join(folder, "node_modules"))
-  return folder
-})
-
-const run = Effect.fnUntraced(function* (program: string, args: ReadonlyArray<string>, environment: Environment = {}) {
-  const running = yield* startProgram(program, args, environment)
-  const { code } = yield* Effect.promise(() => running.ended)
-  assert.strictEqual(code, 0, `${args.join(" ")}\n${combinedOutput(running)}`)
-})
-
-const applyBlock = Effect.fnUntraced(function* (folder: string, { file, text }: RecipeBlock) {
-  const fs = yield* FileSystem.FileSystem
-  if (file !== undefined) {
-    yield* fs.makeDirectory(dirname(join(folder, file)), { recursive: true })
-    return yield* fs.writeFileString(join(folder, file), text)
-  }
-  const patch = join(folder, "recipe.patch")
-  yield* fs.writeFileString(patch, text)
-  // The page has no line numbers, which would soon be wrong.
-  yield* run("git", ["-C", folder, "apply", "--recount", patch], { GIT_CEILING_DIRECTORIES: dirname(folder) })
-})
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The recipes", (it) => {
   it.effect("compile, migrate a database, and do what they say (documents)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
-      assert.isAbove(blocks.length, 15)
-      const folder = yield* copyProject
-      for (const block of blocks) yield* applyBlock(folder, block)
-      yield* run("sh", ["-c", `cd ${folder} && "$(node_modules/.bin/effect-tsgo get-exe-path)" --noEmit --checkers 1`])
+      assert.isAbove(recipeBlocks.length, 15)
+      const folder = yield* copyProjectWithRecipes
+      yield* runProgram("sh", [
+        "-c",
+        `cd ${folder} && "$(node_modules/.bin/effect-tsgo get-exe-path)" --noEmit --checkers 1`,
+      ])
 
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
@@ -78,7 +37,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       const load = Effect.fnUntraced(function* (dataset: string, rows: string) {
         const file = join(folder, `${dataset}.csv`)
         yield* fs.writeFileString(file, rows)
-        yield* run(process.execPath, [command, "load", dataset, file], environment)
+        yield* runProgram(process.execPath, [command, "load", dataset, file], environment)
       })
       yield* load("trading-halts", "ticker,date,reason,minutes\nZYXA,2025-06-02,news,\nZYXA,2025-06-03,volatility,5\n")
       yield* load(

@@ -12,12 +12,13 @@ import {
   readSchema,
   runAndRollBack,
 } from "../../support/MigrationInspector.ts"
+import { recipeBlocks } from "../../support/Recipes.ts"
 import { fillTables, makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 
 // @module-tag slow
 
 /** The last release. Its tables contain data, and its processes may still serve during the migration. */
-const released = { version: "0.3.0", migration: "0000" }
+const released = { version: "1.0.0", migration: "0000" }
 
 class ReleasedSchema extends Context.Service<ReleasedSchema, Effect.Success<typeof readSchema>>()(
   "test/postgres/ReleasedSchema",
@@ -251,6 +252,20 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
         assert.deepStrictEqual(locks, expected)
       }),
   )
+
+  it.effect("accepts the migrations of the recipes, which a next release may contain (CONTRIBUTING, migrations)", () =>
+    Effect.gen(function* () {
+      const scripts = recipeBlocks.flatMap(({ file, text }) =>
+        file?.endsWith(".sql") === true ? [{ file, script: parseMigrationScript(text) }] : []
+      )
+      assert.isAbove(scripts.length, 2)
+      const found: Array<string> = []
+      for (const { file, script } of scripts) {
+        const { breaks, locks } = yield* inspectMigration(script, yield* readSchema)
+        found.push(...[...locks, ...breaks].map((what) => `${file} ${what}`))
+      }
+      assert.deepStrictEqual(found, [])
+    }))
 
   it.effect("accepts all migrations since the last release (CONTRIBUTING, migrations)", () =>
     Effect.gen(function* () {
