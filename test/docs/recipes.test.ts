@@ -6,6 +6,8 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { join } from "node:path"
+import { compareContracts } from "../../clients/contract/CompareContracts.ts"
+import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import { startProgram, waitForOutput } from "../support/Processes.ts"
@@ -22,6 +24,21 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       yield* runProgram("sh", [
         "-c",
         `cd ${folder} && "$(node_modules/.bin/effect-tsgo get-exe-path)" --noEmit --checkers 1`,
+      ])
+
+      // The contract of a next release is only larger (§9.2, §9.3).
+      const document = yield* runProgram(process.execPath, [
+        "--input-type=module",
+        "--eval",
+        `import { getDefaultOpenApiDocument } from "${folder}/src/api/catalogue/OpenApiDocument.ts"
+        console.log(JSON.stringify(getDefaultOpenApiDocument()))`,
+      ])
+      const differences = compareContracts(getDefaultOpenApiDocument(), JSON.parse(document), "2026-01-01")
+      assert.deepStrictEqual(differences.filter(({ breaking }) => breaking), [])
+      assert.includeDeepMembers(differences.map(({ kind, name, path }) => ({ kind, name, path })), [
+        { kind: "added", name: "record_date", path: "/v1/split-status" },
+        { kind: "added", name: "form_type", path: "/v1/split-status" },
+        { kind: "added", name: null, path: "/v1/trading-halts" },
       ])
 
       const url = yield* Service.copyMigratedDatabase

@@ -30,12 +30,13 @@ const copyProject = Effect.gen(function* () {
   return folder
 })
 
-/** Runs a program, which must succeed. */
+/** Runs a program, which must succeed, and returns its output. */
 export const runProgram = Effect.fnUntraced(
   function* (program: string, args: ReadonlyArray<string>, environment: Environment = {}) {
     const running = yield* startProgram(program, args, environment)
-    const { code } = yield* Effect.promise(() => running.ended)
+    const { code, out } = yield* Effect.promise(() => running.ended)
     assert.strictEqual(code, 0, `${args.join(" ")}\n${combinedOutput(running)}`)
+    return out
   },
 )
 

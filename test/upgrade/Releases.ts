@@ -1,50 +1,30 @@
-/** Runs the previous release and the current one with the same database, behind one load balancer. */
+/** Runs the project and an invented next release with the same database, behind one load balancer. */
 import { Data, Effect, FileSystem, Schedule } from "effect"
-import { execFileSync } from "node:child_process"
-import { accessSync, constants } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { haproxyProgram } from "../support/HaProxy.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { type Environment, projectRoot, startProgram } from "../support/Processes.ts"
+import { copyProjectWithRecipes } from "../support/Recipes.ts"
 
-const git = (...args: ReadonlyArray<string>) =>
-  execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
+/** The release that is installed before the upgrade: the project as it is. */
+export const installedRelease = { version: packageJson.version, folder: projectRoot }
 
-/** Finds the commit of a release. Undefined if the git history lacks the commit, as in a shallow clone. */
-const commitOf = (version: string) => {
-  try {
-    accessSync(`${projectRoot}/.git`, constants.R_OK)
-    const introduced = `"version": "${version}"`
-    return git("log", "--format=%H", "-1", `-S${introduced}`, "--", "package.json") || undefined
-  } catch {
-    return undefined
-  }
-}
+/** The invented release after it, which has a new field, filter and endpoint: those of the recipes. */
+export const nextVersion = packageJson.version.replace(/\.(\d+)\.\d+$/, (_, minor: string) => `.${Number(minor) + 1}.0`)
 
-export const previousRelease = { version: packageJson.version, commit: commitOf(packageJson.version) }
-
-/** Names of missing prerequisites, for the title of the skipped test. Empty if the test can run. */
-export const missingPrerequisites = [
-  ...(previousRelease.commit === undefined ? ["no history of the last release"] : []),
-  ...(haproxyProgram === undefined ? ["no haproxy"] : []),
-].join(", ")
+/** The missing prerequisite, for the title of the skipped test. Empty if the test can run. */
+export const missingPrerequisite = haproxyProgram === undefined ? "no haproxy" : ""
 
 export class MissingPrerequisite extends Data.TaggedError("MissingPrerequisite")<{ readonly message: string }> {}
 
-/** Extracts the sources of the previous release into a folder. */
-export const extractPreviousRelease = Effect.gen(function* () {
-  const { commit } = previousRelease
-  if (commit === undefined) {
-    return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no history of the last release" })
-  }
+/** Makes the next release in a temporary folder, which it returns. */
+export const makeNextRelease = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-previous-" })
-  yield* Effect.sync(() => {
-    git("archive", "--format=tar", `--output=${folder}/sources.tar`, commit)
-    execFileSync("tar", ["-xf", `${folder}/sources.tar`, "-C", folder])
-  })
-  yield* fs.symlink(`${projectRoot}/node_modules`, `${folder}/node_modules`)
+  const folder = yield* copyProjectWithRecipes
+  const file = `${folder}/package.json`
+  const text = yield* fs.readFileString(file)
+  yield* fs.writeFileString(file, text.replace(`"version": "${packageJson.version}"`, `"version": "${nextVersion}"`))
   return folder
 })
 
