@@ -16,10 +16,14 @@ create domain price as numeric(18, 4) check (value > 0 and value <= 9999999);
 create domain floor_price as numeric(18, 3) check (value > 0 and value <= 9999999);
 -- Shares of a split, or shares that a receipt stands for.
 create domain ratio as numeric(18, 4) check (value > 0 and value <> 'NaN');
--- USD of an offering, a volume or a company.
+-- USD of an offering or a volume.
 create domain dollars as numeric(20, 2) check (value >= 0 and value <> 'NaN');
--- Shares, trades, minutes or other things that are counted. At most 2^53-1, so that JSON can represent it.
+-- USD that were computed, such as the value of a company. Numbers of `numeric(20, 2)` are never infinite.
+create domain valuation as numeric(20, 2) check (value <> 'NaN');
+-- Shares, alone or as a volume. At most 2^53-1, so that JSON can represent it.
 create domain quantity as bigint check (value between 0 and 9007199254740991);
+-- Events, trades or minutes.
+create domain tally as bigint check (value between -9007199254740991 and 9007199254740991);
 -- A percentage, a fraction or a multiple. May be negative.
 create domain figure as numeric(18, 4) check (value <> 'NaN');
 create domain fact_day as date check (value between '1900-01-01' and '2199-12-31');

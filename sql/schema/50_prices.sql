@@ -10,7 +10,7 @@ create table price_periods (
   low           price not null,
   close         price not null,
   volume        quantity not null,
-  trades        quantity,
+  trades        tally,
   -- The following columns are null in rows of whole days. Minutes are counted from midnight in New York.
   dollar_volume dollars,
   vwap          price,

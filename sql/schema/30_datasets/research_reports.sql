@@ -8,7 +8,7 @@ create table research_reports (
   tldr_text       filled_text not null,
   volume          quantity,
   price           price,
-  market_cap      dollars,
+  market_cap      valuation,
   tradable_float  quantity,
   outstanding     quantity,
   country         text,

@@ -14,7 +14,7 @@ create table screener (
   ipo_date                 fact_day,
   is_adr                   boolean not null,
   price                    price,
-  market_cap               dollars,
+  market_cap               valuation,
   high_365                 price,
   low_365                  price,
   outstanding              quantity,
@@ -43,8 +43,8 @@ create table screener (
   gain_90_day              figure,
   gain_180_day             figure,
   gain_365_day             figure,
-  num_gaps                 quantity not null default 0,
-  num_runners              quantity not null default 0,
+  num_gaps                 tally not null default 0,
+  num_runners              tally not null default 0,
   avg_gap                  figure,
   ratio_debt_to_equity     figure,
   pending_s1               boolean not null,
@@ -65,7 +65,7 @@ declare
 begin
   for field in
     select attname from pg_attribute where attrelid = 'screener'::regclass
-      and atttypid = any ('{price,dollars,quantity,figure}'::regtype[]) order by attnum
+      and atttypid = any ('{price,valuation,quantity,tally,figure}'::regtype[]) order by attnum
   loop
     execute format('create index on screener (%I, ticker)', field);
     execute format('create index on screener (%I desc nulls last, ticker)', field);

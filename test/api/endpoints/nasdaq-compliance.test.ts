@@ -161,7 +161,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
-        notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2999-01-01" }),
+        notice({ id: "ahead", ticker: "CAHEAD", compliance_deadline: "2199-01-01" }),
       )
       yield* FilterAssertions.assertFutureDaysRefused({ requestRows, requestInvalid }, [
         "date",

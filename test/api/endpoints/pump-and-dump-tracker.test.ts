@@ -44,7 +44,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         ticker: "PFULL",
         company: 'The "Pump" Co, 100%',
         ipo_date: "2025-01-02",
-        lock_up_expiration: "2999-07-02",
+        lock_up_expiration: "2199-07-02",
         lock_up_shares: "9007199254740991",
         underwriters: "A & B; Cé",
         known_underwriter: true,
@@ -79,7 +79,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       assert.strictEqual(
         yield* requestText("ticker=PFULL"),
         `{"count":1,"results":[{"ticker":"PFULL","company":"The \\"Pump\\" Co, 100%","ipo_date":"2025-01-02",` +
-          `"lock_up_expiration":"2999-07-02","lock_up_shares":9007199254740991,"underwriters":"A & B; Cé",` +
+          `"lock_up_expiration":"2199-07-02","lock_up_shares":9007199254740991,"underwriters":"A & B; Cé",` +
           `"known_underwriter":true,"number_liquidations":3,"last_liquidation_date":"2025-05-06",` +
           `"liquidation_history":"medium","tradable_float":0,"outstanding_shares":9007199254740990,` +
           `"market_cap":999999999999999999.99,"country":"MY","exchange":"Nasdaq","sector":"Industrials",` +
@@ -289,7 +289,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("lock_up_expiration may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
-      yield* insertRows("pump_and_dump_tracker", makeRow("PFUT", { lock_up_expiration: "2999-01-01" }))
+      yield* insertRows("pump_and_dump_tracker", makeRow("PFUT", { lock_up_expiration: "2199-01-01" }))
       yield* FilterAssertions.assertFutureDaysFound(makeTickerQueries(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 

@@ -33,6 +33,11 @@ const wholes = (
 /** These columns, `website` and `ownership_source_url` support no filter (§2.5). */
 const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
 const numbers = [...decimals, ...wholes]
+/** The least value of a column in these tests. Prices, shares and volumes cannot be negative (D42). */
+const least = (name: string) =>
+  /^(?:price|(?:high|low)_365|outstanding|float|tradable_float|.*volume(?:_60)?|short_interest|shares_available)$/.test(name)
+    ? "1"
+    : "-5"
 const words = ["exchange", "sector", "industry", "country", "state"]
 
 const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
@@ -66,7 +71,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         website: "https://example.com",
         ipo_date: "2020-02-29",
         is_adr: true,
-        price: "99999999999999.9999",
+        price: "9999998.9999",
         market_cap: "999999999999999999.99",
         high_365: "0.3000",
         low_365: "0.0001",
@@ -99,7 +104,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         `{"count":1,"results":[{"ticker":"SFULL","company":"The \\"Full\\" Company","cik":"0000012345",` +
           `"exchange":"NASDAQ","sector":"Technology","industry":"Software","country":"US","state":"CA",` +
           `"city":"San José","website":"https://example.com","ipo_date":"2020-02-29","is_adr":true,` +
-          `"price":99999999999999.9999,"market_cap":999999999999999999.99,"high_365":0.3,"low_365":0.0001,` +
+          `"price":9999998.9999,"market_cap":999999999999999999.99,"high_365":0.3,"low_365":0.0001,` +
           `"outstanding":9007199254740991,"float":9007199254740990,"tradable_float":0,"insider_percent":0.125,` +
           `"affiliate_percent":0,"institutions_percent":0.9999,"ownership_source_url":"https://example.com/13g",` +
           `"average_volume":1,"median_volume_60":2,"today_volume":3,"volume_change_percentage":-12.5,` +
@@ -133,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "bounds on %s are inclusive and exact, and null never matches (D9, D16)",
     (name) =>
       Effect.gen(function* () {
-        const values = ["-5", "0", "10"]
+        const values = [least(name), "2", "10"]
         const keys = values.map((_, number) => `SB${numbers.indexOf(name)}X${number}`)
         const missing = name.startsWith("num_") ? [] : [`SB${numbers.indexOf(name)}NULL`]
         yield* insertRows(
@@ -143,7 +148,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         )
         yield* FilterAssertions.assertRangeFilter(makeTickerQueries([...keys, ...missing]), name, { values, keys })
         const { find } = makeTickerQueries([...keys, ...missing])
-        assert.deepStrictEqual(yield* find(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
+        assert.deepStrictEqual(yield* find(`min_${name}=1.01&max_${name}=9.99`), keys.slice(1, 2))
         assert.deepStrictEqual(yield* find(`min_${name}=10.0001`), [])
       }),
   )
@@ -250,7 +255,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     (name) =>
       Effect.gen(function* () {
         const missing = name.startsWith("num_") ? "0" : null
-        const values = [missing, "7", "-3", "7", "99999999999999", "10", missing, "7"]
+        const values = [missing, "7", least(name), "7", "9999999", "10", missing, "7"]
         const sector = `Sort ${name}`
         yield* insertRows(
           "screener",

@@ -181,7 +181,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",
-        split({ id: "future", ticker: "SFUT", vote_date: "2999-01-01", effective_date: "2999-01-01" }),
+        split({ id: "future", ticker: "SFUT", vote_date: "2199-01-01", effective_date: "2199-01-01" }),
       )
       for (const name of ["vote_date", "effective_date"]) {
         yield* FilterAssertions.assertFutureDaysFound(makeTickerQueries("SFUT"), name, "future")

@@ -692,7 +692,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       assert.strictEqual((yield* requestInvalid("ticker=A,B")).field, "ticker")
       const dates = yield* requestInvalid("ticker=GAP7&date_from=2025-02-01&date_to=2025-01-31")
       assert.deepStrictEqual([dates.field, dates.reason], ["date_from", "must not be greater than date_to"])
-      assert.match((yield* requestInvalid("ticker=GAP7&date_to=2999-01-01")).reason, /must be in the past/)
+      assert.match((yield* requestInvalid("ticker=GAP7&date_to=2199-01-01")).reason, /must be in the past/)
       assert.strictEqual((yield* requestInvalid("ticker=GAP7&date=2025-01-31")).field, "date")
       assert.deepStrictEqual(yield* requestRows("ticker=GAP7&types= GAP,gap"), [])
     }))
