@@ -138,10 +138,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
     Effect.gen(function* () {
       const asking = yield* createCustomer("printed")
       const other = yield* another("printed", { name: 'Ünï "key"', endpoints: ["/v1/news", "/v1/account/api-keys"] })
-      yield* set(asking.key_id, { created_at: "2025-01-15T02:00:00Z", last_used_at: "2199-01-01T00:00:00Z" })
+      yield* set(asking.key_id, { created_at: "2025-01-15T02:00:00Z", last_used_at: "2999-01-01T00:00:00Z" })
       yield* set(other.key_id, {
         created_at: "2025-07-15T02:00:00Z",
-        expires_at: "2199-07-15T04:00:00.001Z",
+        expires_at: "2999-07-15T04:00:00.001Z",
         last_used_at: "2025-07-16T12:00:00Z",
       })
       const { text } = yield* requestJson(keysPath, { key: asking.key })
@@ -151,7 +151,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
           `"status":"active","endpoints":null,"created_at":"2025-01-14T21:00:00-05:00","expires_at":null,` +
           `"last_used_at":"2998-12-31T19:00:00-05:00"},{"key_id":${other.key_id},"name":"Ünï \\"key\\"",` +
           `"key_hint":"${other.key.slice(0, 12)}","status":"active","endpoints":["/v1/news","/v1/account/api-keys"],` +
-          `"created_at":"2025-07-14T21:00:00-05:00","expires_at":"2199-07-14T23:00:00.001-05:00",` +
+          `"created_at":"2025-07-14T21:00:00-05:00","expires_at":"2999-07-14T23:00:00.001-05:00",` +
           `"last_used_at":"2025-07-16T07:00:00-05:00"}],"page":1,"limit":10,"has_more":false}`,
       )
     }))
@@ -173,7 +173,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
     Effect.gen(function* () {
       const account = "states"
       const { key } = yield* createCustomer(account)
-      const wanted = { past: "2025-01-01T00:00:00Z", ahead: "2199-01-01T00:00:00Z" }
+      const wanted = { past: "2025-01-01T00:00:00Z", ahead: "2999-01-01T00:00:00Z" }
       const states = [
         [{}, "active"],
         [{ expires_at: wanted.ahead }, "active"],

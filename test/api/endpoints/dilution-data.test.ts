@@ -53,7 +53,7 @@ const fullWarrant = {
   last_updated: "2025-07-02 09:30:00",
   warrants_amount: "9007199254740991",
   warrants_remaining: "0",
-  warrants_exercise_price: "12345678901234.5678",
+  warrants_exercise_price: "9999998.5678",
   prefunded_cost: "0.0001",
   exercisable_date: "2025-02-03",
   expiration_date: "2030-02-03",
@@ -90,7 +90,7 @@ const warrantText = `{"id":"full warrant","ticker":"DFULL","security_type":"pref
   `"details":"Series \\"A\\", 50%","floor_price":9999998.678,"registered":true,"filed_at":"2025-01-04",` +
   `"form_type":"8-K","accession_number":"0001234567-25-000001","document_url":"https://example.com/a?b=c&d",` +
   `"last_updated":"2025-07-02T08:30:00-05:00","warrants_amount":9007199254740991,"warrants_remaining":0,` +
-  `"warrants_exercise_price":12345678901234.5678,"prefunded_cost":0.0001,"exercisable_date":"2025-02-03",` +
+  `"warrants_exercise_price":9999998.5678,"prefunded_cost":0.0001,"exercisable_date":"2025-02-03",` +
   `"expiration_date":"2030-02-03","underlying_shares_remaining":9007199254740990`
 
 const convertibleText = `{"id":"full convertible","ticker":"DFULL","security_type":"convertible_note",` +

@@ -176,7 +176,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         const { find } = makeTickerQueries(tickers)
         assert.deepStrictEqual(yield* find(`min_${name}=9.99`), tickers.slice(1, 3))
         assert.deepStrictEqual(yield* find(`min_${name}=10.01`), tickers.slice(2, 3))
-        assert.deepStrictEqual(yield* find(`max_${name}=10.01&min_${name}=-4.99`), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* find(`max_${name}=10.01&min_${name}=0.01`), tickers.slice(1, 2))
         assert.deepStrictEqual(yield* find(`max_${name}=9.99`), tickers.slice(0, 1))
         assert.deepStrictEqual(yield* find(`max_${name}=9007199254740990`), tickers.slice(0, 2))
       }

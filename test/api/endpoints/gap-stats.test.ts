@@ -61,7 +61,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       yield* insertRows("gap_stats", {
         ticker: "GFULL",
         date: "2025-07-02",
-        previous_day_close: "12345678901234.5678",
+        previous_day_close: "9999998.5678",
         market_open: "0.0001",
         gap_percentage: "-3.1",
         high_price: "100",
@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         gap_fill_time: "2025-07-02 15:59:59",
         tradable_float: "9007199254740990",
       })
-      const base = `"ticker":"GFULL","date":"2025-07-02","previous_day_close":12345678901234.5678,` +
+      const base = `"ticker":"GFULL","date":"2025-07-02","previous_day_close":9999998.5678,` +
         `"market_open":0.0001,"gap_percentage":-3.1,"high_price":100,"low_price":1.1,` +
         `"high_time":"2025-07-02T08:30:00-05:00","low_time":"2025-01-02T09:30:00-05:00","market_close":0.3,` +
         `"closed_over_vwap":false,"volume":9007199254740991,"dollar_volume":123456789012345678.91,` +

@@ -55,7 +55,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         date: "2025-07-02",
         gap_percentage: "-3.1",
         market_open: "0.0001",
-        previous_day_close: "12345678901234.5678",
+        previous_day_close: "9999998.5678",
         percentage_gain: "1000000",
         open_to_high_pct: "0.3000",
         high_price: "100",
@@ -92,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.strictEqual(
         yield* requestText("ticker=RFULL"),
         `{"count":1,"results":[{"ticker":"RFULL","date":"2025-07-02","gap_percentage":-3.1,"market_open":0.0001,` +
-          `"previous_day_close":12345678901234.5678,"percentage_gain":1000000,"open_to_high_pct":0.3,` +
+          `"previous_day_close":9999998.5678,"percentage_gain":1000000,"open_to_high_pct":0.3,` +
           `"high_price":100,` +
           `"high_time":"2025-07-02T08:30:00-05:00","low_price":1.1,"low_time":"2025-01-02T09:30:00-05:00",` +
           `"spike_start_time":"2025-07-02T08:30:00.250-05:00","spike_start_price":0.29,"spike_duration_minutes":0,` +

@@ -41,7 +41,7 @@ segments.forEach(([segment, table]) =>
         yield* insertRows(table, {
           ticker: "PFULL",
           date: "2025-07-02",
-          reference_close: "12345678901234.5678",
+          reference_close: "9999998.5678",
           open_price: "0.0001",
           close_price: "0.3000",
           high_price: "100",
@@ -67,7 +67,7 @@ segments.forEach(([segment, table]) =>
         })
         assert.strictEqual(
           yield* requestText("ticker=PFULL"),
-          `{"count":1,"results":[{"ticker":"PFULL","date":"2025-07-02","reference_close":12345678901234.5678,` +
+          `{"count":1,"results":[{"ticker":"PFULL","date":"2025-07-02","reference_close":9999998.5678,` +
             `"open_price":0.0001,"close_price":0.3,"high_price":100,"low_price":1.1,` +
             `"high_time":"2025-07-02T08:30:00-05:00","low_time":"2025-01-02T09:30:00-05:00",` +
             `"percentage_gain":1000000,"change_percentage":-3.1,"vwap":0.29,"volume":9007199254740991,` +

@@ -53,7 +53,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         total_raised: "123456789012345678.91",
         amount_sold_to_date: "0",
         amount_sold_12_months: "100.00",
-        high_60_day: "12345678901234.5678",
+        high_60_day: "9999998.5678",
         baby_shelf_raisable_amount: "0.30",
         calculated_raisable_amount: "-1.5",
         over_baby_shelf: false,
@@ -69,7 +69,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           `"effective_date":"2025-02-04","effective_status":true,"expiration_date":"2028-02-04",` +
           `"offering_amount":999999999999999999.99,"shares_registered":9007199254740991,"is_atm":true,` +
           `"bank":"Übelacker & Sons","amount_remaining_atm":0.1,"total_raised":123456789012345678.91,` +
-          `"amount_sold_to_date":0,"amount_sold_12_months":100,"high_60_day":12345678901234.5678,` +
+          `"amount_sold_to_date":0,"amount_sold_12_months":100,"high_60_day":9999998.5678,` +
           `"baby_shelf_raisable_amount":0.3,"calculated_raisable_amount":-1.5,"over_baby_shelf":false,` +
           `"price_to_exceed_baby_shelf":0.29,"details":"Line one\\nline two",` +
           `"document_url":"https://example.com/a?b=c&d","last_updated":"2025-07-02T08:30:00-05:00"}],` +

@@ -35,7 +35,9 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 /** The least value of a column in these tests. Prices, shares and volumes cannot be negative (D42). */
 const least = (name: string) =>
-  /^(?:price|(?:high|low)_365|outstanding|float|tradable_float|.*volume(?:_60)?|short_interest|shares_available)$/.test(name)
+  /^(?:price|(?:high|low)_365|outstanding|float|tradable_float|.*volume(?:_60)?|short_interest|shares_available)$/.test(
+      name,
+    )
     ? "1"
     : "-5"
 const words = ["exchange", "sector", "industry", "country", "state"]

@@ -4,7 +4,6 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Predicate, Ref, Result, Stream } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import * as Migrations from "../../../src/postgres/migrations/Migrations.ts"
 import { checkConstraints } from "../../../src/operate/cli/doctor/DatabaseChecks.ts"
 import { makeRowValidator } from "../../../src/ingest/load/RowValidation.ts"
 import { type LoadableDataset, loadableDatasets } from "../../../src/contract/Datasets.ts"
@@ -47,6 +46,16 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
     ["'0001-01-01 23:59:59+00'", "0001-01-01T23:59:59Z"],
     ["'0001-12-31 12:00:00+00 BC'", "0000-12-31T12:00:00Z"],
   ],
+}
+
+/** The bounds of domains (D42): values at both bounds, and values just outside of them. */
+const bounds: Readonly<Record<string, Readonly<Record<"inside" | "outside", ReadonlyArray<string>>>>> = {
+  price: { inside: ["0.0001", "9999999"], outside: ["0", "-0.0001", "9999999.0001"] },
+  floor_price: { inside: ["0.001", "9999999"], outside: ["0", "-0.001", "9999999.001"] },
+  ratio: { inside: ["0.0001", "1000000"], outside: ["0", "-1"] },
+  quantity: { inside: ["0", "9007199254740991"], outside: ["-1", "9007199254740992"] },
+  dollars: { inside: ["0", "999999999999999999.99"], outside: ["-0.01"] },
+  fact_day: { inside: ["1900-01-01", "2199-12-31"], outside: ["1899-12-31", "2200-01-01"] },
 }
 
 /** The type without its modifier: `numeric` for `numeric(18,4)`. */
@@ -125,25 +134,69 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       }),
   )
 
-  it.effect("are excluded by a constraint on every column whose type allows them (D34)", () =>
+  it.effect("are excluded by the domain of every column whose type allows them (D34, D42)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const missing: Array<string> = []
       for (const { table } of loadableDatasets) {
-        const rules = yield* sql<{ readonly name: string; readonly column: string }>`
-          select conname as name, (
-            select attname from pg_attribute where attrelid = conrelid and conkey = array[attnum]
-          ) as column from pg_constraint
-          where conrelid = ${`public.${table}`}::regclass and contype = 'c' and convalidated
+        const bounded = yield* sql<{ readonly column: string }>`
+          select attname as column from pg_attribute
+          where attrelid = ${`public.${table}`}::regclass and exists (
+            select from pg_constraint where contype = 'c' and convalidated
+              and (contypid = atttypid or conrelid = attrelid and conkey = array[attnum] and atttypid = 'text'::regtype)
+          )
         `
+        const names = new Set(bounded.map(({ column }) => column))
         for (const column of yield* readLoadableColumns(`public.${table}`)) {
-          const name = `${table}_${column.name}_printable`
-          if (plainType(column) in unprintable && !rules.some((rule) => rule.name === name)) missing.push(name)
-          if (isText(column) && !rules.some((rule) => rule.column === column.name)) missing.push(name)
+          const isBounded = names.has(column.name)
+          if ((plainType(column) in unprintable || isText(column)) && !isBounded) {
+            missing.push(`${table}.${column.name}`)
+          }
         }
       }
       assert.deepStrictEqual(missing, [])
     }))
+
+  it.effect.each(Object.entries(bounds))(
+    "beside those outside of the bounds of %s, whose bounds are accepted, by SQL and by load (D42)",
+    ([domain, { inside, outside }]) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const cast = (value: string) => Effect.result(sql.unsafe(`select $1::text::${domain}`, [value]))
+        for (const value of inside) assert.strictEqual((yield* cast(value))._tag, "Success", value)
+        for (const value of outside) {
+          const refused = yield* cast(value)
+          assert.strictEqual(refused._tag === "Failure" ? codeOf(refused.failure) : "accepted", "23514", value)
+        }
+        const [place] = yield* sql<{ readonly table: string; readonly column: string }>`
+          select relname as table, attname as column from pg_attribute join pg_class on pg_class.oid = attrelid
+          where atttypid = ${domain}::regtype and relnamespace = 'public'::regnamespace and relname in ${
+          sql.in(loadableDatasets.map(({ table }) => table))
+        } order by 1, 2 limit 1
+        `
+        const dataset = loadableDatasets.find(({ table }) => table === place?.table)
+        if (place === undefined || dataset === undefined) return assert.fail(`No column of a dataset is a ${domain}`)
+        const [names = "", ...rows] = exampleFile(dataset).split("\n")
+        const fs = yield* FileSystem.FileSystem
+        const example = yield* written("example.csv", [names, ...rows].join("\n"))
+        const columns = yield* readLoadableColumns(`public.${dataset.table}`)
+        const [row] = yield* rowsOf(example, new Set(columns.flatMap(({ is_list, name }) => is_list ? [name] : [])))
+        const load = Effect.fnUntraced(function* (value: string) {
+          const file = yield* written("bounds.ndjson", "")
+          yield* fs.writeFileString(file, JSON.stringify({ ...row?.cells, [place.column]: value }) + "\n")
+          const task = { dataset: place.table, file, append: true, check: true }
+          return yield* Effect.result(Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile(task, progress)))
+        })
+        for (const value of outside) {
+          const loaded = yield* load(value)
+          assert.match(
+            loaded._tag === "Failure" ? String(loaded.failure) : "accepted",
+            new RegExp(`line 1: ${place.column} .*${value.replace(".", "\\.")}`),
+            `${place.table}.${place.column}`,
+          )
+        }
+      }),
+  )
 
   it.effect("do not include the most extreme printable values, which are accepted (D34, D16)", () =>
     Effect.gen(function* () {
@@ -153,13 +206,13 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       if (dataset === undefined) return assert.fail("no gap_stats")
       yield* fillTable(dataset, 2)
       yield* sql`
-        update gap_stats set date = '0001-01-01', high_time = '0001-01-02', last_updated = '0001-01-02 00:00:00+00',
-          volume = -9007199254740991, market_cap = -999999999999999999.99,
+        update gap_stats set date = '1900-01-01', high_time = '0001-01-02', last_updated = '0001-01-02 00:00:00+00',
+          volume = 0, market_cap = -999999999999999999.99,
           filing_types = '{a}', all_tags = '{}'
         where ticker = 'T1'
       `
       yield* sql`
-        update gap_stats set date = '9999-12-31', high_time = '9999-12-31 23:59:59.999',
+        update gap_stats set date = '2199-12-31', high_time = '9999-12-31 23:59:59.999',
           last_updated = '9999-12-31 23:59:59.999-05', volume = 9007199254740991, market_cap = 999999999999999999.99
         where ticker = 'T2'
       `
@@ -167,13 +220,13 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       assert.strictEqual(status, 200, text)
       for (
         const expectedText of [
-          '"date":"0001-01-01"',
+          '"date":"1900-01-01"',
           '"last_updated":"0001-01-01T19:00:00-05:00"',
-          '"volume":-9007199254740991',
+          '"volume":0',
           '"market_cap":-999999999999999999.99',
           '"filing_types":["a"]',
           '"all_tags":[]',
-          '"date":"9999-12-31"',
+          '"date":"2199-12-31"',
           '"high_time":"9999-12-31T23:59:59.999-05:00"',
           '"last_updated":"9999-12-31T23:59:59.999-05:00"',
           '"volume":9007199254740991',
@@ -187,14 +240,10 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       const sql = yield* SqlClient.SqlClient
       const rule = sql<{ readonly valid: boolean }>`
         select convalidated as valid from pg_constraint
-        where conrelid = 'public.daily_prices'::regclass and conname = 'daily_prices_close_printable'
+        where conrelid = 'public.daily_prices'::regclass and conname = 'own_rule'
       `
-      yield* sql`alter table daily_prices drop constraint daily_prices_close_printable`
-      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN')`
-      yield* sql`
-        alter table daily_prices add constraint daily_prices_close_printable
-          check (close > '-infinity' and close < 'infinity') not valid
-      `
+      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 200)`
+      yield* sql`alter table daily_prices add constraint own_rule check (close < 100) not valid`
       assert.deepStrictEqual(yield* rule, [{ valid: false }])
       const file = yield* written("prices.csv", "ticker,date,close\nGOOD,2025-01-02,1\n")
       const loading = (append: boolean) =>
@@ -202,12 +251,12 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       assert.deepStrictEqual((yield* loading(true)).merged, { added: 1, updated: 0, unchanged: 0, kept: 0 })
       yield* loading(false)
       assert.deepStrictEqual(yield* rule, [{ valid: true }])
-      const bad = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN')`)
+      const bad = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-02', 200)`)
       assert.strictEqual(codeOf(bad), "23514")
     }))
 })
 
-const before = Layer.effectDiscard(migrateUpTo("0028")).pipe(
+const before = Layer.effectDiscard(migrateUpTo("0000")).pipe(
   Layer.provideMerge(Layer.unwrap(Effect.map(makeEmptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
   Layer.provideMerge(NodeServices.layer),
 )
@@ -216,20 +265,20 @@ layer(before, { excludeTestServices: true })("Rows older than the constraints", 
   it.effect("do not stop the upgrade: the constraint applies to new rows, and doctor reports a query that finds old ones (D34)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN'), ('GOOD', '2025-01-02', 1)`
-      yield* Migrations.runMigrations
-      const broken = yield* sql`
-        select conname as name from pg_constraint
-        where contype = 'c' and not convalidated and conname like '%\\_printable'
-      `
-      assert.deepStrictEqual(broken, [{ name: "daily_prices_close_printable" }])
-      const another = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-03', 'NaN')`)
+      yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 200), ('GOOD', '2025-01-02', 1)`
+      yield* migrateUpTo("0000", {
+        "0901_rule.sql": "alter table daily_prices add constraint own_rule check (close < 100) not valid;",
+        "0902_rule_validated.sql":
+          "-- no transaction: scans the table\ndo $$ begin alter table daily_prices validate constraint own_rule; " +
+          "exception when check_violation then raise warning '%', sqlerrm; end $$;",
+      })
+      const another = yield* Effect.flip(sql`insert into daily_prices values ('BAD', '2025-01-03', 200)`)
       assert.strictEqual(codeOf(another), "23514")
       const [finding, ...others] = yield* checkConstraints
       assert.deepStrictEqual(others, [])
       if (finding === undefined) assert.fail("no finding")
       assert.strictEqual(finding.state, "warning")
-      assert.match(finding.found, /^daily_prices_close_printable is not validated;/)
+      assert.match(finding.found, /^own_rule is not validated;/)
       const advice = finding.advice ?? ""
       const [, query = ""] = /Find the rows: (.*)\. Correct/.exec(advice) ?? []
       assert.deepStrictEqual(yield* sql.unsafe(`select ticker from (${query}) as found`), [{ ticker: "BAD" }])
