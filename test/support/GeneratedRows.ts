@@ -28,7 +28,7 @@ const makeRangeExpression = (column: string, value: string) =>
   /^high_(?!time)|_high$/.test(column)
     ? `${value} + 10001`
     : /^low_(?!time)|_low$/.test(column)
-    ? `${value} / 1000000`
+    ? `0.0001 + ${value} / 1000000`
     : value
 
 /** Expressions for columns whose values must satisfy a key or a check constraint. */
