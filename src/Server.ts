@@ -1,6 +1,6 @@
 /**
- * The table of contents of the service: its endpoints, its background jobs, its other surfaces, and the layers that they
- * need. The metrics server and the admin API listen on ports of their own, which the command `serve` opens.
+ * The table of contents of the service: its endpoints, its background jobs, its other surfaces, and the layers below
+ * them. The metrics server and the admin API listen on ports of their own, which the command `serve` opens.
  */
 import { Effect, Layer, type Option } from "effect"
 import { Api } from "./contract/Api.ts"
