@@ -7,7 +7,6 @@ import { PositiveUsdAmount, UsdAmount } from "../../accounts/billing/Usd.ts"
 import { getDateInNewYork } from "../../contract/rules/Dates.ts"
 import { tiers } from "../../contract/rules/EndpointAnnotations.ts"
 import { listDaysBetween } from "../../site/browser/daily-chart.js"
-import { makeNumericColumn } from "../../site/browser/markup.js"
 import { formatDollars, formatInteger } from "../../site/browser/number-format.js"
 import { renderUsageByEndpoint, renderUsageCharts } from "../../site/browser/usage-figures.js"
 import { accountListQuery } from "../admin/AdminApi.ts"
@@ -31,7 +30,8 @@ import {
   type SentForm,
   type SentValues,
 } from "./Forms.ts"
-import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+import { Html, makeNumericColumn, markup } from "../../site/browser/markup.js"
+import { renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 import { createKey, createKeyForm, renderKeys } from "./KeyPages.ts"
 
 const tierOptions = tiers.map((tier) => [tier, tier] as const)

@@ -5,7 +5,8 @@ import { auditQuery } from "../admin/AdminApi.ts"
 import { call, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makePageUrl, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
-import { markup, renderLong, renderRows, renderTime } from "./Html.ts"
+import { markup } from "../../site/browser/markup.js"
+import { renderLong, renderRows, renderTime } from "./Html.ts"
 
 /** Lists the fields that differ, with the value before and after. */
 const renderDifference = ({ after, before }: AuditRow) => {

@@ -6,7 +6,7 @@ import type { AdminScope } from "../admin/AdminErrors.ts"
 import { favicon, logo, themeSwitch } from "../../site/Layout.ts"
 import { type ApiFailure, type ConsoleApi, makeFailure } from "./ConsoleApi.ts"
 import { type RefusedForm, renderErrorSummary } from "./Forms.ts"
-import { Html, type HtmlValue, markup } from "./Html.ts"
+import { Html, type HtmlValue, markup } from "../../site/browser/markup.js"
 
 export interface Admin {
   readonly name: string

@@ -4,7 +4,8 @@ import { formatInteger } from "../../site/browser/number-format.js"
 import { apiUrl, call } from "./ConsoleApi.ts"
 import { type ConsolePage, getAccountName, InvalidForm, makeAccountUrl, type PageRequest } from "./ConsolePage.ts"
 import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
-import { markup, renderFacts, renderTime } from "./Html.ts"
+import { markup } from "../../site/browser/markup.js"
+import { renderFacts, renderTime } from "./Html.ts"
 
 const makeEraseForm = (etag: string) =>
   declareForm({

@@ -1,33 +1,5 @@
-/**
- * Builds HTML in which every text is escaped: a value in the template `markup` becomes text unless it is `Html` itself.
- */
-import { type Column, escapeMarkup, renderTable } from "../../site/browser/markup.js"
-
-/** Complete markup. Only `markup`, and the functions of the site that escape their values, make it. */
-export class Html {
-  readonly #markup: string
-  constructor(markup: string) {
-    this.#markup = markup
-  }
-  toString() {
-    return this.#markup
-  }
-}
-
-/** A part of a template. `false`, `null` and `undefined` are left out. */
-export type HtmlValue = Html | string | number | false | null | undefined | ReadonlyArray<HtmlValue>
-
-const isList = (value: HtmlValue): value is ReadonlyArray<HtmlValue> => Array.isArray(value)
-
-const toMarkup = (value: HtmlValue): string => {
-  if (value === false || value === null || value === undefined) return ""
-  if (isList(value)) return value.map(toMarkup).join("")
-  return value instanceof Html ? value.toString() : escapeMarkup(String(value))
-}
-
-/** The tag of templates, such as markup`<p>${text}</p>`. Attributes must be in double quotes. */
-export const markup = (parts: TemplateStringsArray, ...values: ReadonlyArray<HtmlValue>) =>
-  new Html(parts.map((part, index) => part + toMarkup(values[index])).join(""))
+/** The parts of which the pages of the console consist. */
+import { type Column, Html, type HtmlValue, markup, renderTable, toMarkup } from "../../site/browser/markup.js"
 
 /** Renders a table, or a sentence if there are no rows. The first cell is the header of its row. */
 export const renderRows = (

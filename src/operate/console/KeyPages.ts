@@ -28,8 +28,8 @@ import {
   type SentForm,
   type SentValues,
 } from "./Forms.ts"
-import { escapeMarkup, renderCodeBlock } from "../../site/browser/markup.js"
-import { Html, markup, renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
+import { escapeMarkup, Html, markup, renderCodeBlock } from "../../site/browser/markup.js"
+import { renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 
 const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoked: "bad" } as const
 

@@ -2,7 +2,6 @@
 import { Clock, Effect } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { requeueableEmailStatuses } from "../../outbox/mail/Announcements.ts"
-import { makeNumericColumn } from "../../site/browser/markup.js"
 import { formatInteger } from "../../site/browser/number-format.js"
 import { formatAge } from "../../site/browser/timestamps.js"
 import { undeliveredQuery } from "../admin/AdminApi.ts"
@@ -10,7 +9,8 @@ import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
 import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
-import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
+import { makeNumericColumn, markup } from "../../site/browser/markup.js"
+import { renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 
 const numeric = (...titles: ReadonlyArray<string>) => titles.map(makeNumericColumn)
 

@@ -5,7 +5,8 @@ import { type ExplainedRequest, listFacts } from "../admin/RequestExplanation.ts
 import { call, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
-import { markup, renderLong, renderRows, renderTime } from "./Html.ts"
+import { markup } from "../../site/browser/markup.js"
+import { renderLong, renderRows, renderTime } from "./Html.ts"
 
 const renderRequest = (request: ExplainedRequest) =>
   markup`<h2>${renderTime(request.requested_at)}</h2>

@@ -21,7 +21,7 @@ import { makePageUrl, renderConsolePage } from "./ConsolePage.ts"
 import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePaths.ts"
 import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
 import { OpenIdConnect, PendingSignIn, ProviderUnavailable } from "./OpenIdConnect.ts"
-import { type Html, markup } from "./Html.ts"
+import { type Html, markup } from "../../site/browser/markup.js"
 import { type FormRefused, readForm } from "./ReceivedForm.ts"
 import { renderHiddenField } from "./Forms.ts"
 

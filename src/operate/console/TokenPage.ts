@@ -5,7 +5,8 @@ import { tokenListQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
 import { type ConsolePage, makePageUrl, type PageRequest, parseId } from "./ConsolePage.ts"
 import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
-import { markup, renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
+import { markup } from "../../site/browser/markup.js"
+import { renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
 
 const createForm = declareForm({

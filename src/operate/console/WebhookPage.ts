@@ -2,13 +2,13 @@
 import { Effect } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { webhookListQuery } from "../admin/AdminApi.ts"
-import { makeNumericColumn } from "../../site/browser/markup.js"
 import { formatInteger } from "../../site/browser/number-format.js"
 import type { ListedWebhookEndpoint } from "../../outbox/webhooks/WebhookEndpoints.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
 import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest, parseId } from "./ConsolePage.ts"
 import { declareForm, getText, type RefusedForm, renderForm, type SentForm } from "./Forms.ts"
-import { markup, renderBadge, renderLong, renderRows } from "./Html.ts"
+import { makeNumericColumn, markup } from "../../site/browser/markup.js"
+import { renderBadge, renderLong, renderRows } from "./Html.ts"
 
 const path = "/console/webhooks"
 

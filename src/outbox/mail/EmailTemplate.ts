@@ -1,9 +1,9 @@
 /** Renders changelog entries (§9.6, notification) and notices to single accounts as emails. */
 import { Option, Schema } from "effect"
-import { escapeXml } from "../../api/changelog/AtomFeed.ts"
 import { isEmailMandatory } from "../../api/changelog/Changelog.ts"
 import { type ChangelogEntry, changelogPagePath } from "../../contract/ChangelogEntry.ts"
 import { documentationPath } from "../../contract/rules/Deprecation.ts"
+import { markup } from "../../site/browser/markup.js"
 
 export const EmailContent = Schema.Struct({
   subject: Schema.String,
@@ -78,20 +78,17 @@ const renderContent = ({ facts, footer, links, paragraphs, title }: Contents) =>
     ...(links.length === 0 ? [] : [formatLines(links)]),
     `-- \n${footer}`,
   ].map((paragraph) => paragraph.split("\n").map(wrapLine).join("\n")).join("\n\n")
-  const html = [
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeXml(title)}</title></head><body>`,
-    `<h1 style="font-size:1.2em">${escapeXml(title)}</h1>`,
-    ...paragraphs.map((paragraph) => `<p>${escapeXml(paragraph)}</p>`),
-    ...(facts.length === 0 ? [] : [
-      "<table>",
-      ...facts.map(([label, value]) => `<tr><th align="left">${label}</th><td>${escapeXml(value)}</td></tr>`),
-      "</table>",
-    ]),
-    ...links.map(([label, url]) => `<p>${label}: <a href="${escapeXml(url)}">${escapeXml(url)}</a></p>`),
-    `<hr><p><small>${escapeXml(footer)}</small></p>`,
-    "</body></html>",
-  ].join("\n")
-  return { text: `${text}\n`, html: `${html}\n` }
+  const rows = facts.map(([label, value]) => markup`<tr><th align="left">${label}</th><td>${value}</td></tr>\n`)
+  const html = markup`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title></head><body>
+<h1 style="font-size:1.2em">${title}</h1>
+${paragraphs.map((paragraph) => markup`<p>${paragraph}</p>\n`)}${
+    rows.length > 0 && markup`<table>\n${rows}</table>\n`
+  }${
+    links.map(([label, url]) => markup`<p>${label}: <a href="${url}">${url}</a></p>\n`)
+  }<hr><p><small>${footer}</small></p>
+</body></html>
+`
+  return { text: `${text}\n`, html: html.toString() }
 }
 
 export const renderChangelogEmail = (

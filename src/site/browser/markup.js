@@ -14,6 +14,41 @@ export const escapeMarkup = (text) =>
   text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd")
     .replace(/[&<>"']/g, (character) => escapes[character] ?? character)
 
+/** Complete markup. Only `markup`, and functions that escape their values, make it. */
+export class Html {
+  /** @type {string} */
+  #markup
+  /** @param {string} markup */
+  constructor(markup) {
+    this.#markup = markup
+  }
+  toString() {
+    return this.#markup
+  }
+}
+
+/** A part of a template. `false`, `null` and `undefined` are left out. */
+/** @typedef {Html | string | number | false | null | undefined | ReadonlyArray<HtmlValue>} HtmlValue */
+
+/** @type {(value: HtmlValue) => value is ReadonlyArray<HtmlValue>} */
+const isList = (value) => Array.isArray(value)
+
+/** @type {(value: HtmlValue) => string} */
+export const toMarkup = (value) => {
+  if (value === false || value === null || value === undefined) return ""
+  if (isList(value)) return value.map(toMarkup).join("")
+  return value instanceof Html ? value.toString() : escapeMarkup(String(value))
+}
+
+/**
+ * The tag of templates in which every value is escaped unless it is `Html`: markup`<p>${text}</p>`. Attributes must be
+ * in double quotes.
+ * @param {TemplateStringsArray} parts
+ * @param {ReadonlyArray<HtmlValue>} values
+ */
+export const markup = (parts, ...values) =>
+  new Html(parts.map((part, index) => part + toMarkup(values[index])).join(""))
+
 /** @param {string} html */
 export const stripTags = (html) => html.replace(/<[^>]+>/g, "")
 
