@@ -18,6 +18,7 @@ import {
   makeAccountUrl,
   makePageUrl,
   type PageRequest,
+  renderNextPage,
 } from "./ConsolePage.ts"
 import {
   declareForm,
@@ -89,12 +90,7 @@ ${
           search === undefined ? "There are no accounts." : "No account has this text in its name or email address.",
         )
       }
-${
-        next !== null &&
-        markup`<p><a rel="next" href="${
-          makePageUrl("/console/accounts", { search, after: next })
-        }">More accounts</a></p>`
-      }
+${renderNextPage("More accounts", next, (after) => makePageUrl("/console/accounts", { search, after }))}
 ${
         isScopeSufficient(admin.scope, "admin") &&
         markup`<h2 id="create">Create an account</h2>${renderForm(createForm, refused)}`

@@ -3,7 +3,7 @@ import { Effect, Predicate } from "effect"
 import type { AuditRow } from "../../postgres/AuditLog.ts"
 import { auditQuery } from "../admin/AdminApi.ts"
 import { call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, makePageUrl, renderWithFilter } from "./ConsolePage.ts"
+import { type ConsolePage, makePageUrl, renderNextPage, renderWithFilter } from "./ConsolePage.ts"
 import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderLong, renderRows, renderTime } from "./Html.ts"
@@ -83,10 +83,11 @@ export const auditPage: ConsolePage = {
       Effect.map(({ results }) => {
         const oldest = results.at(0)
         return markup`${renderChanges("Changes", results)}${
-          oldest !== undefined && results.length === pageSize &&
-          markup`<p><a rel="next" href="${
-            makePageUrl("/console/audit", { ...filter, before: oldest.audit_id })
-          }">Older changes</a></p>`
+          renderNextPage(
+            "Older changes",
+            results.length === pageSize && oldest !== undefined ? oldest.audit_id : null,
+            (before) => makePageUrl("/console/audit", { ...filter, before }),
+          )
         }`
       }),
     )

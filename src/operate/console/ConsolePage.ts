@@ -84,6 +84,10 @@ export const makePageUrl = (path: string, parameters: Readonly<Record<string, st
   return search === "" ? path : `${path}?${search}`
 }
 
+/** Renders the link to the page that begins after the row `last`, unless there is none. */
+export const renderNextPage = <Id>(label: string, last: Id | null, makeUrl: (last: Id) => string) =>
+  last !== null && markup`<p><a rel="next" href="${makeUrl(last)}">${label}</a></p>`
+
 export const makeAccountUrl = (name: string) => makePageUrl("/console/account", { name })
 /** Returns the name of an account in the URL. A path of the API cannot have the names that mean a folder. */
 export const getAccountName = (query: URLSearchParams) => {

@@ -15,6 +15,7 @@ import {
   type Outcome,
   type PageRequest,
   parseId,
+  renderNextPage,
   renderWithFilter,
 } from "./ConsolePage.ts"
 import {
@@ -128,10 +129,7 @@ export const keysPage: ConsolePage = {
       Effect.flatMap((page) => call(api.read.keys.list({ query: page }))),
       Effect.map(({ next, results }) =>
         markup`${renderKeys(results, true)}${
-          next !== null &&
-          markup`<p><a rel="next" href="${
-            makePageUrl("/console/keys", { account, unused_days, after: next })
-          }">Older keys</a></p>`
+          renderNextPage("Older keys", next, (after) => makePageUrl("/console/keys", { account, unused_days, after }))
         }`
       ),
     )

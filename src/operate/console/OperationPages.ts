@@ -6,7 +6,7 @@ import { formatInteger } from "../../site/browser/number-format.js"
 import { formatAge } from "../../site/browser/timestamps.js"
 import { undeliveredQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest } from "./ConsolePage.ts"
+import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest, renderNextPage } from "./ConsolePage.ts"
 import { renderChanges } from "./AuditPage.ts"
 import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
 import { makeNumericColumn, markup } from "../../site/browser/markup.js"
@@ -216,12 +216,7 @@ ${
 ${
         undelivered.total > undelivered.results.length &&
         markup`<p>${formatInteger(undelivered.total)} emails in total, newest first.</p>`
-      }${
-        undelivered.next !== null &&
-        markup`<p><a rel="next" href="${
-          makePageUrl("/console/emails", { after: undelivered.next })
-        }">Older emails</a></p>`
-      }
+      }${renderNextPage("Older emails", undelivered.next, (after) => makePageUrl("/console/emails", { after }))}
 ${
         isScopeSufficient(admin.scope, "support") &&
         markup`<h2 id="retry">Send again</h2>${renderForm(makeRetryForm(entries), refused)}`

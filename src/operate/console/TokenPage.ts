@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
 import { apiUrl, call, decodeQuery, readSecret } from "./ConsoleApi.ts"
-import { type ConsolePage, makePageUrl, type PageRequest, parseId } from "./ConsolePage.ts"
+import { type ConsolePage, makePageUrl, type PageRequest, parseId, renderNextPage } from "./ConsolePage.ts"
 import { declareForm, getText, renderForm, type SentForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
@@ -71,10 +71,11 @@ ${
         )
       }
 ${
-        next !== null &&
-        markup`<p><a rel="next" href="${
-          makePageUrl(path, { usable: values.usable, after: next })
-        }#tokens">Older tokens</a></p>`
+        renderNextPage(
+          "Older tokens",
+          next,
+          (after) => `${makePageUrl(path, { usable: values.usable, after })}#tokens`,
+        )
       }`,
     }
   }),

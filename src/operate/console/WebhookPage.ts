@@ -5,7 +5,14 @@ import { webhookListQuery } from "../admin/AdminApi.ts"
 import { formatInteger } from "../../site/browser/number-format.js"
 import type { ListedWebhookEndpoint } from "../../outbox/webhooks/WebhookEndpoints.ts"
 import { apiUrl, call, decodeQuery } from "./ConsoleApi.ts"
-import { type ConsolePage, makeAccountUrl, makePageUrl, type PageRequest, parseId } from "./ConsolePage.ts"
+import {
+  type ConsolePage,
+  makeAccountUrl,
+  makePageUrl,
+  type PageRequest,
+  parseId,
+  renderNextPage,
+} from "./ConsolePage.ts"
 import { declareForm, getText, type RefusedForm, renderForm, type SentForm } from "./Forms.ts"
 import { makeNumericColumn, markup } from "../../site/browser/markup.js"
 import { renderBadge, renderLong, renderRows } from "./Html.ts"
@@ -70,7 +77,7 @@ export const webhooksPage: ConsolePage = {
             ...(mayChange ? [renderActions(endpoint, refused)] : []),
           ]),
         )
-      }${next !== null && markup`<p><a rel="next" href="${makePageUrl(path, { after: next })}">More webhooks</a></p>`}`,
+      }${renderNextPage("More webhooks", next, (after) => makePageUrl(path, { after }))}`,
     }
   }),
   actions: {
