@@ -134,8 +134,8 @@ create table edgar_fees (
   accession         text not null,
   file_number       text not null,
   filing_date       date not null,
-  offering_amount   dollars,
-  shares_registered quantity,
-  source            text_list not null,
+  offering_amount   numeric(20, 2),
+  shares_registered bigint,
+  source            text[] not null,
   primary key (cik, accession)
 );

@@ -129,11 +129,8 @@ const parseDatabentoPrice = (text: string) => {
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`
 }
 
-/** A bar cannot have more than this price, so that all results fit the columns of the tables. USD. */
-const maxPrice = 9_999_999
-
-/** The least price that a table can contain, USD. */
-const minPrice = 0.0001
+/** The least and the greatest price in USD that the domain `price` accepts (D42). No table has the bars themselves. */
+export const [minPrice, maxPrice] = [0.0001, 9_999_999]
 
 /** Limits on the volume of a bar, in shares and USD, so that sums fit the columns of the tables. */
 const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]

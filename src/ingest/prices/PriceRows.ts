@@ -4,6 +4,7 @@
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
+import { maxPrice, minPrice } from "./BarFormats.ts"
 import { dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
 
 /** Least gap of a session in `gap_stats`, in %, in either direction. */
@@ -37,9 +38,10 @@ const splitFactor = (ticker: string, from: string, to: string) =>
     where splits.ticker = ${ticker} and effective_date > ${from} and effective_date <= ${to}
   ), 1)`
 
-/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. */
+/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Null if it is no price (D42). */
 const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
-  `round(${price} * ${splitFactor(ticker, from, to)}, 4)`
+  `(select adjusted from (select round(${price} * ${splitFactor(ticker, from, to)}, 4) as adjusted offset 0) as one
+    where adjusted between ${minPrice} and ${maxPrice})`
 
 /** SQL condition of the rows of `price_periods as known` that have the close of a day, if the day is complete. */
 const hasClose = `(period = 'day' or period = 'regular' and ${isCompleteDay("known.date")})`

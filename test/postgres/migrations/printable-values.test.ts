@@ -11,6 +11,7 @@ import { describeColumns, describeDatasetFormat } from "../../../src/ingest/load
 import { type LoadableColumn, readLoadableColumns } from "../../../src/ingest/load/LoadingTable.ts"
 import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
 import { readFileRows } from "../../../src/ingest/load/FileReader.ts"
+import { maxPrice, minPrice } from "../../../src/ingest/prices/BarFormats.ts"
 import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 import { fillTable } from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
@@ -197,6 +198,11 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
         }
       }),
   )
+
+  it.effect("have bounds that the ingest of prices repeats, because no table has its bars (D42)", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual([String(minPrice), String(maxPrice)], bounds["price"]?.inside)
+    }))
 
   it.effect("do not include the most extreme printable values, which are accepted (D34, D16)", () =>
     Effect.gen(function* () {
