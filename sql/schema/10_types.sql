@@ -1,6 +1,6 @@
 -- The extension, the types and the functions that tables need, and what the roles of the service may do.
 --
--- The domains have the bounds of the values that tables accept, whichever program writes them (D34, D42). A domain's
+-- The domains have the bounds of the values that tables accept, whichever program writes them (D34). A domain's
 -- base type is what clients and indexes see. An array of a domain would be a type of its own, so lists are domains over
 -- arrays of base types. A null is in every domain; `not null` stands at the column.
 

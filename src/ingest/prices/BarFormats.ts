@@ -129,7 +129,7 @@ const parseDatabentoPrice = (text: string) => {
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`
 }
 
-/** The least and the greatest price in USD that the domain `price` accepts (D42). No table has the bars themselves. */
+/** The least and the greatest price in USD that the domain `price` accepts (D34). No table has the bars themselves. */
 export const [minPrice, maxPrice] = [0.0001, 9_999_999]
 
 /** Limits on the volume of a bar, in shares and USD, so that sums fit the columns of the tables. */

@@ -38,7 +38,7 @@ const splitFactor = (ticker: string, from: string, to: string) =>
     where splits.ticker = ${ticker} and effective_date > ${from} and effective_date <= ${to}
   ), 1)`
 
-/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Null if it is no price (D42). */
+/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Null if it is no price (D34). */
 const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
   `(select adjusted from (select round(${price} * ${splitFactor(ticker, from, to)}, 4) as adjusted offset 0) as one
     where adjusted between ${minPrice} and ${maxPrice})`

@@ -229,7 +229,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
-        // Only a calculated amount can be negative (D42).
+        // Only a calculated amount can be negative (D34).
         const least = name === "calculated_raisable_amount" ? "-0.01" : "0.01"
         const values = [least, "0.02", "0.3", "75000000", "999999999999999999.99"]
         const keys = values.map((_, number) => `${name} ${number}`)

@@ -33,7 +33,7 @@ const wholes = (
 /** These columns, `website` and `ownership_source_url` support no filter (§2.5). */
 const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
 const numbers = [...decimals, ...wholes]
-/** The least value of a column in these tests. Prices, shares and volumes cannot be negative (D42). */
+/** The least value of a column in these tests. Prices, shares and volumes cannot be negative (D34). */
 const least = (name: string) =>
   /^(?:price|(?:high|low)_365|outstanding|float|tradable_float|.*volume(?:_60)?|short_interest|shares_available)$/.test(
       name,

@@ -366,7 +366,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       Effect.gen(function* () {
         const numbers = {
           market_open: "0.1",
-          previous_day_close: "12345678901234.5678",
+          previous_day_close: "9999998.5678",
           gap_percentage: "-0.0001",
           dollar_volume: "12345678901234567.89",
           rth_dollar_volume: "999999999999999999.99",

@@ -49,7 +49,7 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
   ],
 }
 
-/** The bounds of domains (D42): values at both bounds, and values just outside of them. */
+/** The bounds of domains (D34): values at both bounds, and values just outside of them. */
 const bounds: Readonly<Record<string, Readonly<Record<"inside" | "outside", ReadonlyArray<string>>>>> = {
   price: { inside: ["0.0001", "9999999"], outside: ["0", "-0.0001", "9999999.0001"] },
   floor_price: { inside: ["0.001", "9999999"], outside: ["0", "-0.001", "9999999.001"] },
@@ -135,7 +135,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       }),
   )
 
-  it.effect("are excluded by the domain of every column whose type allows them (D34, D42)", () =>
+  it.effect("are excluded by the domain of every column whose type allows them (D34)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const missing: Array<string> = []
@@ -159,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
     }))
 
   it.effect.each(Object.entries(bounds))(
-    "beside those outside of the bounds of %s, whose bounds are accepted, by SQL and by load (D42)",
+    "beside those outside of the bounds of %s, whose bounds are accepted, by SQL and by load (D34)",
     ([domain, { inside, outside }]) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -199,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       }),
   )
 
-  it.effect("have bounds that the ingest of prices repeats, because no table has its bars (D42)", () =>
+  it.effect("have bounds that the ingest of prices repeats, because no table has its bars (D34)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual([String(minPrice), String(maxPrice)], bounds["price"]?.inside)
     }))

@@ -21,13 +21,13 @@ const today = "2024-06-01"
 
 /** The days before, on and after the day on which the lineages are resolved. */
 const days: Choices<string> = [
-  "0001-01-01",
+  "1900-01-01",
   "1999-12-31",
   "2024-02-29",
   "2024-05-31",
   today,
   "2024-06-02",
-  "9999-12-31",
+  "2199-12-31",
 ]
 const statuses: Choices<string> = [
   "confirmed",
