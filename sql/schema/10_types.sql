@@ -7,7 +7,7 @@
 -- Trigram indexes serve substring filters. The extension is trusted, so the database owner may create it.
 create extension if not exists pg_trgm;
 
--- A symbol, as rows have it (D6, D41).
+-- A symbol, as rows have it (D6).
 create domain ticker as text check (value ~ '^[A-Z0-9.^-]{1,16}$');
 -- The SEC's number of a company, with its leading zeros.
 create domain cik as text check (value ~ '^[0-9]{10}$');

@@ -342,9 +342,9 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         ticker: "ZZEXACT",
         date: "2025-07-01",
         gap_percentage: "-99999999999999.9999",
-        market_open: "12345678901234.5678",
+        market_open: "9999998.1234",
         previous_day_close: "1",
-        percentage_gain: "0.1",
+        percentage_gain: "12345678901234.5678",
         open_to_high_pct: "0.0001",
         high_price: "100.00",
         low_price: "1.10",
@@ -360,8 +360,8 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       const { results: [row] } = yield* Effect.promise(() => promises.intradayRunners.get({ ticker: "ZZEXACT" }))
       assert.deepInclude(row, {
         gap_percentage: "-99999999999999.9999",
-        market_open: "12345678901234.5678",
-        percentage_gain: "0.1",
+        market_open: "9999998.1234",
+        percentage_gain: "12345678901234.5678",
         open_to_high_pct: "0.0001",
         high_price: "100",
         low_price: "1.1",

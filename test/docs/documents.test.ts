@@ -120,11 +120,11 @@ describe("The documents", () => {
 
   it("name only existing identifiers, except in guides, which are tests themselves (documents)", () => {
     const sources = [
-      ...globSync("{src,test,samples,bench,clients,ops}/**/*.{ts,js,py,json,yaml,sql}", {
+      ...globSync("{src,sql,test,samples,bench,clients,ops}/**/*.{ts,js,py,json,yaml,sql}", {
         cwd: projectRoot,
         exclude: (name) => name === "node_modules",
       }),
-      ...globSync("node_modules/effect/dist/{*,http-api/*}.d.ts", { cwd: projectRoot }),
+      ...globSync("node_modules/effect/dist/{*,http-api/*,persistence/*}.d.ts", { cwd: projectRoot }),
     ].filter((file) => file !== join("test", "docs", "documents.test.ts"))
     const words = new Set(sources.flatMap((file) => readFileSync(join(projectRoot, file), "utf8").match(/\w+/g) ?? []))
     const named = documents.filter(({ file }) => !/^(CHANGELOG|docs\/guides\/)/.test(file)).flatMap(({ text }) =>

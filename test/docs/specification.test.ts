@@ -28,7 +28,7 @@ const findCodes = (text: string) => text.match(/§\d+(?:\.\d+)*|(?<![\w%"'])D\d{
 
 const files = globSync(
   [
-    "{src,test,clients,samples/generator}/**/*.{ts,js,py,sql}",
+    "{src,sql,test,clients,samples/generator}/**/*.{ts,js,py,sql}",
     "{docs,test}/**/*.md",
     "*.md",
   ],
