@@ -23,7 +23,7 @@ type Comparison = ">=" | "<=" | "="
 
 /**
  * Returns the smallest or largest `bigint` within a decimal bound. A bound beyond all of them becomes the nearest
- * `bigint`, which no row contains, because numbers have at most 16 digits (`0029_printable_values.sql`).
+ * `bigint`, which no row contains, because numbers have at most 16 digits (the domains of `10_types.sql`).
  */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound
