@@ -57,6 +57,7 @@ const constrainedValues: Readonly<Record<string, string>> = {
   "invoice_lines.month": "'2014-01'",
   "invoices.month": "'2014-01'",
   "price_periods.period": "'day'",
+  "role_privileges.purpose": "'admin'",
   "usage_batches.moment": "now()",
   "usage_kind_hours.hour": "now()",
   "webhook_messages.status": "'dead'",
@@ -95,8 +96,10 @@ export const fillTables = Effect.gen(function* () {
   ]
   yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
   const columns = yield* sql<{ readonly table: string; readonly name: string; readonly type: string }>`
-    select relname as table, attname as name, format_type(atttypid, null) as type from pg_class
+    select relname as table, attname as name, format_type(coalesce(nullif(typbasetype, 0), atttypid), null) as type
+    from pg_class
     join pg_attribute on attrelid = pg_class.oid and attnum > 0 and not attisdropped and attgenerated = ''
+    join pg_type on pg_type.oid = atttypid
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
       -- Erased accounts refuse changes.
       and relname <> 'account_erasures'
