@@ -96,7 +96,7 @@ const readRelationFiles = Effect.gen(function* () {
 
 /** Tables that stay small. */
 const smallTables =
-  /^(account_erasures|dataset_versions|edgar_access|edgar_placement|role_privileges|tickerline_migrations|webhook_feed)(_|$)/
+  /^(account_erasures|dataset_versions|edgar_(access|placement)|role_privileges|\w+_migrations|webhook_feed)(_|$)/
 
 /** Finds tables with too few rows, on which every migration would pass the checks. */
 export const findUnderfilledTables = Effect.map(
