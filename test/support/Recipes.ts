@@ -20,7 +20,7 @@ export const recipeBlocks = Array.from(
 )
 
 /** What the service and its type check need. */
-const copied = ["src", "samples", "docs", "package.json", "tsconfig.json"]
+const copied = ["src", "sql", "samples", "docs", "package.json", "tsconfig.json"]
 
 const copyProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem

@@ -42,6 +42,7 @@ const splits = "/v1/split-status?ticker=UPGR"
 
 /** Rows of the table to which the next release adds a column and an index. */
 const tableRows = 1_000_000
+const rowsPerStatement = 100_000
 
 /** What clients request all the time. Both releases answer alike, so the pages of the changed table have no rows. */
 const paths = [
@@ -74,12 +75,14 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         const key = yield* byOld("keys", "create", "--account", "steady", "--tier", "ultimate")
         yield* byOld("accounts", "credit", "steady", "--usd", "1000", "--prepaid", "--reference", "before")
         // The next release adds a column and an index to this table.
-        yield* sql`
-          insert into split_status (id, ticker, action_type, executed, filed_at, form_type, last_updated)
-          select 'many ' || number, 'M' || number % 1000, 'pending_vote', false, date '2020-01-01' + number % 2000, '8-K',
-            timestamp '2026-01-02 09:30:00'
-          from generate_series(1, ${tableRows}::int) as number
-        `
+        for (let first = 1; first <= tableRows; first += rowsPerStatement) {
+          yield* sql`
+            insert into split_status (id, ticker, action_type, executed, filed_at, form_type, last_updated)
+            select 'many ' || number, 'M' || number % 1000, 'pending_vote', false, date '2020-01-01' + number % 2000,
+              '8-K', timestamp '2026-01-02 09:30:00'
+            from generate_series(${first}::int, ${first + rowsPerStatement - 1}::int) as number
+          `
+        }
 
         const its = new URL(url)
         its.username = its.password = "service"
