@@ -316,7 +316,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([second, first])
         yield* ingest("--tickers", "IAC")
-        // Copies of two ingested rows under the new symbol, as two ingests of an earlier release left them.
+        // Copies of two ingested rows under the new symbol, as a file of another source may have them.
         for (const table of ["ownership", "historical_float_pro"]) {
           yield* sql.unsafe(`create table copy as select * from ${table} where filed_at = '${second}'`)
           yield* sql`update copy set ticker = 'PPLI', recorded_in = null`
