@@ -1733,14 +1733,14 @@ class InvoiceLine(TypedDict):
     """Path of the requested endpoint, as in `/v1/usage`."""
     kind: InvoiceLineKind | str
     """`charged`: requests with a cost. `refused`: those without a cost and with a status of 400 or higher. `free`: all
-    others. `unitemized`: requests that release 0.3.0 recorded without their price, and corrections.
+    others. `unitemized`: corrections of the operator.
     """
     requests: int
     """Number of requests. A correction may be negative, as may `bytes` and `cost_microdollars`."""
     bytes: int
     """Size of the response bodies before compression."""
     price_per_gb_microdollars: int | None
-    """Price of 1,000,000,000 bytes in millionths of a US dollar. Null: not recorded."""
+    """Price of 1,000,000,000 bytes in millionths of a US dollar. Null: the line is a correction."""
     cost_microdollars: int
     """Sum of the costs of the requests, each of which is rounded up to a millionth of a US dollar."""
 
