@@ -80,7 +80,7 @@ begin
       and coalesce(cik, company.cik) = company.cik
     order by effective_date desc, cik, old_ticker limit 1;
     if found then
-      return query select label, event.effective_date, bound;
+      return query select label, event.effective_date::date, bound;
       bound := event.effective_date;
       label := event.old_ticker;
       symbol := label;
