@@ -57,7 +57,7 @@ const addPricedRow = Effect.fnUntraced(function* (ticker: string) {
   yield* sql`delete from screener where ticker = ${ticker}`
   yield* sql`
     insert into screener (ticker, price, is_adr, num_gaps, num_runners, pending_s1, last_updated)
-    values (${ticker}, 0, false, 0, 0, false, now())
+    values (${ticker}, 1, false, 0, 0, false, now())
   `
   const set = (price: number) =>
     sql`update screener set price = ${String(price)}::text::numeric where ticker = ${ticker}`
@@ -191,9 +191,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const { ultimate } = yield* Service.TestKeys
       const { port, total } = yield* startReplicaReader()
       const { path, set } = yield* addPricedRow("RANDOM")
-      const commits = [{ price: 0, at: performance.now() }]
+      const commits = [{ price: 1, at: performance.now() }]
       const write = Effect.gen(function* () {
-        const price = commits.length
+        const price = commits.length + 1
         yield* set(price)
         commits.push({ price, at: performance.now() })
         yield* paceWorkload(yield* Random.nextIntBetween(0, 900))

@@ -176,11 +176,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const ports = [yield* startServiceInstance(), yield* startServiceInstance()]
         const tickers = ["AA", "BB", "CC"]
         /** The committed prices of each ticker, with the times of their commits. */
-        const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
+        const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 1, at: performance.now() }]]))
         for (const ticker of tickers) {
           yield* sql`
           insert into screener (ticker, price, is_adr, num_gaps, num_runners, pending_s1, last_updated)
-          values (${ticker}, 0, false, 0, 0, false, now())
+          values (${ticker}, 1, false, 0, 0, false, now())
         `
         }
         yield* waitUntilOldDataExpires
