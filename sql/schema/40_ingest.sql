@@ -56,30 +56,40 @@ create table edgar_progress (
   primary key (cik, dataset)
 );
 
--- Documents of the SEC that still have to be read, because a run could not read them (decision 0105). A row is deleted
--- in the transaction that loads the document's rows.
+-- Documents of the SEC that still have to be read. A row is written with the progress of its company, and deleted with
+-- the rows of its document, each in one transaction.
 create table edgar_work (
   -- The SEC's address. A fragment names one element of the document.
   url             text not null,
-  -- The dataset whose row was set aside; empty if the whole document was.
+  -- The dataset whose row was set aside; empty if the whole document is to be read.
   dataset         text not null default '',
   -- Null for the ticker list and the daily indexes.
   cik             cik,
-  -- Contains no text of the document.
-  reason          text not null,
-  -- Whether the SEC did not send the document, or sent something unreadable.
-  kind            text not null check (kind in ('absent', 'rejected')),
-  attempts        int not null check (attempts >= 0),
+  -- `form` and `instance`: a run over all companies has listed an ownership form, a statement or an XBRL instance, and
+  -- has not requested it yet (decision 0128).
+  -- `absent` and `rejected`: the SEC did not send the document, or sent something unreadable (decision 0105).
+  kind            text not null check (kind in ('form', 'instance', 'absent', 'rejected')),
+  -- What the company's list says of the filing of a form.
+  filing          jsonb,
+  -- Why the document could not be read; null if it was only listed. Contains no text of the document.
+  reason          text,
+  attempts        int not null default 0 check (attempts >= 0),
   -- Null if only `--retry-rejected` or a newer parser puts the document back.
   next_try_at     timestamptz(3),
-  first_failed_at timestamptz(3) not null,
-  last_failed_at  timestamptz(3) not null,
-  -- The version of the parser that set the document aside.
+  first_failed_at timestamptz(3),
+  last_failed_at  timestamptz(3),
+  -- The version of the parser that added or set aside the document.
   parser_version  int not null,
-  primary key (url, dataset)
+  primary key (url, dataset),
+  check ((kind = 'form') = (filing is not null)),
+  check (num_nulls(reason, first_failed_at, last_failed_at) = case when kind in ('form', 'instance') then 3 else 0 end)
 );
 
 create index on edgar_work (cik);
+
+-- Listed forms follow when all companies have been visited, newest first, because each is a request.
+create index edgar_work_newest_forms_idx
+  on edgar_work ((filing ->> 'filingDate') desc, (filing ->> 'accession') desc) where kind = 'form';
 
 -- One copy of the SEC's ticker list per day (New York), as JSON, to find changes on which a week of copies agrees.
 create table edgar_ticker_lists (
@@ -96,31 +106,11 @@ create table edgar_stamp_zones (
   accepted_at timestamptz(3) not null
 );
 
--- Forms and statements that a run over all companies has listed but not downloaded yet. They follow when all companies
--- have been visited, newest first, because each is a request. A row is deleted in the transaction that loads the form's
--- rows.
-create table edgar_forms (
-  cik              cik not null,
-  accession        text not null,
-  form             text not null,
-  filing_date      date not null,
-  -- Null if the time or its time zone is unknown.
-  accepted_at      timestamptz(3),
-  primary_document text not null,
-  -- The number of the registration to which a statement's fees belong. Null in ownership forms.
-  file_number      text,
-  primary key (cik, accession)
-);
-
-create index edgar_forms_newest_idx on edgar_forms (filing_date desc, accession desc);
-
 -- Share counts in the XBRL instances of filings, for companies whose facts lack them because they state the counts per
 -- class (decision 0103). Each instance is requested once.
 create table edgar_instances (
   cik        cik not null,
   accession  text not null,
-  -- Whether a first load has listed the instance, but not requested it yet (decision 0128).
-  is_waiting boolean not null,
   -- The date of the counts, and each class with its member, symbol and number of shares. Null if the instance has no
   -- usable counts, or does not exist.
   cover      jsonb,

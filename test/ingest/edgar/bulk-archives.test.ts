@@ -8,12 +8,10 @@ import { readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/schedule/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
-import {
-  addWaitingForms,
-  deleteWaitingForms,
-  readWaitingForms,
-  type WaitingForm,
-} from "../../../src/ingest/edgar/store/WaitingForms.ts"
+import { setDocumentAside } from "../../../src/ingest/edgar/fetch/DocumentDownloader.ts"
+import { DocumentRejected } from "../../../src/ingest/edgar/fetch/DocumentRejected.ts"
+import { buildFilingXmlUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
+import { type ListedForm, listWork, readListedForms, updateWork } from "../../../src/ingest/edgar/store/IngestWork.ts"
 import { openZipArchive } from "../../../src/ingest/edgar/fetch/ZipArchive.ts"
 import { writeArchives, writeZip } from "../../support/EdgarArchives.ts"
 import * as Stub from "../../support/EdgarStub.ts"
@@ -219,28 +217,38 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
     })))
 })
 
-layer(NodeServices.layer, { excludeTestServices: true })("Deferred forms", (it) => {
+layer(NodeServices.layer, { excludeTestServices: true })("Listed forms", (it) => {
   it.effect("are read newest first over all companies, and once (decision 0128)", () =>
     withDatabase(Effect.gen(function* () {
       const forms = [["0000000001", "2026-06-01"], ["0000000002", "2026-06-03"], ["0000000001", "2026-06-05"]].map(
-        ([cik = "", filingDate = ""], index): WaitingForm => ({
-          cik,
-          filingDate,
-          accession: `0000000001-26-00000${index}`,
-          form: "4",
-          acceptedAt: index === 0 ? null : DateTime.makeUnsafe(`${filingDate}T12:00:00Z`),
-          fileNumber: index === 1 ? "333-1" : null,
-          primaryDocument: "form4.xml",
-        }),
+        ([cik = "", filingDate = ""], index): ListedForm => {
+          const accession = `0000000001-26-00000${index}`
+          const filing = {
+            filingDate,
+            accession,
+            form: "4",
+            acceptedAt: index === 0 ? null : DateTime.makeUnsafe(`${filingDate}T12:00:00Z`),
+            fileNumber: index === 1 ? "333-1" : null,
+            primaryDocument: "form4.xml",
+          }
+          return { cik, url: buildFilingXmlUrl(cik, accession, "form4.xml"), filing }
+        },
       )
-      yield* addWaitingForms(forms)
-      yield* addWaitingForms(forms)
-      const read = readWaitingForms(["0000000001", "0000000002"], ["ownership"], 10)
+      yield* updateWork([], [], forms)
+      yield* updateWork([], [], forms)
+      const read = readListedForms(["0000000001", "0000000002"], ["ownership"], 10)
       assert.deepStrictEqual(yield* read, forms.toReversed())
-      yield* deleteWaitingForms(forms.slice(2))
+      yield* updateWork(forms.slice(2).map(({ url }) => ({ url, dataset: "" })), [])
       assert.deepStrictEqual(yield* read, forms.slice(0, 2).toReversed())
-      assert.deepStrictEqual(yield* readWaitingForms(["0000000003"], ["ownership"], 10), [])
-      assert.deepStrictEqual(yield* readWaitingForms(["0000000001"], ["news", "registrations"], 10), [])
+      const rejection = new DocumentRejected({ url: forms[1]?.url ?? "", reason: "is not there" })
+      yield* updateWork([], [setDocumentAside("absent", rejection)])
+      yield* updateWork([], [], forms.slice(0, 2))
+      assert.deepStrictEqual(yield* read, forms.slice(0, 1), "without the form that is requested again in an hour")
+      assert.deepStrictEqual((yield* listWork).map(({ attempts, url }) => ({ attempts, url })), [
+        { attempts: 1, url: rejection.url },
+      ])
+      assert.deepStrictEqual(yield* readListedForms(["0000000003"], ["ownership"], 10), [])
+      assert.deepStrictEqual(yield* readListedForms(["0000000001"], ["news", "registrations"], 10), [])
     })))
 })
 

@@ -478,25 +478,69 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
       assert.deepStrictEqual(yield* readVersions, versions)
     })))
 
+  const readListed = Effect.flatMap(
+    SqlClient.SqlClient,
+    (sql) => sql`select from edgar_work where kind in ('form', 'instance')`,
+  )
+
+  /** Interrupts a first load when it has listed two instances and a form, and requests the first instance. */
+  const startAndInterrupt = Effect.gen(function* () {
+    const market = yield* start
+    const { environment, stub } = market
+    stub.behaviour.intercept = ({ path }) => path === august.path ? "hang" : undefined
+    const run = runCommandInProcess(["ingest", "edgar", ...all], environment)
+    const isListed = Effect.flatMap(
+      readListed,
+      (rows) =>
+        rows.length === 3 && stub.requests.some(({ path }) => path === august.path)
+          ? Effect.void
+          : Effect.fail("not yet"),
+    )
+    yield* Effect.raceFirst(run, Effect.retry(isListed, { schedule: Schedule.spaced("50 millis") }))
+    stub.behaviour.intercept = () => undefined
+    return market
+  })
+
   it.effect("continues with the instances after an interruption (decision 0128)", () =>
     withDatabase(Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { environment, ingest, stub } = yield* start
-      stub.behaviour.intercept = ({ path }) => path === august.path ? "hang" : undefined
-      const run = runCommandInProcess(["ingest", "edgar", ...all], environment)
-      const isWaiting = Effect.flatMap(
-        sql`select from edgar_instances where is_waiting`,
-        (rows) =>
-          rows.length === 2 && stub.requests.some(({ path }) => path === august.path)
-            ? Effect.void
-            : Effect.fail("not yet"),
-      )
-      yield* Effect.raceFirst(run, Effect.retry(isWaiting, { schedule: Schedule.spaced("50 millis") }))
+      const { ingest } = yield* startAndInterrupt
       assert.deepStrictEqual(yield* readCurrent, ["12100000000", "2026-06-30", "2026-07-30", "12100000000"])
-      stub.behaviour.intercept = () => undefined
       assert.deepStrictEqual(readInstances(yield* ingest("--all", "--resume")), [august.path, may.path])
       assert.deepStrictEqual(yield* readCurrent, newest)
       assert.deepStrictEqual((yield* readHistory).length, 2)
+    })))
+
+  it.effect("leaves nothing to request that a run over chosen companies has read meanwhile (decision 0128)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { environment, formPath, ingest, stub } = yield* startAndInterrupt
+      assert.deepStrictEqual(readInstances(yield* ingest("--since", "2026-01-01")), [august.path, may.path])
+      assert.deepStrictEqual(yield* readCurrent, newest)
+      yield* runCommandInProcess(["ingest", "edgar", "--tickers", "ACME", "--since", "2025-01-01"], environment)
+      assert.isTrue(stub.requests.some(({ path }) => path === formPath))
+      assert.deepStrictEqual(yield* readListed, [])
+      const resumed = yield* ingest("--all", "--resume")
+      assert.deepStrictEqual(resumed.filter((path) => path.startsWith("/Archives/")), [])
+    })))
+
+  it.effect("keeps the instances of a company that the SEC no longer lists, but not for ever (decision 0105)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ingest, stub } = yield* startAndInterrupt
+      // A company stays for the day on which a copy of the list had it.
+      yield* sql`delete from edgar_ticker_lists`
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([acme], "Sat, 13 Jun 2026 10:00:00 GMT"))
+      yield* ingest("--all", "--resume")
+      assert.deepStrictEqual(readInstances(yield* ingest("--all")), [])
+      const reason = "is about a company that the SEC's ticker list lacks"
+      assert.deepStrictEqual(
+        (yield* readWork).map((row) => ({ ...row })),
+        [may, august].map(({ path }) => ({ url: `https://www.sec.gov${path}`, reason, final: false })),
+      )
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([alphabet, acme], "Sun, 14 Jun 2026 10:00:00 GMT"))
+      yield* sql`update edgar_work set next_try_at = now()`
+      assert.deepStrictEqual(readInstances(yield* ingest("--all")), [august.path, may.path])
+      assert.deepStrictEqual(yield* readCurrent, newest)
+      assert.deepStrictEqual(yield* readWork, [])
     })))
 
   it.effect("that only writes files also has the sums (operations/ingest-edgar)", () =>

@@ -243,7 +243,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
           (sql) =>
             sql<{ readonly status: string; readonly news: number; readonly waiting: number; readonly forms: number }>`
               select status, (select count(*) from news)::int as news,
-                (select count(*) from edgar_forms where cik in (${snowflake.cik}, ${zivo.cik}))::int as waiting,
+                (select count(*) from edgar_work where kind = 'form' and cik in (${snowflake.cik}, ${zivo.cik}))::int as waiting,
                 (select count(distinct accession_number) from ownership where ticker = 'SNOW')::int as forms
               from edgar_runs
             `,

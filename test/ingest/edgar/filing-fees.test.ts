@@ -339,12 +339,14 @@ const readAmounts = Effect.gen(function* () {
 
 const readWaiting = Effect.flatMap(
   SqlClient.SqlClient,
-  (sql) => sql<{ readonly accession: string }>`select accession from edgar_forms`,
+  (sql) =>
+    sql<{ readonly accession: string }>`select filing ->> 'accession' as accession from edgar_work where kind = 'form'`,
 )
 
 const readWork = Effect.flatMap(
   SqlClient.SqlClient,
-  (sql) => sql<{ readonly url: string; readonly reason: string }>`select url, reason from edgar_work`,
+  (sql) =>
+    sql<{ readonly url: string; readonly reason: string }>`select url, reason from edgar_work where kind <> 'form'`,
 )
 
 const amounts = [
@@ -460,8 +462,17 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
       assert.deepStrictEqual(yield* readAmounts, [])
       const sql = yield* SqlClient.SqlClient
       yield* sql`
-        insert into edgar_forms (cik, accession, form, file_number, filing_date, primary_document)
-        values (${snowflake.cik}, ${accessionOf(13)}, 'S-1', '333-100001', '2026-05-01', 'form13.htm')
+        insert into edgar_work (cik, url, kind, filing, next_try_at, parser_version)
+        values (${snowflake.cik}, ${`https://www.sec.gov${pathOf(13, "index.json")}`}, 'form', ${
+        JSON.stringify({
+          accession: accessionOf(13),
+          form: "S-1",
+          fileNumber: "333-100001",
+          filingDate: "2026-05-01",
+          acceptedAt: null,
+          primaryDocument: "form13.htm",
+        })
+      }::text::jsonb, now(), 1)
       `
       assert.deepStrictEqual((yield* ingest("--all", "--only", "ownership")).documents, [])
       assert.strictEqual((yield* readWaiting).length, 1)

@@ -7,7 +7,6 @@ import { type DocumentDownloader, setDocumentAside } from "../fetch/DocumentDown
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type { CacheValidators } from "../fetch/EdgarClient.ts"
 import { buildDailyIndexUrl, buildSubmissionsUrl, tickerListUrl } from "../fetch/EdgarUrls.ts"
-import { buildFormUrl } from "./FormDocuments.ts"
 import { datasetsFromCompanyFilings } from "./IngestedDatasets.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions } from "./IngestOptions.ts"
 import type { IngestReport } from "./IngestReport.ts"
@@ -17,7 +16,6 @@ import type { Issuer } from "../read/Issuer.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 import { addSymbolPeriods, assignSymbols, readOwnersOfSymbols, type SymbolAssignment } from "../store/PrimarySymbols.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
-import { countWaitingForms, readWaitingForms } from "../store/WaitingForms.ts"
 
 /** Maximum number of past days whose daily indexes are read. After a longer gap, all companies are visited. */
 const maxIndexDays = 30
@@ -160,7 +158,7 @@ const chooseCompanies = Effect.fnUntraced(
     }
     const days = new Set([...queued, ...listDays(firstDay, day)])
     const indexes = yield* readIndexes(Array.from(days).toSorted(), datasets, downloader, report)
-    const due = yield* Work.readCompaniesWithDueWork
+    const due = yield* Work.readCompaniesWithDueWork("absent", "rejected")
     const known = yield* State.readIngestedCompanies(datasets, options.since)
     const [queuedFirst, others] = [
       issuers.filter(({ cik }) => due.has(cik)),
@@ -176,13 +174,13 @@ const makeUnlistedRejection = (url: string) =>
     new DocumentRejected({ url, reason: "is about a company that the SEC's ticker list lacks" }),
   )
 
-/** Deferred forms of unlisted companies that one run moves to the queue. */
+/** Listed forms of unlisted companies that one run sets aside. */
 const maxUnlistedForms = 5_000
 
 /** Sets aside again what the queue has of companies that the SEC no longer lists, because they cannot be visited. */
 const findWorkOfUnlistedCompanies = Effect.fnUntraced(
   function* (issuers: ReadonlyArray<Issuer>) {
-    const due = yield* Work.readCompaniesWithDueWork
+    const due = yield* Work.readCompaniesWithDueWork("instance", "absent", "rejected")
     const unlisted = due.difference(new Set(issuers.map(({ cik }) => cik)))
     const work = yield* Effect.forEach(unlisted, (cik) => Work.readCompanyWork(cik, false))
     return work.flat().filter(({ isDue }) => isDue)
@@ -222,19 +220,19 @@ export const prepareVisits = Effect.fnUntraced(
       report,
     )
     if (retries && tickers !== null) yield* Work.requeueAllWork(chosen.map(({ cik }) => cik))
-    const waiting = target === "load" ? yield* countWaitingForms(datasets) : new Map<string, number>()
+    const waiting = target === "load" ? yield* Work.countListedForms(datasets) : new Map<string, number>()
     const alsoWaiting = tickers === null
       ? issuers.filter((issuer) => waiting.has(issuer.cik) && !chosen.includes(issuer))
       : []
     const unlisted = tickers === null
       ? Array.from(new Set(waiting.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
       : []
-    const unlistedForms = unlisted.length === 0 ? [] : yield* readWaitingForms(unlisted, datasets, maxUnlistedForms)
+    const unlistedForms = unlisted.length === 0 ? [] : yield* Work.readListedForms(unlisted, datasets, maxUnlistedForms)
     const known = yield* addSymbolPeriods(assignment, [...chosen, ...alsoWaiting], target === "load")
     const companies = known.slice(0, chosen.length)
     report.notes.push(...listAnsweringSymbols(companies, tickers ?? []))
     const completed = interrupted === undefined ? new Set() : yield* State.readCompaniesCompletedByRun(runId)
-    const due = yield* Work.readCompaniesWithDueWork
+    const due = yield* Work.readCompaniesWithDueWork("absent", "rejected")
     // The list is read by every run, and the changes of symbols are found again.
     const listWork = [
       ...(rejections.length === 0 ? [{ url: tickerListUrl, dataset: "" }] : []),
@@ -251,13 +249,11 @@ export const prepareVisits = Effect.fnUntraced(
       isFirstLoad,
       served: listWork,
       setAside: [...rejections.map((rejection) => setDocumentAside("absent", rejection)), ...indexes.setAside],
-      /** Deferred forms of companies that the SEC no longer lists. They move to the queue. */
-      unlistedForms,
-      /** The queue's documents of these companies. They are set aside again, without being requested. */
+      /** The queue's documents of companies that the SEC no longer lists. They are set aside, but not requested. */
       unlistedWork: [
         ...(tickers === null && !isFirstLoad ? yield* findWorkOfUnlistedCompanies(issuers) : []),
         ...findFilingsOfUnlistedCompanies(assignment, indexes),
-        ...unlistedForms.map((form) => makeUnlistedRejection(buildFormUrl(form.cik, form))),
+        ...unlistedForms.map(({ url }) => makeUnlistedRejection(url)),
       ],
     }
   },

@@ -26,7 +26,15 @@ import {
 } from "./IngestedDatasets.ts"
 import { type IngestDatasetProgress, readIngestProgress } from "../store/IngestState.ts"
 import { addInstanceCounts, type FilingInstance, mayHaveInstance, readKnownCovers } from "../store/InstanceCounts.ts"
-import { type CompanyWork, readCompanyWork, type SetAside, type WorkKey } from "../store/IngestWork.ts"
+import {
+  type CompanyWork,
+  type FormFiling,
+  type ListedDocument,
+  type ListedForm,
+  readCompanyWork,
+  type SetAside,
+  type WorkKey,
+} from "../store/IngestWork.ts"
 import type { Issuer } from "../read/Issuer.ts"
 import { makeNewsRows } from "../read/NewsRows.ts"
 import { decodeFilingFees, findFeeInstance, isFeeInstance } from "../read/FilingFees.ts"
@@ -50,7 +58,6 @@ import {
   decodeSubmissionsPage,
   type EdgarFiling,
 } from "../read/Submissions.ts"
-import type { FormFiling, WaitingForm } from "../store/WaitingForms.ts"
 import { type CoverCounts, decodeCoverCounts } from "../read/XbrlCover.ts"
 
 /** Datasets for which more is read of a filing than its entry in the list. */
@@ -82,13 +89,10 @@ export interface CompanyVisitOptions {
   readonly isFresh: boolean
   /** Whether documents of the queue are requested before their time, unless they are final. */
   readonly ignoresDelays: boolean
-  /** Whether new ownership forms and statements are only listed, in `waitingForms`, and their documents read later. */
+  /** Whether new ownership forms and statements are only listed, and their documents read later. */
   readonly defersForms: boolean
-  /**
-   * `request`: XBRL instances are requested. `list`: they are only listed, and requested later.
-   * `waiting`: the visit is for instances that were listed.
-   */
-  readonly instances: "request" | "list" | "waiting"
+  /** Whether new XBRL instances are only listed, and read by another visit. */
+  readonly defersInstances: boolean
 }
 
 /** The new progress of companies, and the changes of the queue. */
@@ -97,10 +101,8 @@ export class VisitResults {
   readonly setAside: Array<SetAside> = []
   /** Entries of the queue that are done, unless they are also set aside. */
   readonly served: Array<WorkKey> = []
-  /** Ownership forms and statements whose documents are read later. */
-  readonly waitingForms: Array<WaitingForm> = []
-  /** Waiting forms that were downloaded or set aside. */
-  readonly doneForms: Array<WaitingForm> = []
+  /** Documents that are read later. */
+  readonly listed: Array<ListedDocument> = []
   /** The XBRL instances of filings. */
   readonly instances: Array<FilingInstance> = []
   readonly fees: Array<RegistrationFees> = []
@@ -168,7 +170,8 @@ const readDocument = Effect.fnUntraced(
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
     whenMissing?: B,
   ) {
-    const text = yield* downloader.download(url, { isRepeated: work.some((entry) => entry.url === url) })
+    const isRepeated = work.some((entry) => entry.url === url && entry.kind !== "instance")
+    const text = yield* downloader.download(url, { isRepeated })
     if (Result.isFailure(text) && text.failure.isMissing && whenMissing !== undefined) {
       visit.served.push({ url, dataset: "" })
       return whenMissing
@@ -240,7 +243,7 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
     datasets.has(name) && (isDatasetDue(context, name) ||
       findPendingFilings(submissions.filings, progress.get(name), since).some(isRelevant))
   const areCountsDue = datasetsWithCounts.some((name) => datasets.has(name)) &&
-    (isDocumentDue(context, buildCompanyFactsUrl(cik)) || work.some(isDueInstance) || context.instances === "waiting")
+    (isDocumentDue(context, buildCompanyFactsUrl(cik)) || work.some(isDueInstance))
   const makes = {
     registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
     screener: isFirst("screener") || areCountsDue ||
@@ -372,7 +375,8 @@ const addForms = Effect.fnUntraced(
       ? [forms.filter(({ accession }) => due.has(accession)), forms.filter(({ accession }) => !due.has(accession))]
       : [forms, []]
     for (const { acceptedAt, accession, fileNumber, filingDate, form, primaryDocument } of later) {
-      visit.waitingForms.push({ cik, acceptedAt, accession, fileNumber, filingDate, form, primaryDocument })
+      const filing = { acceptedAt, accession, fileNumber, filingDate, form, primaryDocument }
+      visit.listed.push({ url: buildFormUrl(cik, filing), filing })
     }
     const rows = yield* Effect.forEach(
       now,
@@ -383,11 +387,11 @@ const addForms = Effect.fnUntraced(
   },
 )
 
-/** Reads the documents of a form that was deferred, and writes the result to `visit`. */
-export const visitWaitingForm = Effect.fnUntraced(
-  function* (issuer: Issuer, form: WaitingForm, downloader: DocumentDownloader, visit: CompanyVisit) {
-    visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit, work: [] }, form))
-    visit.doneForms.push(form)
+/** Reads the documents of a form that was only listed, and writes the result to `visit`. */
+export const visitListedForm = Effect.fnUntraced(
+  function* (issuer: Issuer, { filing, url }: ListedForm, downloader: DocumentDownloader, visit: CompanyVisit) {
+    visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit, work: [] }, filing))
+    visit.served.push({ url, dataset: "" })
   },
 )
 
@@ -396,8 +400,7 @@ export const visitWaitingForm = Effect.fnUntraced(
  * if it was set aside. The instance of a new filing may appear later.
  */
 const readCover = Effect.fnUntraced(
-  function* (context: VisitContext, filing: EdgarFiling) {
-    const url = buildInstanceUrl(context.issuer.cik, filing.accession, filing.primaryDocument)
+  function* (context: VisitContext, filing: EdgarFiling, url: string) {
     const isOld = filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays)
     context.visit.served.push({ url, dataset: "" })
     return yield* readDocument(context, url, decodeCoverCounts, isOld ? null : undefined)
@@ -411,7 +414,7 @@ const readCover = Effect.fnUntraced(
  */
 const addCovers = Effect.fnUntraced(
   function* (context: VisitContext, facts: CompanyFacts, filings: ReadonlyArray<EdgarFiling>, text: string) {
-    const { instances, issuer: { cik }, since, visit, work } = context
+    const { defersInstances, issuer: { cik }, since, visit, work } = context
     const withCover = new Set(facts.counts.map(({ accn }) => accn))
     const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCover.has(filing.accession))
     const known = lacking.length === 0 ? new Map<string, CoverCounts | null>() : yield* readKnownCovers(cik)
@@ -420,20 +423,22 @@ const addCovers = Effect.fnUntraced(
     const queued = new Map(entries.map((entry) => [findAccession(entry), entry]))
     const covers = yield* Effect.forEach(lacking, (filing) => {
       const { accession, filingDate } = filing
-      const note = (cover: CoverCounts | null, isWaiting: boolean): ReadonlyArray<FilingInstance> => [
-        { cik, accession, filingDate, cover, isWaiting },
-      ]
+      const url = buildInstanceUrl(cik, accession, filing.primaryDocument)
+      const note = (cover: CoverCounts | null): ReadonlyArray<FilingInstance> => [{ cik, accession, filingDate, cover }]
       const cover = known.get(accession)
       if (cover !== undefined) {
         // Rows that were set aside are made again.
-        visit.served.push({ url: buildInstanceUrl(cik, accession, filing.primaryDocument), dataset: "" })
-        return Effect.succeed(note(cover, false))
+        visit.served.push({ url, dataset: "" })
+        return Effect.succeed(note(cover))
       }
       const entry = queued.get(accession)
       const isRequested = entry?.isDue ?? (filingDate >= since || filing === newest)
       if (!isRequested || !text.includes(accession)) return Effect.succeed([])
-      if (instances === "list" && entry === undefined) return Effect.succeed(note(null, true))
-      return Effect.map(readCover(context, filing), (read) => read === undefined ? [] : note(read, false))
+      if (defersInstances && entry === undefined) {
+        visit.listed.push({ url, filing: null })
+        return Effect.succeed([])
+      }
+      return Effect.map(readCover(context, filing, url), (read) => read === undefined ? [] : note(read))
     })
     visit.instances.push(...covers.flat())
     return addInstanceCounts(facts, lacking, covers.flat())
@@ -516,10 +521,11 @@ const findServedRows = ({ visit, work }: VisitContext) => {
  */
 export const visitCompany = Effect.fnUntraced(
   function* (issuer: Issuer, options: CompanyVisitOptions, downloader: DocumentDownloader, visit: CompanyVisit) {
-    const { datasets, isDryRun, isFresh, since } = options
+    const { datasets, defersInstances, isDryRun, isFresh, since } = options
     const known: KnownState = isFresh ? { progress: new Map(), work: [] } : {
       progress: yield* readIngestProgress(issuer.cik),
-      work: yield* readCompanyWork(issuer.cik, options.ignoresDelays),
+      work: (yield* readCompanyWork(issuer.cik, options.ignoresDelays))
+        .filter(({ kind }) => !defersInstances || kind !== "instance"),
     }
     const context: VisitContext = { ...options, ...known, issuer, visit, downloader }
     const read = yield* readFilings(context)

@@ -9,19 +9,17 @@ import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { formatFileErrorReason } from "../../load/FileErrors.ts"
 import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
 import { prepareVisits } from "./CompanyChoice.ts"
-import { CompanyVisit, type CompanyVisitOptions, visitCompany, visitWaitingForm } from "./CompanyIngest.ts"
+import { CompanyVisit, type CompanyVisitOptions, visitCompany, visitListedForm } from "./CompanyIngest.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { type DocumentDownloader, makeDocumentDownloader } from "../fetch/DocumentDownloader.ts"
 import { type IngestOptions, IngestRefused, type ResolvedOptions, resolveOptions } from "./IngestOptions.ts"
 import { describeIngestError, findIncompleteness, IngestReport } from "./IngestReport.ts"
 import * as State from "../store/IngestState.ts"
 import * as Work from "../store/IngestWork.ts"
-import { readCompaniesWithWaitingInstances } from "../store/InstanceCounts.ts"
 import type { Issuer } from "../read/Issuer.ts"
 import { expireRegistrations } from "../read/RegistrationRows.ts"
 import { makeBatchWriter } from "../store/RowBatches.ts"
 import { findNewTickerChanges } from "../store/TickerListUpdates.ts"
-import { countWaitingForms, readWaitingForms } from "../store/WaitingForms.ts"
 
 /** A temporary file could not be written, for example because the disk is full. */
 export class TemporaryFileError extends Data.TaggedError("TemporaryFileError")<{ readonly message: string }> {}
@@ -72,9 +70,9 @@ const visitCompanies = Effect.fnUntraced(
     visitOptions: CompanyVisitOptions,
     downloader: DocumentDownloader,
     batches: BatchWriter,
+    isFirstVisit: boolean,
   ) {
     const progress = yield* OperationProgress
-    const isFirstVisit = visitOptions.instances !== "waiting"
     const label = isFirstVisit ? "companies" : "companies with several classes of shares"
     Object.assign(progress, { label, total: companies.length, done: 0, count: 0, unit: "documents" })
     yield* Effect.forEach(companies, (issuer) =>
@@ -93,7 +91,7 @@ const visitCompanies = Effect.fnUntraced(
 )
 
 /** Downloads the deferred forms of these companies and datasets, newest first. */
-const downloadWaitingForms = Effect.fnUntraced(
+const downloadListedForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyMap<string, Issuer>,
     { datasets }: Pick<ResolvedOptions, "datasets">,
@@ -101,19 +99,19 @@ const downloadWaitingForms = Effect.fnUntraced(
     batches: BatchWriter,
   ) {
     const progress = yield* OperationProgress
-    const listed = yield* retryLostConnection(countWaitingForms(datasets))
+    const listed = yield* retryLostConnection(Work.countListedForms(datasets))
     const counts = Array.from(listed).filter(([cik]) => issuers.has(cik))
     const total = counts.reduce((sum, [, count]) => sum + count, 0)
     Object.assign(progress, { label: "deferred forms", total, done: 0, count: 0, unit: "documents" })
     const ciks = counts.map(([cik]) => cik)
     while (progress.done < total) {
-      const forms = yield* retryLostConnection(readWaitingForms(ciks, datasets, formsAtOnce))
+      const forms = yield* retryLostConnection(Work.readListedForms(ciks, datasets, formsAtOnce))
       if (forms.length === 0) return
       yield* Effect.forEach(forms, (form) => {
         const issuer = issuers.get(form.cik)
         if (issuer === undefined) return Effect.void
         const visit = new CompanyVisit()
-        return visitWaitingForm(issuer, form, downloader, visit).pipe(
+        return visitListedForm(issuer, form, downloader, visit).pipe(
           keepFailedVisit(batches, visit),
           Effect.andThen(batches.addVisit(issuer, visit, false)),
           Effect.tap(noteDone),
@@ -134,14 +132,15 @@ const ingestCompanies = Effect.fnUntraced(
       Object.assign(report, new IngestReport())
       return prepareVisits(options, runId, listDownloader, report)
     })
-    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedForms, unlistedWork } =
-      yield* retryLostConnection(prepare)
+    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedWork } = yield* retryLostConnection(
+      prepare,
+    )
     const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
     if (options.archives !== undefined && !isFirstLoad) report.notes.push(archivesNotNeeded)
     const downloader = yield* makeDocumentDownloader(archives)
     report.companies = companies.length
 
-    yield* batches.add(new Map(), setAside, { served, doneForms: unlistedForms, unrequested: unlistedWork })
+    yield* batches.add(new Map(), setAside, { served, unrequested: unlistedWork })
     if (target === "load" && datasets.includes("registrations")) {
       yield* retryLostConnection(expireRegistrations(yield* todayInNewYork))
     }
@@ -161,19 +160,19 @@ const ingestCompanies = Effect.fnUntraced(
       isFresh: Predicate.isObject(target),
       ignoresDelays: tickers !== null,
       defersForms: target === "load" && tickers === null,
-      instances: target === "load" && isFirstLoad ? "list" : "request",
+      defersInstances: target === "load" && isFirstLoad,
     }
     const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
     const visits = Effect.gen(function* () {
-      yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches)
-      if (visitOptions.instances === "list") {
-        const waiting = yield* retryLostConnection(readCompaniesWithWaitingInstances)
-        const issuers = Array.from(formIssuers.values()).filter(({ cik }) => waiting.has(cik))
+      yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches, true)
+      if (visitOptions.defersInstances) {
+        const listed = yield* retryLostConnection(Work.readCompaniesWithDueWork("instance"))
+        const issuers = Array.from(formIssuers.values()).filter(({ cik }) => listed.has(cik))
         if (issuers.length > 0) {
-          yield* visitCompanies(issuers, { ...visitOptions, instances: "waiting" }, downloader, batches)
+          yield* visitCompanies(issuers, { ...visitOptions, defersInstances: false }, downloader, batches, false)
         }
       }
-      if (target === "load") yield* downloadWaitingForms(formIssuers, options, downloader, batches)
+      if (target === "load") yield* downloadListedForms(formIssuers, options, downloader, batches)
     })
     yield* Effect.raceFirst(visits, batches.saveOldResults)
     // A resumed run does not visit again what it visited before it was interrupted, although an index may name newer

@@ -3,7 +3,7 @@ import { buildFilingFolderUrl, buildFilingXmlUrl } from "../fetch/EdgarUrls.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
 import { isOwnershipForm, isSchedule13 } from "../read/OwnershipRows.ts"
 import { isRegistrationStatement } from "../read/RegistrationRows.ts"
-import type { FormFiling } from "../store/WaitingForms.ts"
+import type { FormFiling } from "../store/IngestWork.ts"
 
 /** No filing before this day has a fee exhibit with XBRL. */
 export const firstFeeDay = "2024-01-01"

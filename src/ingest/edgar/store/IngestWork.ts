@@ -1,6 +1,7 @@
 /**
- * The queue of SEC documents that still have to be read, because a run could not read them (`edgar_work`, decision
- * 0105). Each run serves it, and deletes what it has read in the transaction that loads the rows.
+ * The queue of SEC documents that still have to be read (`edgar_work`): a run could not read them (decision 0105), or
+ * has only listed them, because it visits all companies first (decision 0128). What a run has read is deleted in the
+ * transaction that loads the rows.
  */
 import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -9,6 +10,7 @@ import { delayAfter, doublingSchedule } from "../../../postgres/jobs/RetryDelay.
 import { currentTime, readCiks } from "./IngestState.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
+import type { IngestedDataset } from "../schedule/IngestedDatasets.ts"
 
 /** Increase this if the decoders accept more documents: the next run then requests all that they have rejected. */
 const parserVersion = 1
@@ -25,15 +27,43 @@ export interface SetAside {
   readonly kind: "absent" | "rejected"
 }
 
+/** The properties of a filing that are needed to read its documents. */
+export const FormFiling = Schema.Struct({
+  accession: Schema.String,
+  form: Schema.String,
+  fileNumber: Schema.NullOr(Schema.String),
+  filingDate: Schema.String,
+  acceptedAt: Schema.NullOr(Schema.DateTimeUtcFromString),
+  primaryDocument: Schema.String,
+})
+export type FormFiling = typeof FormFiling.Type
+
+/** A document that a run over all companies lists, and requests when it has visited them. */
+export interface ListedDocument {
+  readonly url: string
+  /** The filing, if the document is an ownership form or belongs to a registration; null for an XBRL instance. */
+  readonly filing: FormFiling | null
+}
+
+/** A listed form or statement of a company. */
+const ListedForm = Schema.Struct({ url: Schema.String, cik: Schema.String, filing: Schema.fromJsonString(FormFiling) })
+export type ListedForm = typeof ListedForm.Type
+
 /** Identifies a row of the queue. */
 const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
 export type WorkKey = typeof WorkKey.Type
 
+/** A listed document is a `form` or an `instance`; the other kinds are those of documents that could not be read. */
+const WorkKind = Schema.Literals(["form", "instance", "absent", "rejected"])
+
 /** An entry of the queue, of one company. */
-export interface CompanyWork extends WorkKey {
+const CompanyWork = Schema.Struct({
+  ...WorkKey.fields,
+  kind: WorkKind,
   /** Whether the entry is to be served now. */
-  readonly isDue: boolean
-}
+  isDue: Schema.Boolean,
+})
+export type CompanyWork = typeof CompanyWork.Type
 
 /** The failures of a document. Times are in milliseconds since 1970. */
 interface Attempts {
@@ -58,15 +88,17 @@ export const planNextTry = Effect.fnUntraced(
 const StoredWork = Schema.Struct({
   ...WorkKey.fields,
   reason: Schema.String,
-  kind: Schema.Literals(["absent", "rejected"]),
+  kind: WorkKind,
   attempts: Schema.Finite,
   next_try_at: Schema.NullOr(Schema.Finite),
   first_failed_at: Schema.Finite,
 })
 
 const decodeStored = decodeRows(StoredWork)
-const decodeCompanyWork = decodeRows(Schema.Struct({ ...WorkKey.fields, next_try_at: Schema.NullOr(Schema.Finite) }))
+const decodeCompanyWork = decodeRows(CompanyWork)
 const decodeUrls = decodeRows(Schema.Struct({ url: Schema.String }))
+const decodeForms = decodeRows(ListedForm)
+const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schema.Finite }))
 
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
 
@@ -89,15 +121,16 @@ const countAttempt = Effect.fnUntraced(function* (
   return { ...next, nextTryAt: yield* planNextTry(kind, next, now) }
 })
 
-/** Adds documents to the queue. */
-const addWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
+/** Adds documents that failed. */
+const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
   const urls = setAside.map(({ rejection: { url } }) => url)
   const stored = yield* decodeStored(sql`
     select url, dataset, reason, kind, attempts::float8, extract(epoch from next_try_at)::float8 * 1000 as next_try_at,
       extract(epoch from first_failed_at)::float8 * 1000 as first_failed_at
-    from edgar_work where url in (select jsonb_array_elements_text(${JSON.stringify(urls)}::text::jsonb))
+    from edgar_work
+    where reason is not null and url in (select jsonb_array_elements_text(${JSON.stringify(urls)}::text::jsonb))
   `)
   const storedByKey = new Map(stored.map((work) => [formatKey(work), work]))
   const rows = yield* Effect.forEach(setAside, (failed) => {
@@ -120,14 +153,35 @@ const addWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) 
       url text, dataset text, cik text, reason text, kind text, attempts int, "nextTryAt" float8, "firstFailedAt" float8
     )
     on conflict (url, dataset) do update set cik = excluded.cik, reason = excluded.reason, kind = excluded.kind,
-      attempts = excluded.attempts, next_try_at = excluded.next_try_at, first_failed_at = excluded.first_failed_at,
-      last_failed_at = excluded.last_failed_at, parser_version = excluded.parser_version
+      filing = null, attempts = excluded.attempts, next_try_at = excluded.next_try_at,
+      first_failed_at = excluded.first_failed_at, last_failed_at = excluded.last_failed_at,
+      parser_version = excluded.parser_version
   `
 })
 
-/** Deletes the entries that were served, except those that failed again, and adds the documents that failed. */
+/** Adds documents that were only listed. What has failed before keeps its attempts. */
+const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<ListedDocument>) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* currentTime
+  const rows = listed.map((document) => ({ ...document, cik: findCik(document.url) }))
+  yield* sql`
+    insert into edgar_work (url, cik, kind, filing, next_try_at, parser_version)
+    select url, cik, case when filing is null then 'instance' else 'form' end, filing, ${now}, ${parserVersion}::int
+    from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as listed (url text, cik text, filing jsonb)
+    on conflict do nothing
+  `
+})
+
+/**
+ * Deletes the entries that were served, except those that failed, and adds the documents that failed or were only
+ * listed.
+ */
 export const updateWork = Effect.fnUntraced(
-  function* (served: ReadonlyArray<WorkKey>, setAside: ReadonlyArray<SetAside>) {
+  function* (
+    served: ReadonlyArray<WorkKey>,
+    setAside: ReadonlyArray<SetAside>,
+    listed: ReadonlyArray<ListedDocument> = [],
+  ) {
     const sql = yield* SqlClient.SqlClient
     const failed = new Set(setAside.map(({ dataset, rejection: { url } }) => formatKey({ url, dataset })))
     const done = served.filter((key) => !failed.has(formatKey(key)))
@@ -140,32 +194,61 @@ export const updateWork = Effect.fnUntraced(
         )
       `
     }
-    if (setAside.length > 0) yield* addWork(setAside)
+    if (setAside.length > 0) yield* addFailedWork(setAside)
+    if (listed.length > 0) yield* addListedWork(listed)
   },
 )
 
 /**
- * Reads the queue of a company. With `ignoresDelays`, each entry that is not final is due, so that a run over chosen
- * companies requests all that is missing.
+ * Reads the queue of a company, without listed forms, which only a run over all companies requests. With
+ * `ignoresDelays`, each entry that is not final is due, so that a run over chosen companies requests all that is
+ * missing.
  */
 export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignoresDelays: boolean) {
   const sql = yield* SqlClient.SqlClient
-  const now = yield* Clock.currentTimeMillis
-  const rows = yield* decodeCompanyWork(sql`
-    select url, dataset, extract(epoch from next_try_at)::float8 * 1000 as next_try_at from edgar_work
-    where cik = ${cik}
+  const now = yield* currentTime
+  return yield* decodeCompanyWork(sql`
+    select url, dataset, kind,
+      next_try_at is not null and (${ignoresDelays}::boolean or next_try_at <= ${now}) as "isDue"
+    from edgar_work where cik = ${cik} and kind <> 'form'
   `)
-  return rows.map(({ dataset, next_try_at, url }): CompanyWork => ({
-    url,
-    dataset,
-    isDue: next_try_at !== null && (ignoresDelays || next_try_at <= now),
-  }))
 })
 
-/** Reads the CIKs of the companies for which an entry of the queue is due. */
-export const readCompaniesWithDueWork = Effect.flatMap(
-  currentTime,
-  (now) => readCiks((sql) => sql`select distinct cik from edgar_work where cik is not null and next_try_at <= ${now}`),
+/** Reads the CIKs of the companies for which an entry of these kinds is due. */
+export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind.Type>) =>
+  Effect.flatMap(currentTime, (now) =>
+    readCiks((sql) =>
+      sql`
+      select distinct cik from edgar_work
+      where cik is not null and kind = any(${kinds}::text[]) and next_try_at <= ${now}
+    `
+    ))
+
+/** Selects the listed forms of these datasets: registration statements, such as S-1 or F-3, and ownership forms. */
+const areFormsOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedDataset>) =>
+  sql`
+    kind = 'form' and
+      case when filing ->> 'form' ~ '^[SF]-' then 'registrations' else 'ownership' end = any(${datasets}::text[])
+  `
+
+/** Counts the listed forms of these datasets by company. */
+export const countListedForms = Effect.fnUntraced(function* (datasets: ReadonlyArray<IngestedDataset>) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeCounts(sql`
+    select cik, count(*)::float8 as count from edgar_work where ${areFormsOf(sql, datasets)} group by cik
+  `)
+  return new Map(rows.map(({ cik, count }) => [cik, count]))
+})
+
+/** Reads the newest listed forms of these companies and datasets. */
+export const readListedForms = Effect.fnUntraced(
+  function* (ciks: ReadonlyArray<string>, datasets: ReadonlyArray<IngestedDataset>, limit: number) {
+    const sql = yield* SqlClient.SqlClient
+    return yield* decodeForms(sql`
+      select url, cik, filing::text from edgar_work where cik = any(${ciks}::text[]) and ${areFormsOf(sql, datasets)}
+      order by filing ->> 'filingDate' desc, filing ->> 'accession' desc, cik limit ${limit}::int
+    `)
+  },
 )
 
 /** Reads the URLs of the documents that belong to no company and are due: daily indexes and the ticker list. */
@@ -210,7 +293,7 @@ const ListedWork = Schema.Struct({
 const formatTimeInSql = (expression: string) =>
   `to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 
-/** Lists the queue, oldest entry first. */
+/** Lists the documents that could not be read, oldest entry first. */
 export const listWork = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ListedWork)(sql`
@@ -219,7 +302,7 @@ export const listWork = Effect.gen(function* () {
       ${sql.literal(formatTimeInSql("min(next_try_at)"))} as next_try_at,
       ${sql.literal(formatTimeInSql("min(first_failed_at)"))} as first_failed_at,
       ${sql.literal(formatTimeInSql("max(last_failed_at)"))} as last_failed_at
-    from edgar_work group by url order by min(edgar_work.first_failed_at), url
+    from edgar_work where reason is not null group by url order by min(edgar_work.first_failed_at), url
   `)
 })
 
@@ -229,7 +312,7 @@ const WorkSize = Schema.Struct({
   oldest_hours: Schema.NullOr(Schema.Finite),
 })
 
-/** Counts the documents that will be requested again and those that are final, and reads the age of the oldest. */
+/** Counts the failed documents that will be requested again, and those that are final. Reads the age of the oldest. */
 export const readWorkSize = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [size = { waiting: 0, final: 0, oldest_hours: null }] = yield* decodeRows(WorkSize)(sql`
@@ -237,7 +320,7 @@ export const readWorkSize = Effect.gen(function* () {
       (count(distinct url) filter (where next_try_at is null))::float8 as final,
       floor(extract(epoch from now() - min(first_failed_at) filter (where next_try_at is not null)) / 3600)::float8
         as oldest_hours
-    from edgar_work
+    from edgar_work where reason is not null
   `)
   return size
 })

@@ -5,7 +5,6 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
-import { readCiks } from "./IngestState.ts"
 import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "../read/CompanyFacts.ts"
 import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
@@ -16,10 +15,8 @@ export interface FilingInstance {
   readonly cik: string
   readonly accession: string
   readonly filingDate: string
-  /** Null if the instance has no usable counts, does not exist or has not been read yet. */
+  /** Null if the instance has no usable counts or does not exist. */
   readonly cover: CoverCounts | null
-  /** Whether a first load listed the instance but did not download it. */
-  readonly isWaiting: boolean
 }
 
 /** Whether the filing may have an instance. Reports before Inline XBRL have one of another name, or none. */
@@ -77,15 +74,10 @@ const decodeKnown = decodeRows(Schema.Struct({
 export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeKnown(sql`
-    select accession, cover::text from edgar_instances where cik = ${cik} and not is_waiting
+    select accession, cover::text from edgar_instances where cik = ${cik}
   `)
   return new Map(rows.map(({ accession, cover }) => [accession, cover]))
 })
-
-/** Returns the CIKs of companies with instances that a first load listed but did not download. */
-export const readCompaniesWithWaitingInstances = readCiks((sql) =>
-  sql`select distinct cik from edgar_instances where is_waiting`
-)
 
 const decodePlaces = decodeRows(Schema.Struct({ place: Schema.String }))
 
@@ -100,11 +92,11 @@ export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArr
     instances.map((instance) => ({ ...instance, url: buildFilingIndexUrl(instance.cik, instance.accession) })),
   )
   yield* sql`
-    insert into edgar_instances as stored (cik, accession, is_waiting, cover)
-    select cik, accession, "isWaiting", cover from jsonb_to_recordset(${given}::text::jsonb)
-      as given (cik text, accession text, "isWaiting" boolean, cover jsonb)
-    on conflict (cik, accession) do update set is_waiting = excluded.is_waiting, cover = excluded.cover
-    where (stored.is_waiting, stored.cover) is distinct from (excluded.is_waiting, excluded.cover)
+    insert into edgar_instances as stored (cik, accession, cover)
+    select cik, accession, cover from jsonb_to_recordset(${given}::text::jsonb)
+      as given (cik text, accession text, cover jsonb)
+    on conflict (cik, accession) do update set cover = excluded.cover
+    where stored.cover is distinct from excluded.cover
   `
   const places = yield* decodePlaces(sql`
     select balance.ctid::text as place

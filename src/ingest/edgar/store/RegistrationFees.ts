@@ -3,13 +3,12 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import type { FilingFees } from "../read/FilingFees.ts"
-import type { WaitingForm } from "./WaitingForms.ts"
+import type { FormFiling } from "./IngestWork.ts"
 
 /** The amounts in the fee exhibit of a statement. */
 export interface RegistrationFees
-  extends
-    Pick<WaitingForm, "accession" | "cik" | "filingDate">,
-    Pick<FilingFees, "offeringAmount" | "sharesRegistered"> {
+  extends Pick<FormFiling, "accession" | "filingDate">, Pick<FilingFees, "offeringAmount" | "sharesRegistered"> {
+  readonly cik: string
   readonly fileNumber: string
   /** URLs of the exhibit's elements. Their fragments begin with `ffd:`. */
   readonly source: ReadonlyArray<string>

@@ -17,7 +17,6 @@ import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
 import { makeTemporaryFolder } from "../fetch/TemporaryFolder.ts"
-import { addWaitingForms, deleteWaitingForms, type WaitingForm } from "./WaitingForms.ts"
 
 /** Maximum numbers of companies and rows in a batch. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
@@ -49,9 +48,7 @@ const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     const results = yield* loadWithCurrentSymbols(Array.from(batch.issuers.values()), load)
     yield* saveRegistrationFees(batch.fees)
     yield* State.saveIngestProgress(runId, batch.progress)
-    yield* Work.updateWork(batch.served, batch.setAside)
-    yield* addWaitingForms(batch.waitingForms)
-    yield* deleteWaitingForms(batch.doneForms)
+    yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
     yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
@@ -140,15 +137,13 @@ export const makeBatchWriter = Effect.fnUntraced(
       add: (
         rows: RowsByTable,
         rejected: ReadonlyArray<Work.SetAside>,
-        { doneForms = [], served = [], unrequested = [] }: {
-          readonly doneForms?: ReadonlyArray<WaitingForm>
+        { served = [], unrequested = [] }: {
           readonly served?: ReadonlyArray<Work.WorkKey>
           readonly unrequested?: ReadonlyArray<Work.SetAside>
         } = {},
       ) =>
         lock.withPermit(Effect.suspend(() => {
           batch.served.push(...served)
-          batch.doneForms.push(...doneForms)
           batch.setAside.push(...unrequested)
           return append(rows, rejected)
         })),
@@ -158,8 +153,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           yield* append(visit.rows, visit.setAside)
           batch.progress.push(...visit.progress)
           batch.served.push(...visit.served)
-          batch.waitingForms.push(...visit.waitingForms)
-          batch.doneForms.push(...visit.doneForms)
+          batch.listed.push(...visit.listed)
           batch.instances.push(...visit.instances)
           batch.fees.push(...visit.fees)
           batch.documents += visit.documents
