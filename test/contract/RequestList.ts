@@ -523,6 +523,7 @@ const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
     get(`${path}?limit=1`),
     get(`${path}?limit=2&page=2`),
     get(`${path}?limit=0`),
+    get(`${path}?page=999&explain=true`),
     ...formats.flatMap((format) => [
       get(`${path}?limit=2&format=${format}`, { key: "basic" }),
       get(`${path}?limit=all&format=${format}`, { key: "basic" }),
@@ -539,6 +540,13 @@ const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
   ].map((query) => get(`/v1/usage?${query}`)),
   get("/v1/usage/daily?endpoint=/v1/news"),
   get("/v1/usage/daily?usage_date_from=2026-11-20&usage_date_to=2026-11-20"),
+  // Places after which there is nothing, because the account was created later.
+  get("/v1/usage?after=1760000000000.1.1.0.0"),
+  get("/v1/usage/daily?after=2025-10-09/v1/news"),
+  get("/v1/account/invoices?month=2026-10"),
+  get("/v1/account/invoice-lines?month=2026-10&endpoint=/v1/news&kind=charged"),
+  get("/v1/account/invoice-lines?usage_date_from=2026-10-01&usage_date_to=2026-10-31"),
+  get("/v1/datasets?explain=true"),
 ]
 
 /** Requests of web pages, for an instance with `BASE_URL` and `CORS_ORIGINS`. */
