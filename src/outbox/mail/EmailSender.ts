@@ -2,14 +2,14 @@
  * The job that sends the emails in the outbox: §9.6 (notification). No address gets an entry twice: an email without
  * a reply from the server stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
  */
-import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
+import { type Config, Duration, Effect, Fiber, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { changelogEntries } from "../../api/changelog/Changelog.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
 import { delayAfter, doublingSchedule } from "../../postgres/jobs/RetryDelay.ts"
-import { addForkedFinalizer } from "../../postgres/metrics/BackgroundFibers.ts"
-import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
+import { makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
+import { makeOutboxSender } from "../OutboxSender.ts"
 import { EmailContent, renderChangelogEmail } from "./EmailTemplate.ts"
 import { loadMailSettings, type MailSettings } from "./MailSettings.ts"
 import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
@@ -115,15 +115,7 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
       where mail_id = ${mail_id}::text::uuid and status in ('sending', 'handed') and ${isOwn}
     `
 
-  return {
-    readState,
-    recoverAbandoned,
-    claimNext,
-    markHanded,
-    markSent,
-    giveUp,
-    postpone,
-  }
+  return { readState, recoverAbandoned, claimNext, markHanded, markSent, giveUp, postpone }
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -132,163 +124,103 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
 
 const pollInterval = Duration.seconds(2)
 
-/** How long a stopping process waits for the server's reply. */
-const shutdownTimeout = Duration.seconds(8)
-
 const emailsSentTotal = makeCounter("tickerline_mails_sent_total", "Customer emails that the mail server accepted.")
 const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
   makeCounter("tickerline_mails_not_sent_total", "Failed attempts to send a customer email, by outcome.", { why })
 
-/**
- * Returns a function that sends one claimed email and records the result.
- * That function returns how long to wait before contacting the server again, which is usually zero.
- */
-const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, lease: OutboxLease) {
-  const { baseUrl, from, retryAfter, unsubscribe, url } = settings
-  const { giveUp, markHanded, markSent, postpone } = yield* makeEmailOutboxStatements(lease)
-  const deliver = makeSmtpDelivery(url)
+const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease: JobLease) {
+  const { baseUrl, from, pace, retryAfter, unsubscribe, url } = settings
+  const statements = yield* makeEmailOutboxStatements(lease)
+  const deliverBySmtp = makeSmtpDelivery(url)
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
+  let waiting = 0
   let failedConnections = 0
   const awaySchedule = doublingSchedule(retryAfter, "15 minutes")
   /** Twenty attempts, which take about two days. */
   const laterSchedule = Schedule.upTo(doublingSchedule(retryAfter, "4 hours"), { times: 19 })
 
-  /** Retries forever, because a delivered email whose result is lost becomes `unknown` and may be sent again. */
-  const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
-    Effect.retry(statement, { schedule: Schedule.spaced("1 second") })
-
-  const handleFailure = Effect.fnUntraced(function* (email: ClaimedEmail, error: EmailDeliveryError) {
-    const { attempts, entry_id, mail_id } = email
-    const { code, message, outcome } = error
-    const name = `Email ${mail_id} (${entry_id})`
-    yield* Metric.update(makeFailedAttemptCounter(outcome), 1)
-    if (outcome === "unknown") {
-      yield* Effect.logWarning(`${name} was sent, but the server did not reply (${code}). It is not sent again.`)
-      yield* record(giveUp(mail_id, "unknown", message))
-      return Duration.zero
-    }
-    const isServerAway = outcome === "away"
-    failedConnections = isServerAway ? failedConnections + 1 : 0
-    const delay = outcome === "refused"
-      ? undefined
-      : yield* isServerAway ? delayAfter(awaySchedule, failedConnections) : delayAfter(laterSchedule, attempts)
-    if (delay === undefined) {
-      yield* Effect.logWarning(`${name} failed permanently at attempt ${attempts}: ${code}`)
-      yield* record(giveUp(mail_id, "failed", message))
-      return Duration.zero
-    }
-    yield* Effect.logWarning(`${name} was not sent: ${code}. Next attempt in ${Duration.format(delay)}.`)
-    yield* record(postpone(mail_id, Duration.toSeconds(delay), message, !isServerAway))
-    return isServerAway ? delay : Duration.zero
-  })
-
-  return Effect.fnUntraced(function* (email: ClaimedEmail, onHandover: () => void) {
-    const { entry_id, mail_id, recipient, stored } = email
-    const entry = entriesById.get(entry_id)
-    const content = entry === undefined
-      ? stored ?? (yield* Effect.die(new Error(`The email ${mail_id} has no text.`)))
-      : renderChangelogEmail(entry, { baseUrl, unsubscribeAddress: unsubscribe })
-    const message = yield* composeMimeMessage({ ...content, mail_id, recipient }, { from, unsubscribe })
-    const confirmHandover = () => {
-      onHandover()
-      return runPromise(markHanded(mail_id))
-    }
-    const error = yield* Effect.option(
-      Effect.flip(deliver({ from: from.address, to: recipient, message, confirmHandover })),
-    )
-    if (Option.isSome(error)) return yield* handleFailure(email, error.value)
-    failedConnections = 0
-    yield* record(markSent(mail_id))
-    yield* Metric.update(emailsSentTotal, 1)
-    yield* Effect.logDebug(`Email ${mail_id} (${entry_id}) was sent.`)
-    return Duration.zero
-  })
-})
-
-const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease: JobLease) {
-  const { claimNext, readState, recoverAbandoned } = yield* makeEmailOutboxStatements(lease)
-  const send = yield* makeEmailSender(settings, lease)
-  yield* initializeCounters(
-    emailsSentTotal,
-    ...(["away", "later", "refused", "unknown"] as const).map(makeFailedAttemptCounter),
-  )
-  let waiting = 0
-  yield* registerGauge({
-    name: "tickerline_mails_waiting",
-    description: "Customer emails that wait to be sent, as last seen by the process that sends them.",
-    // A former holder of the job reports 0, because its number is outdated.
-    read: () => lease.isHeld() ? waiting : 0,
-  })
-
-  /** The email in progress. Its fiber is detached, so that the end of the job does not interrupt it. */
-  let current:
-    | { readonly fiber: Fiber.Fiber<unknown, unknown>; readonly progress: { isHandedOver: boolean } }
-    | undefined
-
-  /** Sends one email. Returns the delay before the next one; undefined if none is due or the lease is lost. */
-  const sendNext = Effect.gen(function* () {
-    const [email] = yield* claimNext
-    if (email === undefined) return undefined
-    const progress = { isHandedOver: false }
-    const fiber = yield* Effect.forkDetach(send(email, () => {
-      progress.isHandedOver = true
-    }))
-    current = { fiber, progress }
-    const delay = yield* Fiber.join(fiber)
-    current = undefined
-    return delay
-  })
+  const { begin, sendNext } = yield* makeOutboxSender({
+    claimNext: () => statements.claimNext,
+    deliver: Effect.fnUntraced(function* ({ entry_id, mail_id, recipient, stored }: ClaimedEmail, sending) {
+      const entry = entriesById.get(entry_id)
+      const content = entry === undefined
+        ? stored ?? (yield* Effect.die(new Error(`The email ${mail_id} has no text.`)))
+        : renderChangelogEmail(entry, { baseUrl, unsubscribeAddress: unsubscribe })
+      const message = yield* composeMimeMessage({ ...content, mail_id, recipient }, { from, unsubscribe })
+      const confirmHandover = () => {
+        sending.isAwaited = true
+        return runPromise(statements.markHanded(mail_id))
+      }
+      yield* deliverBySmtp({ from: from.address, to: recipient, message, confirmHandover })
+      failedConnections = 0
+    }),
+    markDelivered: ({ mail_id }) => statements.markSent(mail_id),
+    computeDelay: ({ attempts }, { outcome }: EmailDeliveryError) => {
+      if (outcome === "unknown") return Effect.undefined
+      failedConnections = outcome === "away" ? failedConnections + 1 : 0
+      if (outcome === "refused") return Effect.undefined
+      return outcome === "away" ? delayAfter(awaySchedule, failedConnections) : delayAfter(laterSchedule, attempts)
+    },
+    // Without a usable server, the attempt does not count.
+    postpone: ({ mail_id }, { message, outcome }, delay) =>
+      statements.postpone(mail_id, Duration.toSeconds(delay), message, outcome !== "away"),
+    giveUp: ({ attempts, mail_id }, { code, message, outcome }) =>
+      Effect.as(
+        statements.giveUp(mail_id, outcome === "unknown" ? "unknown" : "failed", message),
+        outcome === "unknown"
+          ? `was sent, but the server did not reply (${code}). It is not sent again.`
+          : `failed permanently at attempt ${attempts}: ${code}`,
+      ),
+    nameOf: ({ entry_id, mail_id }) => `Email ${mail_id} (${entry_id})`,
+    describeAttempt: (_, { code }) => `was not sent: ${code}`,
+    logRetry: Effect.logWarning,
+    deliveredCounter: emailsSentTotal,
+    failureCounter: ({ outcome }) => makeFailedAttemptCounter(outcome),
+    counters: [
+      emailsSentTotal,
+      ...(["away", "later", "refused", "unknown"] as const).map(makeFailedAttemptCounter),
+    ],
+    gauges: [{
+      name: "tickerline_mails_waiting",
+      description: "Customer emails that wait to be sent, as last seen by the process that sends them.",
+      read: () => waiting,
+    }],
+  }, lease)
 
   const sendAll = Effect.gen(function* () {
-    const unknown = yield* recoverAbandoned
+    const unknown = yield* statements.recoverAbandoned
     if (unknown > 0) {
       yield* Effect.logWarning(
         `A sender stopped; delivery is unknown for this number of emails: ${unknown}. ` +
           "To list them, run: announcements problems",
       )
     }
-    let delay: Duration.Duration | undefined = Duration.zero
-    while (delay !== undefined) {
-      delay = yield* sendNext
-      if (delay !== undefined && !Duration.isZero(delay)) return delay
-      yield* Effect.sleep(settings.pace)
+    while (true) {
+      // Until an email is handed over, the server cannot have accepted it, so another process can send it.
+      const result = yield* Effect.flatMap(begin(false, (sending) => sendNext(undefined, sending)), Fiber.join)
+      if (result._tag === "NoneDue") return
+      if (result._tag === "Failed" && result.failure.outcome === "away") return result.delay
+      yield* Effect.sleep(pace)
     }
-    return Duration.zero
   })
 
-  const run = Effect.gen(function* () {
-    const [state] = yield* readState
+  return Effect.gen(function* () {
+    const [state] = yield* statements.readState
     waiting = state?.waiting ?? 0
-    return state?.due === true ? yield* sendAll : Duration.zero
+    return state?.due === true ? yield* sendAll : undefined
   })
-
-  const shutDown = Effect.gen(function* () {
-    if (current === undefined) return
-    // Waits for the server's reply if the email was handed over. Otherwise the server cannot have accepted the email,
-    // so another process can send it.
-    if (current.progress.isHandedOver) yield* Effect.timeoutOption(Fiber.await(current.fiber), shutdownTimeout)
-    yield* Fiber.interrupt(current.fiber)
-  })
-  yield* addForkedFinalizer(shutDown)
-  return run
 })
 
 /** Runs only if `SMTP_URL` is set. While the mail server is unreachable, other processes may take the job. */
 export const emailSenderJob = {
   name: "mail",
   every: pollInterval,
-  prepare: (lease) =>
-    Effect.flatMap(
-      loadMailSettings,
-      Option.match({
-        onNone: () => Effect.succeedNone,
-        onSome: (settings) =>
-          Effect.andThen(
-            Option.isNone(settings.baseUrl)
-              ? Effect.logWarning("SMTP_URL is set, but BASE_URL is not, so emails about the changelog have no links.")
-              : Effect.void,
-            Effect.asSome(makeSenderRun(settings, lease)),
-          ),
-      }),
-    ),
+  prepare: Effect.fnUntraced(function* (lease: JobLease) {
+    const settings = yield* loadMailSettings
+    if (Option.isNone(settings)) return Option.none()
+    if (Option.isNone(settings.value.baseUrl)) {
+      yield* Effect.logWarning("SMTP_URL is set, but BASE_URL is not, so emails about the changelog have no links.")
+    }
+    return Option.some(yield* makeSenderRun(settings.value, lease))
+  }),
 } satisfies Job<Config.ConfigError, SqlClient.SqlClient | Scope.Scope>

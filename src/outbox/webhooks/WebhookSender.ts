@@ -2,14 +2,13 @@
  * The job that sends waiting messages: at least once, each endpoint's in order and one at a time. A receiver that hangs
  * or fails delays only its own messages (docs/operations/webhooks.md).
  */
-import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
+import { type Config, Duration, Effect, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import type { Job, JobLease } from "../../postgres/jobs/Job.ts"
 import { delayAfter } from "../../postgres/jobs/RetryDelay.ts"
-import { addForkedFinalizer } from "../../postgres/metrics/BackgroundFibers.ts"
-import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
-import { describeFailure } from "../../postgres/FailureText.ts"
+import { makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
+import { makeOutboxSender, type Sending } from "../OutboxSender.ts"
 import {
   type DeliveryFailure,
   deliveryFailures,
@@ -56,9 +55,6 @@ const maxDeadLettersInARow = 3
 /** If an attempt has no result after this time, its sender has died, and the message is sent again. */
 const abandonedAfter = Duration.times(deliveryTimeout, 4)
 
-/** How long a stopping process waits for the results of attempts. */
-const shutdownTimeout = Duration.seconds(8)
-
 // ---------------------------------------------------------------------------------------------------------------------
 // Statements
 // ---------------------------------------------------------------------------------------------------------------------
@@ -66,6 +62,7 @@ const shutdownTimeout = Duration.seconds(8)
 const FoundEndpoint = Schema.Struct({ endpoint_id: Schema.BigInt, account_id: Schema.BigInt })
 
 const ClaimedMessage = Schema.Struct({
+  endpoint_id: Schema.BigInt,
   message_id: Schema.String,
   type: Schema.String,
   body: Schema.String,
@@ -126,9 +123,8 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
           select message_id from webhook_messages
           where endpoint_id = ${String(endpointId)}::text::bigint and status = 'pending' order by position limit 1
         )
-      returning message_id, type, body, attempts, attempts - attempts_before as attempts_since, url, ${
-      sql.literal(signingSecretsSql)
-    } as secrets
+      returning message_id, message.endpoint_id, type, body, attempts, attempts - attempts_before as attempts_since,
+        url, ${sql.literal(signingSecretsSql)} as secrets
     `)
 
   // The results need no lease. An attempt that was given up and repeated has another number, so its result is ignored.
@@ -210,126 +206,86 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
   lease: SenderLease,
 ) {
   const statements = yield* makeSenderStatements(lease)
-  yield* initializeCounters(deliveredTotal, deadTotal, ...deliveryFailures.map(makeFailureCounter))
   let state = { waiting: 0, overdue_seconds: 0, disabled: 0 }
-  // A former holder of the job reports 0, because its numbers are outdated.
-  const readHeld = (read: () => number) => () => lease.isHeld() ? read() : 0
-  yield* registerGauge({
-    name: "tickerline_webhooks_waiting",
-    description: "Webhook messages that wait to be sent, as last seen by the process that sends them.",
-    read: readHeld(() => state.waiting),
-  })
-  yield* registerGauge({
-    name: "tickerline_webhooks_overdue_seconds",
-    description: "How long the longest due webhook message has been due, as last seen by the process that sends them.",
-    read: readHeld(() => state.overdue_seconds),
-  })
-  yield* registerGauge({
-    name: "tickerline_webhook_endpoints_disabled",
-    description: "Webhook endpoints that the service has disabled, as last seen by the process that sends messages.",
-    read: readHeld(() => state.disabled),
-  })
-
-  /** The endpoints that have a turn. The fibers are detached, so that neither a run nor the lease interrupts them. */
-  const turns = new Map<bigint, Fiber.Fiber<unknown, unknown>>()
-  const schedule = makeSendTurns()
-  let isStopping = false
+  const turns = makeSendTurns()
   let runs = 0
 
-  /** Retries until it succeeds, because a message whose result is lost is sent again. */
-  const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
-    statement.pipe(
-      Effect.tapError((error) =>
-        Effect.logWarning(`The result of a webhook message was not stored, and is retried: ${describeFailure(error)}`)
-      ),
-      Effect.retry({ schedule: Schedule.spaced("1 second") }),
-    )
-
-  const handleFailure = Effect.fnUntraced(function* (
-    endpointId: bigint,
-    message: ClaimedMessage,
-    failure: FailedDelivery,
-  ) {
-    const { attempts, attempts_since, message_id, type } = message
-    const name = `Webhook ${message_id} (${type}) to endpoint ${endpointId}`
-    yield* Metric.update(makeFailureCounter(failure.why), 1)
-    if (failure.why === "gone") {
-      yield* record(statements.disableGone(message, failure))
-      yield* Effect.logWarning(`${name} got 410. The endpoint is disabled.`)
-      return
-    }
-    const delay = yield* computeRetryDelay(attempts_since, failure.retryAfterSeconds)
-    if (delay !== undefined) {
-      yield* record(statements.postpone(message, failure, delay))
-      yield* Effect.logInfo(
-        `${name} failed at attempt ${attempts} (${failure.status ?? failure.why}). ` +
-          `Next attempt in ${Duration.format(Duration.seconds(Math.round(Duration.toSeconds(delay))))}.`,
-      )
-      return
-    }
-    const [dead] = yield* record(statements.markDead(message, failure))
-    yield* Metric.update(deadTotal, 1)
-    yield* Effect.logWarning(
-      `${name} is a dead letter after ${attempts} attempts.${
+  const { begin, isStopping, sendNext } = yield* makeOutboxSender({
+    claimNext: statements.claimNext,
+    deliver: Effect.fnUntraced(function* (message: ClaimedMessage) {
+      const [time, result] = yield* Effect.timed(deliver(message))
+      turns.recordAttempt(message.endpoint_id, time)
+      return result._tag === "Delivered" ? result.status : yield* Effect.fail(result)
+    }),
+    markDelivered: statements.markDelivered,
+    computeDelay: ({ attempts_since }, { retryAfterSeconds, why }) =>
+      why === "gone" ? Effect.undefined : computeRetryDelay(attempts_since, retryAfterSeconds),
+    postpone: statements.postpone,
+    giveUp: Effect.fnUntraced(function* (message, failure) {
+      if (failure.why === "gone") {
+        yield* statements.disableGone(message, failure)
+        return "got 410. The endpoint is disabled."
+      }
+      const [dead] = yield* statements.markDead(message, failure)
+      yield* Metric.update(deadTotal, 1)
+      return `is a dead letter after ${message.attempts} attempts.${
         dead?.is_disabled === true ? " The endpoint is disabled." : ""
-      } To send it again, run: webhooks replay --message ${message_id}`,
-    )
-  })
+      } To send it again, run: webhooks replay --message ${message.message_id}`
+    }),
+    nameOf: ({ endpoint_id, message_id, type }) => `Webhook ${message_id} (${type}) to endpoint ${endpoint_id}`,
+    describeAttempt: ({ attempts }, { status, why }) => `failed at attempt ${attempts} (${status ?? why})`,
+    logRetry: Effect.logInfo,
+    deliveredCounter: deliveredTotal,
+    failureCounter: ({ why }) => makeFailureCounter(why),
+    counters: [deliveredTotal, deadTotal, ...deliveryFailures.map(makeFailureCounter)],
+    gauges: [
+      {
+        name: "tickerline_webhooks_waiting",
+        description: "Webhook messages that wait to be sent, as last seen by the process that sends them.",
+        read: () => state.waiting,
+      },
+      {
+        name: "tickerline_webhooks_overdue_seconds",
+        description:
+          "How long the longest due webhook message has been due, as last seen by the process that sends them.",
+        read: () => state.overdue_seconds,
+      },
+      {
+        name: "tickerline_webhook_endpoints_disabled",
+        description:
+          "Webhook endpoints that the service has disabled, as last seen by the process that sends messages.",
+        read: () => state.disabled,
+      },
+    ],
+  }, lease)
 
-  /** Sends one message. Returns whether the endpoint may get the next one. */
-  const sendNext = Effect.fnUntraced(function* (endpointId: bigint) {
-    const [message] = yield* statements.claimNext(endpointId)
-    if (message === undefined) return false
-    const [time, result] = yield* Effect.timed(deliver(message))
-    schedule.recordAttempt(endpointId, time)
-    if (result._tag === "Failed") {
-      yield* handleFailure(endpointId, message, result)
-      return false
-    }
-    yield* record(statements.markDelivered(message, result.status))
-    yield* Metric.update(deliveredTotal, 1)
-    return true
-  })
-
-  const takeTurn = Effect.fnUntraced(function* (endpointId: bigint) {
+  const takeTurn = Effect.fnUntraced(function* (endpointId: bigint, sending: Sending) {
     let spent = Duration.zero
     for (let sent = 0; sent < maxMessagesPerTurn && Duration.isLessThan(spent, maxTurnTime); sent += 1) {
-      if (isStopping || !lease.isHeld()) return
-      const [time, maySendNext] = yield* Effect.timed(sendNext(endpointId))
-      if (!maySendNext) return
+      if (isStopping() || !lease.isHeld()) return
+      const [time, result] = yield* Effect.timed(sendNext(endpointId, sending))
+      if (result._tag !== "Delivered") return
       spent = Duration.sum(spent, time)
     }
   })
 
   /** Must not be interrupted, so that each turn that begins also ends. */
   const beginTurns = Effect.fnUntraced(function* (due: ReadonlyArray<DueEndpoint>) {
-    for (const { endpoint_id } of schedule.begin(due)) {
-      const turn = takeTurn(endpoint_id).pipe(
-        Effect.tapCause((cause) => Effect.logWarning(`Webhook endpoint ${endpoint_id}: its turn failed.`, cause)),
-        Effect.ensuring(Effect.sync(() => {
-          schedule.end(endpoint_id)
-          turns.delete(endpoint_id)
-        })),
-      )
-      turns.set(endpoint_id, yield* Effect.forkDetach(turn))
+    for (const { endpoint_id } of turns.begin(due)) {
+      yield* begin(true, (sending) =>
+        takeTurn(endpoint_id, sending).pipe(
+          Effect.tapCause((cause) => Effect.logWarning(`Webhook endpoint ${endpoint_id}: its turn failed.`, cause)),
+          Effect.ensuring(Effect.sync(() => turns.end(endpoint_id))),
+        ))
     }
   })
 
-  const run = Effect.gen(function* () {
+  return Effect.gen(function* () {
     if (runs++ % runsPerReading === 0) state = (yield* statements.readState)[0] ?? state
-    if (isStopping || schedule.isFull()) return
+    if (isStopping() || turns.isFull()) return
     const due = yield* statements.findDue
     yield* Effect.uninterruptible(beginTurns(due))
   })
-
-  const shutDown = Effect.gen(function* () {
-    isStopping = true
-    const fibers = [...turns.values()]
-    yield* Effect.timeoutOption(Fiber.awaitAll(fibers), shutdownTimeout)
-    yield* Fiber.interruptAll(fibers)
-  })
-  yield* addForkedFinalizer(shutDown)
-  return run
 })
 
 /** Runs only if `WEBHOOKS` is on. */
