@@ -13,7 +13,6 @@ import type { Tier } from "../../../src/contract/rules/EndpointAnnotations.ts"
 import { queueDatasetEvents } from "../../../src/outbox/webhooks/DatasetEvents.ts"
 import { makeDnsResolver, makeWebhookDelivery } from "../../../src/outbox/webhooks/WebhookDelivery.ts"
 import * as Endpoints from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
-import { enqueueEvent } from "../../../src/outbox/webhooks/WebhookEvents.ts"
 import { deleteOldMessages, queueExpiringKeys } from "../../../src/outbox/webhooks/WebhookRetention.ts"
 import { makeWebhookSender, retryDelays } from "../../../src/outbox/webhooks/WebhookSender.ts"
 import { maxTurns } from "../../../src/outbox/webhooks/SendTurns.ts"
@@ -73,8 +72,16 @@ const createEndpoint = Effect.fnUntraced(
     return {
       id,
       account: name,
-      /** Queues an event of the account. */
-      enqueue: (n: number) => enqueueEvent(Number(account?.account_id), { type: "budget.warning", data: { n } }),
+      /** Queues an event of the account. Returns the number of messages. */
+      enqueue: (n: number) =>
+        Effect.map(
+          sql<{ readonly messages: bigint }>`
+            select enqueue_webhook_event(
+              ${Number(account?.account_id)}, 'budget.warning', json_build_object('n', ${n}::int)
+            ) as messages
+          `,
+          ([queued]) => Number(queued?.messages),
+        ),
       /** All messages of the endpoint in their order, with their bodies. */
       messages: Effect.map(
         sql<{ readonly type: string; readonly body: string; readonly status: string }>`
