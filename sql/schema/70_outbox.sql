@@ -1,4 +1,95 @@
--- Webhooks (docs/operations/webhooks.md): addresses of customers, and the messages that are sent to them.
+-- The outbox: what is sent to customers. Emails (§3, §6, §9.6: announcements) are sent at most once (decision 0052),
+-- webhooks (docs/operations/webhooks.md) at least once and in their order (decision 0157).
+
+-- Emails about changelog entries are rendered when they are sent, so that nobody can queue another text. Only notices to
+-- single accounts are stored.
+create table announcements (
+  -- The id of a changelog entry, or that of a notice, which has a colon.
+  entry_id     text primary key,
+  subject      text check (subject !~ '[\r\n]'),
+  text         text,
+  html         text,
+  -- Operational emails go to all customers; from others they can opt out.
+  operational  boolean not null,
+  announced_at timestamptz(3) not null default now(),
+  -- The account that a notice is about; null for a changelog entry. It has no reference, because the account may be
+  -- removed after the email was sent.
+  account_id   bigint
+);
+
+-- Nobody changes the data of the service with a notice, so the audit log leaves notices out.
+create trigger audit after insert or update on announcements
+  for each row when (new.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
+create trigger audit_removal after delete on announcements
+  for each row when (old.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
+
+-- The outbox: one row per announcement and address. Addresses are compared in lower case, so that accounts with the
+-- same address get one email. Values of `status`:
+--   queued     waiting to be sent
+--   sending    claimed by a sender; the mail server cannot have accepted it yet
+--   handed     fully transmitted; the server's reply is outstanding
+--   sent       accepted by the server
+--   failed     rejected permanently, or for too long
+--   unknown    the sender ended or lost its connection after `handed`; not retried automatically
+create table announcement_mails (
+  mail_id         uuid primary key default gen_random_uuid(),
+  entry_id        text not null references announcements,
+  recipient       text not null,
+  status          text not null default 'queued'
+                  check (status in ('queued', 'sending', 'handed', 'sent', 'failed', 'unknown')),
+  attempts        int not null default 0,
+  next_attempt_at timestamptz(3) not null default now(),
+  claimed_by      uuid,
+  last_error      text,
+  queued_at       timestamptz(3) not null default now(),
+  sent_at         timestamptz(3)
+);
+
+create unique index on announcement_mails (entry_id, lower(recipient));
+create index on announcement_mails (next_attempt_at, mail_id) where status = 'queued';
+create index on announcement_mails (status) where status in ('sending', 'handed');
+
+-- Queues an email to the contact address of an account, unless a notice with this id was queued before. Returns whether
+-- it was queued. The colon keeps ids apart from those of changelog entries, so that a service role cannot announce.
+create function queue_notice(notice_id text, account bigint, subject text, content text, html text) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if notice_id not like '%:%' then raise 'The id of a notice needs a colon: %', notice_id; end if;
+  with recipient as (
+    select account_id, btrim(contact_email) as address from public.accounts
+    where account_id = account and btrim(contact_email) <> ''
+  ), queued as (
+    insert into public.announcements (entry_id, subject, text, html, operational, account_id)
+    select notice_id, subject, content, html, true, account_id from recipient
+    on conflict do nothing returning entry_id
+  )
+  insert into public.announcement_mails (entry_id, recipient) select entry_id, address from queued cross join recipient;
+  return found;
+end $$;
+
+-- Queues emails again whose delivery failed or is unknown, for one entry or all (null). Returns their number.
+create function retry_emails(from_status text, entry text) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  mails bigint;
+begin
+  if from_status not in ('failed', 'unknown') then raise 'Such emails are not queued again: %', from_status; end if;
+  with queued as (
+    update public.announcement_mails
+    set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
+    where status = from_status and entry_id = coalesce(entry, entry_id)
+    returning entry_id
+  ), counted as (
+    select entry_id, count(*) as emails from queued group by entry_id
+  ), recorded as (
+    select emails, public.record_audit('announcement', entry_id, 'changed', jsonb_build_object(from_status, emails),
+      jsonb_build_object('queued', emails)) from counted
+  )
+  select coalesce(sum(emails), 0) into mails from recorded;
+  return mails;
+end $$;
+
+-- Webhooks: addresses of customers, and the messages that are sent to them.
 create table webhook_endpoints (
   endpoint_id           bigint generated always as identity primary key,
   account_id            bigint not null references accounts on delete cascade,
@@ -158,34 +249,6 @@ end $$;
 create trigger queue_key_event after insert or update of revoked_at, disabled_at on api_keys
   for each row execute function queue_key_event();
 
--- Queues the emails about a changelog entry to those of the addresses that an account has, and when the entry is first
--- announced, the webhook about a deprecation. Returns the number of emails.
-create function announce_entry(entry text, is_operational boolean, recipients json, deprecation json) returns bigint
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  mails    bigint;
-  messages bigint := 0;
-begin
-  if entry like '%:%' then raise 'Only the id of a notice has a colon.'; end if;
-  insert into public.announcements (entry_id, operational) values (entry, is_operational) on conflict do nothing;
-  if found and deprecation is not null then
-    select coalesce(sum(public.enqueue_webhook_event(account_id, 'deprecation.announced', deprecation, entry)), 0)
-    into messages from (select distinct account_id from public.webhook_endpoints) as subscribed;
-  end if;
-  insert into public.announcement_mails (entry_id, recipient)
-  select entry, recipient from json_array_elements_text(recipients) as recipient
-  -- Not to an account that has been erased in the meantime.
-  where lower(recipient) in (select lower(btrim(contact_email)) from public.accounts)
-  on conflict do nothing;
-  get diagnostics mails = row_count;
-  if mails + messages > 0 then
-    perform public.record_audit('announcement', entry, 'changed', null, jsonb_build_object(
-      'queued', mails, 'webhooks', messages, 'deprecation', case when messages > 0 then deprecation end
-    ));
-  end if;
-  return mails;
-end $$;
-
 -- Makes the change feed of webhooks begin now if no endpoint wanted it so far. Runs before the first one does.
 create function begin_webhook_feed() returns void language sql set search_path = pg_catalog, pg_temp as $$
   update public.webhook_feed
@@ -248,10 +311,42 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
   from recorded
 $$;
 
-revoke execute on function queue_key_event, announce_entry, enable_webhook_endpoint, replay_webhook_messages from
-  public;
+-- Queues the emails about a changelog entry to those of the addresses that an account has, and when the entry is first
+-- announced, the webhook about a deprecation. Returns the number of emails.
+create function announce_entry(entry text, is_operational boolean, recipients json, deprecation json) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  mails    bigint;
+  messages bigint := 0;
+begin
+  if entry like '%:%' then raise 'Only the id of a notice has a colon.'; end if;
+  insert into public.announcements (entry_id, operational) values (entry, is_operational) on conflict do nothing;
+  if found and deprecation is not null then
+    select coalesce(sum(public.enqueue_webhook_event(account_id, 'deprecation.announced', deprecation, entry)), 0)
+    into messages from (select distinct account_id from public.webhook_endpoints) as subscribed;
+  end if;
+  insert into public.announcement_mails (entry_id, recipient)
+  select entry, recipient from json_array_elements_text(recipients) as recipient
+  -- Not to an account that has been erased in the meantime.
+  where lower(recipient) in (select lower(btrim(contact_email)) from public.accounts)
+  on conflict do nothing;
+  get diagnostics mails = row_count;
+  if mails + messages > 0 then
+    perform public.record_audit('announcement', entry, 'changed', null, jsonb_build_object(
+      'queued', mails, 'webhooks', messages, 'deprecation', case when messages > 0 then deprecation end
+    ));
+  end if;
+  return mails;
+end $$;
+
+revoke execute on function queue_notice, retry_emails, queue_key_event, announce_entry, enable_webhook_endpoint,
+  replay_webhook_messages from public;
 
 insert into role_privileges values
+  ('service', 'update (status, attempts, next_attempt_at, claimed_by, last_error, sent_at)',
+    'public.announcement_mails'),
+  ('service', 'execute', 'public.queue_notice'),
+  ('admin', 'execute', 'public.retry_emails'),
   ('service', 'insert, update, delete', 'public.webhook_messages'),
   ('service', 'update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)',
     'public.webhook_endpoints'),
