@@ -7,7 +7,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { type LoadableDataset, requireDataset } from "../../contract/Datasets.ts"
+import { type LoadableDataset, requireDataset, type RowCells } from "../../contract/Datasets.ts"
 import { readFileRows } from "./FileReader.ts"
 import * as Staging from "./LoadingTable.ts"
 import {
@@ -16,6 +16,8 @@ import {
   makeRowValidator,
   maxReportedBadRows,
   missingInNewRowReason,
+  type RowValidator,
+  type RowValidatorOptions,
   type ValidRow,
 } from "./RowValidation.ts"
 
@@ -43,6 +45,18 @@ export interface LoadTask {
   readonly onCommit?: Effect.Effect<void>
   /** The name of the file in the audit log. */
   readonly auditedFile?: string
+}
+
+/** Rows in memory that the validator has accepted. Errors call the first one line 1. */
+export interface ValidatedRows {
+  readonly dataset: LoadableDataset
+  readonly validator: RowValidator
+  readonly rows: ReadonlyArray<RowCells>
+}
+
+/** A load of a file, or of rows, for which `file` is then what messages call them. */
+interface FileOrRows extends LoadTask {
+  readonly validated?: ValidatedRows
 }
 
 /** Rows of a table that a replacement would remove. */
@@ -169,22 +183,58 @@ const groupViolations = (
 ): ReadonlyArray<ReadonlyArray<LoadCellError>> =>
   Array.fromIterable(Map.groupBy(violations.map(toCellError), ({ line }) => line).values())
 
-/** Streams the file into the target table. Fails with `InvalidRows` if a row is invalid. */
+/** Makes the validator of the rows of a table, which knows the columns and indexes that it has in this database. */
+export const makeTableValidator = Effect.fnUntraced(
+  function* (dataset: LoadableDataset, options: Pick<RowValidatorOptions, "mayOmitColumns">) {
+    return makeRowValidator(dataset, {
+      ...options,
+      ignoredColumns: yield* Staging.readUnloadableColumns(`public.${dataset.table}`),
+      indexedColumns: yield* Staging.readIndexedColumns(`public.${dataset.table}`),
+    })
+  },
+)
+
+/** The valid and the invalid rows of a part of a file. */
+type RowBatch = readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]
+
+/** Reads and validates the file in batches. */
+const readBatches = Effect.fnUntraced(
+  function* (dataset: LoadableDataset, columns: ReadonlyArray<Staging.LoadableColumn>, task: LoadTask) {
+    const mayOmitColumns = task.append && task.keepOmitted === true
+    const validator = yield* makeTableValidator(dataset, { mayOmitColumns })
+    const listColumns = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
+    const batches = readFileRows(task.file, listColumns, validator.checkHeader).pipe(
+      Stream.grouped(batchSize),
+      Stream.map((rows): RowBatch => Array.separate(rows.map(validator.validateRow))),
+      // Reads and validates the next batch while PostgreSQL inserts this one.
+      Stream.buffer({ capacity: 1 }),
+    )
+    return { batches, validator }
+  },
+)
+
+/** Splits rows that are already valid into batches. */
+const splitIntoBatches = ({ rows, validator }: ValidatedRows) => ({
+  batches: Stream.fromIterable(
+    Array.chunksOf(rows.map((cells, index): ValidRow => ({ line: index + 1, cells })), batchSize),
+  ).pipe(Stream.map((valid): RowBatch => [valid, []])),
+  validator,
+})
+
+/** Streams the rows into the target table. Fails with `InvalidRows` if a row is invalid. */
 const fillTable = Effect.fnUntraced(
   function* (
     target: string,
     columns: ReadonlyArray<Staging.LoadableColumn>,
     dataset: LoadableDataset,
-    task: LoadTask,
+    task: FileOrRows,
     insertedRows: Ref.Ref<number>,
   ) {
     const progress = yield* OperationProgress
     const insert = yield* Staging.makeRowInserter(target, columns, dataset, maxReportedBadRows + 1)
-    const { checkHeader, getIgnored, getOmitted, getUnseenHiddenColumns, validateRow } = makeRowValidator(dataset, {
-      mayOmitColumns: task.append && task.keepOmitted === true,
-      ignoredColumns: yield* Staging.readUnloadableColumns(`public.${dataset.table}`),
-      indexedColumns: yield* Staging.readIndexedColumns(`public.${dataset.table}`),
-    })
+    const { batches, validator } = task.validated === undefined
+      ? yield* readBatches(dataset, columns, task)
+      : splitIntoBatches(task.validated)
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
@@ -199,7 +249,7 @@ const fillTable = Effect.fnUntraced(
     }
 
     const insertBatch = Effect.fnUntraced(
-      function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]) {
+      function* ([valid, invalid]: RowBatch) {
         badRows.push(...invalid)
         if (valid.length === 0) return
         noteUnreachableRows(valid)
@@ -222,21 +272,16 @@ const fillTable = Effect.fnUntraced(
       },
     )
 
-    const listColumns = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-    yield* readFileRows(task.file, listColumns, checkHeader).pipe(
-      Stream.grouped(batchSize),
-      Stream.map((rows) => Array.separate(rows.map(validateRow))),
-      // Reads and validates the next batch while PostgreSQL inserts this one.
-      Stream.buffer({ capacity: 1 }),
+    yield* batches.pipe(
       Stream.takeWhile(() => badRows.length <= maxReportedBadRows),
       Stream.runForEach(insertBatch),
     )
     if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows, dataset.key)
     if (counts.rows === 0 && task.allowEmpty !== true) return yield* failWithNoRows(dataset, task)
     return {
-      counts: { ...counts, ignored: getIgnored(), warning: formatWarning(unreachable, dataset) },
-      omitted: getOmitted(),
-      hidden: getUnseenHiddenColumns(),
+      counts: { ...counts, ignored: validator.getIgnored(), warning: formatWarning(unreachable, dataset) },
+      omitted: validator.getOmitted(),
+      hidden: validator.getUnseenHiddenColumns(),
     }
   },
 )
@@ -281,7 +326,7 @@ const toStagedColumn = (column: Staging.LoadableColumn, { append }: LoadTask): S
   append || column.default_value === "now()" ? { ...column, default_value: null } : column
 
 const loadRows = Effect.fnUntraced(
-  function* (dataset: LoadableDataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
+  function* (dataset: LoadableDataset, task: FileOrRows, insertedRows: Ref.Ref<number>) {
     const sql = yield* SqlClient.SqlClient
     const { table } = dataset
     const keepOmitted = task.append && task.keepOmitted === true
@@ -328,8 +373,7 @@ const loadRows = Effect.fnUntraced(
   (effect, dataset, task) => Effect.catchTag(effect, "ViolatedRules", reportViolations(dataset, task)),
 )
 
-/** Loads a file into a dataset, and updates `insertedRows` while the load runs. */
-export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, insertedRows: Ref.Ref<number>) {
+const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(task.dataset)
   const { table } = dataset
@@ -348,6 +392,20 @@ export const loadDatasetFile = Effect.fnUntraced(function* (task: LoadTask, inse
     Effect.catchTag("CheckPassed", ({ result }) => Effect.succeed(result)),
   )
 })
+
+/** Loads a file into a dataset, and updates `insertedRows` while the load runs. */
+export const loadDatasetFile = (task: LoadTask, insertedRows: Ref.Ref<number>) => load(task, insertedRows)
+
+/** Adds rows in memory to their dataset, like a file that is loaded with `append` and `keepOmitted`. */
+export const loadValidatedRows = (validated: ValidatedRows) =>
+  Effect.flatMap(
+    Ref.make(0),
+    (inserted) =>
+      load(
+        { dataset: validated.dataset.table, file: "The batch", append: true, keepOmitted: true, validated },
+        inserted,
+      ),
+  )
 
 /** Removes the rows of a file from its dataset. Rows that were changed since they were loaded stay by default. */
 export const removeFileRows = Effect.fnUntraced(function* (

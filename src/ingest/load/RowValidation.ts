@@ -242,6 +242,8 @@ export const makeRowValidator = (
   }
 }
 
+export type RowValidator = ReturnType<typeof makeRowValidator>
+
 /** Whether an earlier row already reported the same unknown column. */
 const isRepeatedColumn = ({ column, reason }: LoadCellError, index: number, errors: ReadonlyArray<LoadCellError>) =>
   reason.startsWith(wording.unexpected) &&

@@ -1,7 +1,7 @@
 /** Processes that ingest: their common rate limit and pause, and their interruption (decisions 0104 and 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Redacted, Schedule } from "effect"
+import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import process from "node:process"
@@ -18,7 +18,6 @@ import {
   waitForOutput,
 } from "../../support/Processes.ts"
 import * as Service from "../../support/Service.ts"
-import { mayMount, mountSmallDisk, smallDiskSize, unmountSmallDisk } from "../../support/SmallDisks.ts"
 
 // @module-tag slow
 
@@ -145,13 +144,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       assert.strictEqual(state[0]?.imunon, afterInterrupt?.imunon)
     }))
 
-  it.effect("remove the temporary folders of killed processes, and doctor reports the killed run (decision 0105)", () =>
+  it.effect("need no file, and doctor reports a killed run (decision 0105)", () =>
     Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
       const { environment, stub, url } = yield* startMarket
-      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-temporary-" })
-      const own = { ...environment, TMPDIR: folder }
-      const listFolders = Effect.map(fs.readDirectory(folder), (names) => names.filter((name) => /ingest/.test(name)))
+      const own = { ...environment, TMPDIR: "/dev/null" }
       const only = ingest("--tickers", "SNOW", "--since", "2026-01-01", "--only", "news")
       stub.behaviour.intercept = ({ path }) => path.startsWith("/submissions/") ? "hang" : undefined
       const running = yield* startCommandProcess(only, own)
@@ -159,7 +155,6 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
         "the company is requested",
         () => stub.requests.some(({ path }) => path.startsWith("/submissions/")),
       )
-      const [live] = yield* listFolders
       const doctor = Effect.map(
         runCommandInProcess(["doctor"], environment),
         ({ out }) => /.*ingest: .*/.exec(out)?.[0],
@@ -176,57 +171,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
         (yield* doctor) ?? "",
         /! +ingest: .*the process of the newest run ended without a report 3 minutes ago$/,
       )
-      assert.deepStrictEqual(yield* listFolders, [live])
-
-      // A folder of a process that is still alive stays.
-      const alive = (live ?? "").replace(/-\d+-[^-]*$/, `-${process.pid}-x`)
-      yield* fs.makeDirectory(`${folder}/${alive}`)
       stub.behaviour.intercept = () => undefined
       const { code, err } = yield* runCommandProcess(only, own)
       assert.strictEqual(code, 0, err)
-      assert.deepStrictEqual(yield* listFolders, [alive])
     }))
-
-  const assertUnwritable = Effect.fnUntraced(function* (folder: string, reason: string) {
-    const { environment, url } = yield* startMarket
-    const args = ingest("--tickers", "SNOW", "--since", "2026-01-01", "--only", "news")
-    const { code, err } = yield* runCommandProcess(args, { ...environment, TMPDIR: folder })
-    assert.strictEqual(code, 1)
-    const message = `The folder for temporary files, ${folder}, cannot be used: ${reason}. ` +
-      "Make it writable and free some space there, or set TMPDIR to another folder."
-    assert.include(err, `tickerline: ${message}\n`)
-    const [run] = yield* withDatabase(
-      url,
-      Effect.flatMap(
-        SqlClient.SqlClient,
-        (sql) => sql<{ readonly status: string; readonly error: string }>`select status, error from edgar_runs`,
-      ),
-    )
-    assert.deepStrictEqual(run, { status: "failed", error: message })
-  })
-
-  it.effect("name the setting and the reason if temporary files cannot be written, and record the failure (decision 0105)", () =>
-    Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
-      yield* assertUnwritable("/dev/null", "not a directory")
-      yield* assertUnwritable(`${folder}/none`, "no such file or directory")
-    }))
-
-  it.effect.skipIf(!mayMount)(
-    "name the reason if the disk of temporary files is full (decision 0105)",
-    () =>
-      Effect.gen(function* () {
-        const fs = yield* FileSystem.FileSystem
-        const disk = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
-        yield* Effect.acquireRelease(
-          Effect.sync(() => assert.isTrue(mountSmallDisk(disk))),
-          () => Effect.sync(() => unmountSmallDisk(disk)),
-        )
-        yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(smallDiskSize)))
-        yield* assertUnwritable(disk, "no space left on device")
-      }),
-  )
 
   it.effect("continue a load from archives after a kill, and download ownership forms last (decision 0128)", () =>
     Effect.gen(function* () {

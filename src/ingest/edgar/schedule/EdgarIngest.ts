@@ -1,12 +1,10 @@
 /** Runs the ingest: reads the SEC's ticker list, visits companies, and loads their rows (decision 0105). */
-import { Cause, Data, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Predicate, Schedule, Schema, ScopedRef } from "effect"
 import { SqlClient } from "effect/sql"
-import { tmpdir } from "node:os"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { repeatInBackground } from "../../../postgres/metrics/BackgroundFibers.ts"
 import { OperationProgress } from "../../../postgres/metrics/Progress.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
-import { formatFileErrorReason } from "../../load/FileErrors.ts"
 import { checkArchivesExist, openBulkArchives } from "../fetch/BulkArchives.ts"
 import { prepareVisits } from "./CompanyChoice.ts"
 import { CompanyVisit, type CompanyVisitOptions, visitCompany, visitListedForm } from "./CompanyIngest.ts"
@@ -20,9 +18,6 @@ import type { Issuer } from "../read/Issuer.ts"
 import { expireRegistrations } from "../read/RegistrationRows.ts"
 import { makeBatchWriter } from "../store/RowBatches.ts"
 import { findNewTickerChanges } from "../store/TickerListUpdates.ts"
-
-/** A temporary file could not be written, for example because the disk is full. */
-export class TemporaryFileError extends Data.TaggedError("TemporaryFileError")<{ readonly message: string }> {}
 
 type BatchWriter = Effect.Success<ReturnType<typeof makeBatchWriter>>
 
@@ -269,11 +264,6 @@ export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, repo
   const heartbeat = repeatInBackground(Effect.ignore(State.recordIngestRunHeartbeat(runId)), heartbeatInterval)
   yield* Effect.andThen(heartbeat, ingestCompanies(options, runId, report)).pipe(
     Effect.raceFirst(keepLock),
-    Effect.catchTag("PlatformError", (error) =>
-      new TemporaryFileError({
-        message: `The folder for temporary files, ${tmpdir()}, cannot be used: ${formatFileErrorReason(error)}. ` +
-          "Make it writable and free some space there, or set TMPDIR to another folder.",
-      })),
     Effect.scoped,
     Effect.onExit((exit) => recordEnd(runId, exit, report)),
   )

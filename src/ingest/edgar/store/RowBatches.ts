@@ -1,8 +1,6 @@
 /** Collects the results of company visits, and loads them in batches (decision 0105). */
-import { Clock, Duration, Effect, FileSystem, Path, Predicate, Ref, Semaphore } from "effect"
+import { Clock, Duration, Effect, FileSystem, Path, Predicate, Semaphore } from "effect"
 import { SqlClient } from "effect/sql"
-import { loadableDatasets } from "../../../contract/Datasets.ts"
-import { loadDatasetFile } from "../../load/Load.ts"
 import type { InvalidRows } from "../../load/RowValidation.ts"
 import { OperationProgress, ProgressState } from "../../../postgres/metrics/Progress.ts"
 import { type CompanyVisit, VisitResults } from "../schedule/CompanyIngest.ts"
@@ -15,73 +13,65 @@ import { saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "../read/Issuer.ts"
 import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
-import { makeIngestRowFileWriter, type RowsByTable } from "./RowFiles.ts"
-import { makeTemporaryFolder } from "../fetch/TemporaryFolder.ts"
+import { makeRowCollector, type RowsByTable } from "./RowCollector.ts"
 
-/** Maximum numbers of companies and rows in a batch. */
+/** Numbers of companies and rows from which on a batch is loaded, which bound its memory. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 
 /** Maximum age of a batch, so that an interruption loses only seconds of downloads. */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of the company visits since the last load, without the rows, which are in files. */
+/** The results of the company visits since the last load, without the rows. */
 class Batch extends VisitResults {
   readonly companies: Array<Issuer> = []
   /** Companies whose rows are in the batch; a company may have deferred forms in later batches. */
   readonly issuers = new Map<string, Issuer>()
 }
 
-type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFileWriter>>
+type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
 
-const countRows = ({ counts }: RowFiles) => Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
-
-/** Loads the files, and saves the progress of the visited companies and the queue in the same transaction. */
-const loadFiles = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, runId: number) {
+/** Loads the rows, and saves the progress of the visited companies and the queue in the same transaction. */
+const loadRows = Effect.fnUntraced(function* (rows: RowCollector, batch: Batch, runId: number) {
   const sql = yield* SqlClient.SqlClient
-  const insertedRows = yield* Ref.make(0)
   return yield* retryLostConnection(sql.withTransaction(Effect.gen(function* () {
-    const load = Effect.forEach(
-      loadableDatasets.filter(({ table }) => files.counts.has(table)),
-      ({ table }) =>
-        loadDatasetFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
-    )
-    const results = yield* loadWithCurrentSymbols(Array.from(batch.issuers.values()), load)
+    const results = yield* loadWithCurrentSymbols(Array.from(batch.issuers.values()), rows.load)
     yield* saveRegistrationFees(batch.fees)
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
     yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
-      rows: countRows(files),
+      rows: rows.count(),
       rejections: batch.setAside.length,
     })
     return results
   })))
 })
 
-/** Loads the files. Rows that violate a rule of their table are set aside, and the others are loaded. */
+/** Loads the rows. Those that violate a rule of their table are set aside, and the others are loaded. */
 const loadBatch = Effect.fnUntraced(
-  function* (files: RowFiles, batch: Batch, runId: number, report: IngestReport) {
+  function* (rows: RowCollector, batch: Batch, runId: number, report: IngestReport) {
     let hasFewerRows = false
     const removeInvalid = (error: InvalidRows) =>
-      Effect.map(files.removeInvalid(error), (invalid) => {
+      Effect.sync(() => {
+        const invalid = rows.removeInvalid(error)
         hasFewerRows = invalid.length > 0
         batch.setAside.push(...invalid)
         addSetAside(report, invalid)
       })
-    return yield* loadFiles(files, batch, runId).pipe(
+    return yield* loadRows(rows, batch, runId).pipe(
       Effect.tapErrorTag("InvalidRows", removeInvalid),
       Effect.retry({ while: ({ _tag }) => _tag === "InvalidRows" && hasFewerRows }),
     )
   },
 )
 
-/** Creates the folder for the files, and removes the files of an earlier run from it. */
+/** Creates the folder for the files, if rows are written there, and removes the files of an earlier run from it. */
 const prepareFolder = Effect.fnUntraced(
   function* ({ datasets, target }: Pick<IngestOptions, "datasets" | "target">) {
     const fs = yield* FileSystem.FileSystem
     const path = yield* Path.Path
-    if (!Predicate.isObject(target)) return yield* makeTemporaryFolder
+    if (!Predicate.isObject(target)) return undefined
     yield* fs.makeDirectory(target.folder, { recursive: true })
     yield* Effect.forEach(
       datasets,
@@ -93,20 +83,20 @@ const prepareFolder = Effect.fnUntraced(
 )
 
 /**
- * Collects the results of visits, which may be concurrent, and saves them in batches. A run that does not load writes
- * the rows to the files only.
+ * Collects the results of visits, which may be concurrent, and saves them in batches. A run that does not load
+ * only writes the rows to files, or only counts them.
  */
 export const makeBatchWriter = Effect.fnUntraced(
   function* (options: Pick<IngestOptions, "datasets" | "target">, runId: number, report: IngestReport) {
     const { target } = options
-    const files = yield* makeIngestRowFileWriter(yield* prepareFolder(options))
+    const collected = yield* makeRowCollector(yield* prepareFolder(options))
     const lock = Semaphore.makeUnsafe(1)
     let batch = new Batch()
     let savedAt = yield* Clock.currentTimeMillis
 
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
       for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
-      const invalid = target === "dry-run" ? [] : yield* files.append(rows)
+      const invalid = target === "dry-run" ? [] : yield* collected.add(rows)
       batch.setAside.push(...rejected, ...invalid)
       addSetAside(report, [...rejected, ...invalid])
     })
@@ -115,12 +105,12 @@ export const makeBatchWriter = Effect.fnUntraced(
       if (target === "load") {
         // The progress of the run continues while its rows are loaded.
         const load = Effect.provideService(
-          loadBatch(files, batch, runId, report),
+          loadBatch(collected, batch, runId, report),
           OperationProgress,
           new ProgressState(),
         )
         for (const { merged, table } of yield* load) addMerged(report, table, merged)
-        yield* files.clear
+        collected.clear()
       }
       report.saved += batch.companies.length
       batch = new Batch()
@@ -161,7 +151,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           if (isCompany) batch.companies.push(issuer)
           report.documents += visit.documents
           if (isCompany) report.visited += 1
-          if (batch.companies.length >= maxBatchCompanies || countRows(files) >= maxBatchRows) yield* saveNow
+          if (batch.companies.length >= maxBatchCompanies || collected.count() >= maxBatchRows) yield* saveNow
         })),
       /** Adds only what the visit has set aside, and saves the batch, because the run is about to fail. */
       addFailedVisit: (visit: CompanyVisit) =>
