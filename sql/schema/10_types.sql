@@ -53,6 +53,18 @@ return lower(list::text)::text[];
 -- Combines the ratios of several splits.
 create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);
 
+-- Makes an index on each of the columns, followed by the sort order of the list that it serves, if there is one.
+create function index_each(indexed regclass, columns text[], sort_order text default null) returns void
+language plpgsql as $$
+begin
+  execute (
+    select string_agg(format('create index on %s (%s)', indexed, concat_ws(', ', name, sort_order)), ';' order by place)
+    from unnest(columns) with ordinality as listed (name, place)
+  );
+end $$;
+
+revoke execute on function index_each from public;
+
 -- What the roles may do to which `grant ROLE` gives privileges (docs/operations/deployment.md): the roles of the
 -- service, and that of the admin API. Each file ends with the grants of what it creates. Both may read all tables and
 -- views but those with the privilege `no select`.

@@ -50,13 +50,8 @@ create table dilution_data (
 
 -- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on dilution_data (filed_at desc, id);
-create index on dilution_data (ticker, filed_at desc, id);
-create index on dilution_data (security_type, filed_at desc, id);
-create index on dilution_data (registered, filed_at desc, id);
-create index on dilution_data (floor_price);
-create index on dilution_data (underlying_shares_remaining);
-create index on dilution_data (expiration_date);
-create index on dilution_data (maturity_date);
+select index_each('dilution_data', '{ticker,security_type,registered}', 'filed_at desc, id');
+select index_each('dilution_data', '{floor_price,underlying_shares_remaining,expiration_date,maturity_date}');
 create index on dilution_data using gin (joined(owners) gin_trgm_ops);
 create index on dilution_data using gin (bank gin_trgm_ops);
 create index on dilution_data using gin (price_protection gin_trgm_ops);

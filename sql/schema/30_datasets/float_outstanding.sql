@@ -26,11 +26,7 @@ create table float_outstanding (
 );
 
 -- Lists are sorted by the primary key; each filter has an index in that order.
-create index on float_outstanding (is_adr, ticker);
-create index on float_outstanding ("float", ticker);
-create index on float_outstanding (outstanding, ticker);
-create index on float_outstanding (tradable_float, ticker);
-create index on float_outstanding (market_cap, ticker);
+select index_each('float_outstanding', '{is_adr,float,outstanding,tradable_float,market_cap}', 'ticker');
 
 -- Filters that ignore case (D33) in the order of the list.
 create index float_outstanding_country_any_case_idx on float_outstanding (lower(country), ticker);

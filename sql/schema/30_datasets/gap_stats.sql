@@ -47,10 +47,7 @@ create table gap_stats (
 -- Newest first. For one ticker, a backward scan of the primary key gives this order.
 create index on gap_stats (date desc, ticker);
 create index on gap_stats (closed_over_vwap, date desc, ticker);
-create index on gap_stats (gap_percentage);
-create index on gap_stats (volume);
-create index on gap_stats (dollar_volume);
-create index on gap_stats (market_cap);
+select index_each('gap_stats', '{gap_percentage,volume,dollar_volume,market_cap}');
 
 -- Filters that ignore case (D33).
 create index gap_stats_all_tags_any_case_idx on gap_stats using gin (lowered(all_tags));

@@ -27,11 +27,9 @@ create table historical_float_pro (
 -- The sort order for all tickers and for one; the first row of a ticker is its latest.
 create index on historical_float_pro (reported_date desc nulls last, filed_at desc, ticker, form_type, document_url);
 create index on historical_float_pro (ticker, reported_date desc nulls last, filed_at desc, form_type, document_url);
-create index on historical_float_pro (filed_at);
+select index_each('historical_float_pro', '{filed_at,float,outstanding_shares}');
 create index on historical_float_pro
   (is_adr, reported_date desc nulls last, filed_at desc, ticker, form_type, document_url);
-create index on historical_float_pro ("float");
-create index on historical_float_pro (outstanding_shares);
 create index on historical_float_pro (("float" - restricted_shares));
 
 select history.track('historical_float_pro');

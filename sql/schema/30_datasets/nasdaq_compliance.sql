@@ -29,11 +29,7 @@ create table nasdaq_compliance (
 
 -- Newest first. Text columns have few distinct values, so their indexes include the sort order; a day has few rows.
 create index on nasdaq_compliance (date desc, id);
-create index on nasdaq_compliance (ticker, date desc, id);
-create index on nasdaq_compliance (deficiency_type, date desc, id);
-create index on nasdaq_compliance (notice_type, date desc, id);
-create index on nasdaq_compliance (risk, date desc, id);
-create index on nasdaq_compliance (status, date desc, id);
+select index_each('nasdaq_compliance', '{ticker,deficiency_type,notice_type,risk,status}', 'date desc, id');
 create index on nasdaq_compliance (added_date);
 create index on nasdaq_compliance (compliance_deadline);
 

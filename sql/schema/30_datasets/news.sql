@@ -27,9 +27,7 @@ create table news (
 
 -- Newest first: all rows, one ticker, one form, one day.
 create index on news (created_at desc, id);
-create index on news (ticker, created_at desc, id);
-create index on news (form_type, created_at desc, id);
-create index on news (filed_at, created_at desc, id);
+select index_each('news', '{ticker,form_type,filed_at}', 'created_at desc, id');
 -- For hide_news, because filings may be rare. hide_filings filters by form_type, which has an index above.
 create index on news (created_at desc, id) where form_type <> 'news';
 create index on news using gin (search);

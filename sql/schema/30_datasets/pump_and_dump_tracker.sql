@@ -39,25 +39,13 @@ create table pump_and_dump_tracker (
 
 -- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on pump_and_dump_tracker (ipo_date desc nulls last, ticker);
-create index on pump_and_dump_tracker (country, ipo_date desc nulls last, ticker);
-create index on pump_and_dump_tracker (underwriter_risk, ipo_date desc nulls last, ticker);
-create index on pump_and_dump_tracker (country_risk, ipo_date desc nulls last, ticker);
-create index on pump_and_dump_tracker (float_risk, ipo_date desc nulls last, ticker);
-create index on pump_and_dump_tracker (scam_risk, ipo_date desc nulls last, ticker);
-create index on pump_and_dump_tracker (known_underwriter, ipo_date desc nulls last, ticker);
-create index on pump_and_dump_tracker (is_adr, ipo_date desc nulls last, ticker);
+select index_each('pump_and_dump_tracker', '{
+  country, underwriter_risk, country_risk, float_risk, scam_risk, known_underwriter, is_adr
+}', 'ipo_date desc nulls last, ticker');
 create index on pump_and_dump_tracker using gin (underwriters gin_trgm_ops);
-create index on pump_and_dump_tracker (number_liquidations);
-create index on pump_and_dump_tracker (tradable_float);
-create index on pump_and_dump_tracker (outstanding_shares);
-create index on pump_and_dump_tracker (market_cap);
-create index on pump_and_dump_tracker (gain_1_day);
-create index on pump_and_dump_tracker (gain_7_day);
-create index on pump_and_dump_tracker (gain_14_day);
-create index on pump_and_dump_tracker (gain_30_day);
-create index on pump_and_dump_tracker (filed_at);
-create index on pump_and_dump_tracker (effective_date);
-create index on pump_and_dump_tracker (last_liquidation_date);
-create index on pump_and_dump_tracker (lock_up_expiration);
+select index_each('pump_and_dump_tracker', '{
+  number_liquidations, tradable_float, outstanding_shares, market_cap, gain_1_day, gain_7_day, gain_14_day,
+  gain_30_day, filed_at, effective_date, last_liquidation_date, lock_up_expiration
+}');
 
 select history.track('pump_and_dump_tracker');

@@ -33,19 +33,12 @@ create table registrations (
 
 -- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on registrations (filed_at desc, id);
-create index on registrations (ticker, filed_at desc, id);
-create index on registrations (type, filed_at desc, id);
-create index on registrations (file_no);
-create index on registrations (effective_status, filed_at desc, id);
-create index on registrations (is_atm, filed_at desc, id);
-create index on registrations (over_baby_shelf, filed_at desc, id);
+select index_each('registrations', '{ticker,type,effective_status,is_atm,over_baby_shelf}', 'filed_at desc, id');
+select index_each('registrations', '{
+  file_no, effective_date, expiration_date, offering_amount, total_raised, amount_sold_to_date,
+  calculated_raisable_amount
+}');
 create index on registrations using gin (bank gin_trgm_ops);
-create index on registrations (effective_date);
-create index on registrations (expiration_date);
-create index on registrations (offering_amount);
-create index on registrations (total_raised);
-create index on registrations (amount_sold_to_date);
-create index on registrations (calculated_raisable_amount);
 
 -- Filters that ignore case (D33) in the order of the list.
 create index registrations_form_type_any_case_idx on registrations (lower(form_type), filed_at desc, id);

@@ -53,24 +53,13 @@ create table screener (
   source                   text_list
 );
 
-create index on screener (is_adr, ticker);
-create index on screener (pending_s1, ticker);
-create index on screener (ipo_date, ticker);
+select index_each('screener', '{is_adr,pending_s1,ipo_date}', 'ticker');
 
 -- Every number is sortable in both directions with nulls last, so it needs two indexes; the first also serves filters.
 create index on screener (ticker desc nulls last);
-do $$
-declare
-  field name;
-begin
-  for field in
-    select attname from pg_attribute where attrelid = 'screener'::regclass
-      and atttypid = any ('{price,valuation,quantity,tally,figure}'::regtype[]) order by attnum
-  loop
-    execute format('create index on screener (%I, ticker)', field);
-    execute format('create index on screener (%I desc nulls last, ticker)', field);
-  end loop;
-end $$;
+select index_each('screener', array_agg(quote_ident(attname) || direction order by attnum, direction), 'ticker')
+from pg_attribute cross join unnest(array['', ' desc nulls last']) as direction
+where attrelid = 'screener'::regclass and atttypid = any ('{price,valuation,quantity,tally,figure}'::regtype[]);
 
 -- Filters that ignore case (D33) in the order of the list.
 create index screener_exchange_any_case_idx on screener (lower(exchange), ticker);

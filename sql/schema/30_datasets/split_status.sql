@@ -23,10 +23,8 @@ create table split_status (
 );
 
 -- Every request names tickers, so the first index serves most requests; the others serve tickers with many rows.
-create index on split_status (ticker, filed_at desc, id);
+select index_each('split_status', '{ticker,action_type,executed}', 'filed_at desc, id');
 create index on split_status (filed_at desc, id);
-create index on split_status (action_type, filed_at desc, id);
-create index on split_status (executed, filed_at desc, id);
 create index on split_status (vote_date);
 create index on split_status (effective_date);
 

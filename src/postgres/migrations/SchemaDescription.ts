@@ -10,8 +10,8 @@ import { decodeRows } from "../DecodeRows.ts"
 export type SchemaDescription = ReadonlyMap<string, string>
 
 /**
- * Query for all objects. Partitions are left out, because their months differ. A long definition is its digest. The
- * definitions are the same on all supported versions of PostgreSQL.
+ * Query for all objects. Partitions are left out, because their months differ. A long definition is its digest,
+ * unless `doctor` repairs the object with it. The definitions are the same on all supported versions of PostgreSQL.
  */
 const descriptionQuery = `
   with relations as materialized (
@@ -85,7 +85,7 @@ const descriptionQuery = `
       string_agg(regexp_replace(privilege, '\\s+', ' ', 'g'), ', ' order by privilege), ''
     from public.role_privileges group by purpose, object
   )
-  select object, case when length(definition) > 300 then md5(definition)
+  select object, case when length(definition) > 300 and object !~ '^(constraint|index|trigger) ' then md5(definition)
     else regexp_replace(coalesce(definition, ''), '\\s+', ' ', 'g') end || state as definition
   from objects order by object collate "C"`
 

@@ -8,6 +8,7 @@ import { createServer, type Socket } from "node:net"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { type CheckResult, runDoctorCheck } from "../../../src/operate/cli/doctor/DoctorFinding.ts"
 import * as DatabaseChecks from "../../../src/operate/cli/doctor/DatabaseChecks.ts"
+import * as SchemaChecks from "../../../src/operate/cli/doctor/SchemaChecks.ts"
 import { settingNames } from "../../../src/operate/cli/Settings.ts"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
@@ -144,6 +145,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     ],
     ["alter table api_keys disable trigger audit", "trigger audit of api_keys is disabled"],
     ["drop trigger audit on credits", "trigger audit of credits is missing"],
+    ["drop trigger audit_prepaid on accounts", "trigger audit_prepaid of accounts is missing"],
     [
       "create or replace trigger history_delete after delete on news for each statement execute function note_change()",
       "trigger history_delete of news differs from that of this release",
@@ -172,7 +174,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
   it.effect("finds each object of the schema that is missing, differs or is disabled, and its statements repair it (operations/history, D17)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      const check = runDatabaseCheck(url, DatabaseChecks.checkSchema)
+      const check = runDatabaseCheck(url, SchemaChecks.checkSchema)
       assert.strictEqual((yield* check)?.found, "all objects are those of this release")
       for (const [statement, expected] of defects) {
         yield* runAsOwner(url, statement)
@@ -193,8 +195,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     ["alter table news alter title set not null", "column news.title differs from that of this release"],
     ["drop table failed_requests", "table failed_requests is missing"],
     [
-      "create or replace function moment_of(requested_at timestamptz) returns timestamptz language sql immutable parallel safe return requested_at",
-      "function moment_of(timestamp with time zone) differs from that of this release",
+      "create or replace function joined(list text[]) returns text language sql immutable strict parallel safe return ''",
+      "function joined(text[]) differs from that of this release",
     ],
     ["alter domain price drop constraint price_check", "domain price differs from that of this release"],
     ["drop view usage_totals", "view usage_totals is missing"],
@@ -218,7 +220,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       yield* runAsOwner(url, "create index own on news (author)", "create table own_table (id int)")
-      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkSchema))?.state, "ok")
+      assert.strictEqual((yield* runDatabaseCheck(url, SchemaChecks.checkSchema))?.state, "ok")
     }))
 
   it.effect("warns of each constraint that is not validated, and explains how to find invalid rows (D34)", () =>
@@ -255,10 +257,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         "insert into tickerline_migrations (migration_id, name) values (9998, 'kept')",
         "delete from tickerline_migrations where migration_id = 0",
       )
-      const development = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
+      const development = yield* runDatabaseCheck(url, SchemaChecks.checkMigrations)
       assert.match(development?.advice ?? "", /made by a development version/)
       yield* runAsOwner(url, "delete from tickerline_migrations")
-      const older = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
+      const older = yield* runDatabaseCheck(url, SchemaChecks.checkMigrations)
       assert.strictEqual(older?.state, "failed")
       assert.match(older?.found ?? "", /are missing: schema/)
       assert.include(older?.advice ?? "", "tickerline -- migrate")
@@ -266,7 +268,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         url,
         "insert into tickerline_migrations (migration_id, name) values (0, 'schema'), (9999, 'later')",
       )
-      const newer = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
+      const newer = yield* runDatabaseCheck(url, SchemaChecks.checkMigrations)
       assert.strictEqual(newer?.state, "warning")
       assert.match(newer?.found ?? "", /newer than this program: 9999_later/)
     }))
@@ -296,7 +298,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         JSON.stringify(serving.findingsOf("role")),
       )
       yield* runAsOwner(url, `grant insert on news to ${name}`)
-      const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))
+      const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), SchemaChecks.checkRolePrivileges(false))
       assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
       assert.isTrue(
         excessRights?.advice?.startsWith(`Run \`npm run tickerline -- grant ${name}\``),
@@ -304,7 +306,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       )
       const owner = { DATABASE_URL: Redacted.value(url) }
       assert.strictEqual((yield* runCommandInProcess(["grant", name, "--admin"], owner)).code, 0)
-      const admin = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))
+      const admin = yield* runDatabaseCheck(Redacted.make(its.href), SchemaChecks.checkRolePrivileges(false))
       assert.strictEqual(admin?.state, "failed")
       assert.match(
         admin?.advice ?? "",

@@ -1,4 +1,4 @@
-/** Checks the database over a read-only connection: server, connections, schema, data and replicas. */
+/** Checks the database over a read-only connection: server, connections, data and replicas. */
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -6,9 +6,6 @@ import { listUnfinishedErasures } from "../../../accounts/AccountErasure.ts"
 import { AdminDatabaseUrlConfig, AdminPortConfig } from "../../admin/AdminSettings.ts"
 import { DatabasePoolSizeConfig } from "../../../postgres/pool/ConnectionPool.ts"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
-import { developmentDatabase, migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
-import { formatMigration, listMigrationScripts, schemaId } from "../../../postgres/migrations/MigrationScripts.ts"
-import { describeSchema, readExpectedSchema } from "../../../postgres/migrations/SchemaDescription.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../../postgres/pool/PoolerCheck.ts"
 import {
   describeClockDifference,
@@ -184,282 +181,6 @@ export const checkConnectionLimit = Effect.gen(function* () {
 const tables = loadableDatasets.map(({ table }) => table)
 const tableList = tables.join(",")
 
-const formatNames = (names: ReadonlyArray<string>) =>
-  names.length <= 6 ? names.join(", ") : `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
-
-export const isDatabaseMigrated = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly exists: boolean }>`
-    select to_regclass(${migrationsTableName}) is not null and to_regclass('public.usage') is not null as exists
-  `
-  return row?.exists === true
-})
-
-export const checkMigrations = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const known = yield* listMigrationScripts
-  const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
-    select to_regclass(${migrationsTableName}) is not null as exists,
-      coalesce(has_table_privilege(to_regclass(${migrationsTableName})::oid, 'select'), false) as is_readable
-  `
-  const advice =
-    `Run \`${tickerlineCommand} migrate\` as the role that owns the tables, or start the service as that role.`
-  if (table?.exists !== true) return Finding.warning("the database is empty", advice)
-  if (!table.is_readable) {
-    return Finding.skipped("this role may not read which migrations were applied")
-  }
-  const applied = yield* sql<{ readonly id: number; readonly name: string }>`
-    select migration_id as id, name from ${sql(migrationsTableName)} order by migration_id
-  `
-  const appliedIds = new Set(applied.map(({ id }) => id))
-  if (applied.length > 0 && !appliedIds.has(schemaId)) {
-    return Finding.failed("the tables are those of a development version", developmentDatabase)
-  }
-  const pending = known.filter(([id]) => !appliedIds.has(id)).map(([id, name]) => formatMigration(id, name))
-  const newer = applied.filter(({ id }) => !known.some(([knownId]) => knownId === id))
-    .map(({ id, name }) => `${id}_${name}`)
-  if (newer.length > 0) {
-    return Finding.warning(
-      `the database is newer than this program: ${formatNames(newer)}`,
-      "This release works with the tables of the next one. Update this program soon.",
-    )
-  }
-  return pending.length === 0
-    ? Finding.passed(`all ${known.length} are applied`)
-    : Finding.failed(`${pending.length} are missing: ${formatNames(pending)}`, advice)
-})
-
-interface RolePrivileges {
-  readonly name: string
-  readonly owns_tables: boolean
-  readonly is_superuser: boolean
-  /** Whether it has a privilege of the admin API. */
-  readonly is_admin: boolean
-  readonly missing: ReadonlyArray<string> | null
-  readonly excessive: ReadonlyArray<string> | null
-}
-
-/** Compares the role's privileges with those that the schema lists, as `tickerline grant` grants them. */
-export const checkRolePrivileges = (isEmbedded: boolean) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const [role] = yield* sql<RolePrivileges>`
-      with listed (object, privilege, columns) as (
-        select object, found[1], regexp_split_to_array(found[2], ',\\s*')
-        from role_privileges, regexp_matches(privilege, '([a-z]+)(?: \\(([^)]*)\\))?', 'g') as found
-        where purpose = 'service' and privilege <> 'no select'
-      ), needed (what, has) as (
-        select format('select on %s', relname), has_table_privilege(pg_class.oid, 'select')
-        from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-        where nspname in ('public', 'history') and relkind in ('r', 'p', 'v') and not relispartition and not exists (
-          select from role_privileges where purpose = 'service' and privilege = 'no select'
-            and object = format('%I.%I', nspname, relname)
-        )
-        union all
-        select format('execute %s', object), has_function_privilege(pg_proc.oid, 'execute')
-        from listed join pg_namespace on nspname = split_part(object, '.', 1)
-          join pg_proc on pronamespace = pg_namespace.oid and proname = split_part(object, '.', 2)
-        where privilege = 'execute'
-        union all
-        select format('%s on %s', listed.privilege, relname), has_table_privilege(pg_class.oid, listed.privilege)
-        from listed join pg_namespace on nspname = split_part(object, '.', 1)
-          join pg_class on relnamespace = pg_namespace.oid and relname = split_part(object, '.', 2)
-        where privilege <> 'execute' and columns is null
-        union all
-        select format('%s of %s in %s', listed.privilege, attname, relname),
-          has_column_privilege(attrelid, attnum, listed.privilege)
-        from listed join pg_namespace on nspname = split_part(object, '.', 1)
-          join pg_class on relnamespace = pg_namespace.oid and relname = split_part(object, '.', 2)
-          join pg_attribute on attrelid = pg_class.oid and attname = any (columns) and not attisdropped
-        where columns is not null
-      ), beyond (what, has) as (
-        select 'write ' || relname, has_table_privilege(pg_class.oid, 'insert, update, delete, truncate')
-        from pg_trigger join pg_class on pg_class.oid = tgrelid where tgname = 'history_begin'
-        union all
-        select 'read ' || relname, has_table_privilege(pg_class.oid, 'select')
-        from role_privileges join pg_class on relnamespace = 'public'::regnamespace and object = 'public.' || relname
-        where purpose = 'service' and privilege = 'no select'
-        union all values
-          ('create tables', has_schema_privilege('public', 'create')),
-          ('create temporary tables', has_database_privilege(current_database(), 'temporary'))
-      )
-      select current_user as name, rolsuper as is_superuser,
-        has_table_privilege('public.credits', 'insert') as is_admin,
-        (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.usage'::regclass) as owns_tables,
-        (select array_agg(what) from needed where has is not true) as missing,
-        (select array_agg(what) from beyond where has) as excessive
-      from pg_roles where rolname = current_user
-    `
-    const grant = `Run \`${tickerlineCommand} grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
-    const advice = role?.is_admin === true
-      ? `If the admin API uses this role, set DATABASE_URL to another role. Otherwise: ${grant}`
-      : grant
-    if (role?.missing != null) {
-      return Finding.failed(`${role.name} lacks: ${formatNames(role.missing)}`, advice)
-    }
-    if (isEmbedded || role === undefined) {
-      return Finding.passed("the embedded server has a single role")
-    }
-    if (role.is_superuser) {
-      return Finding.warning(
-        `${role.name} is a superuser`,
-        `Let the service connect as a role with fewer privileges: \`${tickerlineCommand} grant ROLE\`.`,
-      )
-    }
-    if (role.owns_tables) {
-      return Finding.passed(`${role.name} owns the tables: it can load, migrate and serve`)
-    }
-    return role.excessive === null
-      ? Finding.passed(`${role.name} has only the privileges to serve`)
-      : Finding.warning(`${role.name} can also ${formatNames(role.excessive)}`, advice)
-  })
-
-/** A difference between the database and the schema of this release. */
-interface SchemaProblem {
-  /** Such as `index news_tags_idx of news is missing`. */
-  readonly found: string
-  /** Statements that repair it; empty if there is no simple way. */
-  readonly repair: string
-  /** The dataset whose changes are not recorded meanwhile. */
-  readonly dataset: string | undefined
-}
-
-/** The suffixes of definitions that are only in the wrong state, in the operator's words. */
-const wrongStates = [
-  [" DISABLED", "is disabled"],
-  [" REPLICA", "does not fire in every session"],
-  [" INVALID", "is invalid, so no query uses it"],
-  [" NOT VALID", "is not validated"],
-] as const
-
-const withoutState = (definition: string) => definition.replace(/ (?:ALWAYS|DISABLED|REPLICA|INVALID|NOT VALID)$/, "")
-
-/** Splits the name of an object, such as `trigger note_change of public.news`. */
-const splitObject = (object: string) => {
-  const [, kind = "", name = "", table = ""] = /^(\w+) (\S+)(?: of (\S+))?$/.exec(object) ?? []
-  return { kind, name, table }
-}
-
-const makeRepair = (object: string, expected: string, found: string | undefined, datasets: ReadonlySet<string>) => {
-  const { kind, name, table } = splitObject(object)
-  const isMissing = found === undefined
-  if (kind === "trigger" && (datasets.has(table) && /^(history_|note_change)/.test(name))) {
-    return `select history.track('${table.replace("public.", "")}')`
-  }
-  if (kind === "trigger") {
-    const isSame = !isMissing && withoutState(found) === withoutState(expected)
-    const create = `drop trigger if exists ${name} on ${table}; ${withoutState(expected)}`
-    const enable = `alter table ${table} enable ${expected.endsWith(" ALWAYS") ? "always " : ""}trigger ${name}`
-    return isSame ? enable : `${create}; ${enable}`
-  }
-  if (kind === "index" && !isMissing && found.endsWith(" INVALID")) {
-    return `reindex index concurrently ${table.split(".")[0]}.${name}`
-  }
-  if (kind === "index") {
-    const isWhole = expected.includes(" ON ONLY ")
-    const create = isWhole ? expected.replace(" ON ONLY ", " ON ") : expected.replace(" INDEX ", " INDEX CONCURRENTLY ")
-    return `${isMissing ? "" : `drop index ${isWhole ? "" : "concurrently "}${table.split(".")[0]}.${name}; `}${create}`
-  }
-  if (kind === "constraint") {
-    const validate = `alter table ${table} validate constraint ${name}`
-    if (found === `${expected} NOT VALID`) return validate
-    const add =
-      `${isMissing ? "" : `alter table ${table} drop constraint ${name}; `}alter table ${table} add constraint ` +
-      `${name} ${expected}`
-    return /^(?:CHECK|FOREIGN)/.test(expected) ? `${add} not valid; ${validate}` : add
-  }
-  const [, dataset] = /^(?:history of public\.|function history\.keep_)(\w+)/.exec(object) ?? []
-  return dataset === undefined ? "" : `select history.track('${dataset}')`
-}
-
-/** Compares the objects of the database with those that the schema of this release makes. Others may be there too. */
-const findSchemaProblems = Effect.gen(function* () {
-  const expected = yield* readExpectedSchema
-  const live = yield* describeSchema
-  const datasets = new Set(
-    Array.from(expected.keys()).flatMap((object) => object.startsWith("history of ") ? [object.slice(11)] : []),
-  )
-  const lost = Array.from(expected.keys()).filter((object) => !live.has(object))
-    .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
-  const isOfLostTable = (object: string) =>
-    lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
-  /** Objects that differ because an operator has added a column to a dataset. */
-  const grown = new Set(
-    Array.from(live.keys()).flatMap((object) => {
-      const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
-      return table === undefined ? [] : [`trigger history_stamp of public.${table}`, `function history.keep_${table}()`]
-    }),
-  )
-  return Array.from(expected).flatMap(([object, definition]): ReadonlyArray<SchemaProblem> => {
-    const found = live.get(object)
-    if (found === definition || isOfLostTable(object) || (found !== undefined && grown.has(object))) return []
-    const [, state] = wrongStates.find(([suffix]) => found?.endsWith(suffix) === true) ?? []
-    const isSame = found !== undefined && withoutState(found) === withoutState(definition)
-    const { kind, name, table } = splitObject(object)
-    const what = found === undefined
-      ? "is missing"
-      : object.startsWith("history of ")
-      ? `is incomplete: ${found}`
-      : isSame
-      ? state ?? "does not fire in every session"
-      : "differs from that of this release"
-    const isRecorder = object.startsWith("history of ") || table === "history.transactions" ||
-      kind === "trigger" && /^(history_|note_change)/.test(name) && datasets.has(table)
-    return [{
-      found: `${object.replaceAll("public.", "")} ${what}`,
-      repair: makeRepair(object, definition, found, datasets),
-      dataset: isRecorder ? table.replace("public.", "") : undefined,
-    }]
-  })
-})
-
-/** Reports objects of the schema that are missing, differ, or are in a wrong state, and how to repair them. */
-export const checkSchema = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const known = yield* listMigrationScripts
-  const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTableName)}`
-  const ids = new Set(known.map(([id]) => id))
-  if (ids.symmetricDifference(new Set(applied.map(({ id }) => id))).size > 0) {
-    return [Finding.skipped("the migrations of this release and of the database differ")]
-  }
-  const problems = yield* findSchemaProblems
-  if (problems.length === 0) return [Finding.passed("all objects are those of this release")]
-  return Array.from(Map.groupBy(problems, ({ repair }) => repair), ([repair, same]) => {
-    const isUnrecorded = same.some(({ dataset }) => dataset !== undefined)
-    const found = formatNames(same.map(({ found }) => found)) +
-      (isUnrecorded ? "; as_of and /v1/changes miss what is written meanwhile, and responses may be outdated" : "")
-    const then = isUnrecorded ? ' Then see "Repair the history" in docs/operations/history.md.' : ""
-    return Finding.failed(
-      found,
-      repair === ""
-        ? "Create it as the folder sql of this release does, as the role that owns the tables, or restore a backup: " +
-          "docs/operations/backups.md."
-        : `As the role that owns the tables, run: ${repair}.${then}`,
-    )
-  })
-})
-
-/**
- * Finds rules of rows that are not validated, of the service or an operator (D34, stored values). Requests for rows
- * that violate one of them fail.
- */
-export const checkConstraints = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const notValidated = yield* sql<{ readonly dataset: string; readonly name: string; readonly expression: string }>`
-    select dataset, conname as name, pg_get_expr(conbin, conrelid) as expression
-    from history.datasets join pg_constraint on conrelid = to_regclass('public.' || dataset)
-    where contype = 'c' and not convalidated order by 1, 2
-  `
-  if (notValidated.length === 0) return [Finding.passed("all rows of the datasets satisfy the constraints")]
-  return notValidated.map(({ dataset, expression, name }) =>
-    Finding.warning(
-      `${name} is not validated; requests for rows of ${dataset} that violate it fail`,
-      `Find the rows: select * from ${dataset} where not (${expression}). Correct them, then run: ` +
-        `alter table ${dataset} validate constraint ${name}. Or load ${dataset} again.`,
-    )
-  )
-})
-
 /** Reports which datasets have rows, when they last changed, and whether statistics exist. */
 export const checkDatasetRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -482,7 +203,7 @@ export const checkDatasetRows = Effect.gen(function* () {
   return [
     empty.length > 0
       ? Finding.warning(
-        `${found}; empty: ${formatNames(empty)}`,
+        `${found}; empty: ${Finding.formatNames(empty)}`,
         `Load data: \`${tickerlineCommand} load DATASET FILE\`.`,
       )
       : days !== null && days > 7
@@ -490,7 +211,7 @@ export const checkDatasetRows = Effect.gen(function* () {
       : Finding.passed(found),
     ...(notAnalyzed.length === 0 ? [] : [
       Finding.warning(
-        `never analyzed: ${formatNames(notAnalyzed.map(({ name }) => name))}`,
+        `never analyzed: ${Finding.formatNames(notAnalyzed.map(({ name }) => name))}`,
         "Run `analyze`.",
         "statistics",
       ),

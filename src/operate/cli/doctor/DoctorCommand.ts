@@ -15,6 +15,7 @@ import * as Database from "./DatabaseChecks.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
 import * as Finding from "./DoctorFinding.ts"
 import { checkMemory, checkOpenFileLimit, checkRuntime, checkSystemClock, checkTimeZones } from "./MachineChecks.ts"
+import * as SchemaChecks from "./SchemaChecks.ts"
 import { checkAddressSettings, checkPort, checkSettings, checkTrustedProxies } from "./SettingsChecks.ts"
 
 interface Section {
@@ -59,13 +60,13 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
     const checks = [
       check("clocks", Database.checkDatabaseClock),
       check("connections", Database.checkConnectionLimit),
-      check("migrations", Database.checkMigrations),
+      check("migrations", SchemaChecks.checkMigrations),
     ]
-    const schemaChecks = (yield* Effect.orElseSucceed(Database.isDatabaseMigrated, () => false))
+    const schemaChecks = (yield* Effect.orElseSucceed(SchemaChecks.isDatabaseMigrated, () => false))
       ? [
-        check("role", Database.checkRolePrivileges(isEmbedded)),
-        check("schema", Database.checkSchema),
-        check("rules", Database.checkConstraints),
+        check("role", SchemaChecks.checkRolePrivileges(isEmbedded)),
+        check("schema", SchemaChecks.checkSchema),
+        check("rules", SchemaChecks.checkConstraints),
         check("datasets", Database.checkDatasetRows),
         check("ingest", Database.checkIngest),
         check("erasures", Database.checkErasures),

@@ -32,6 +32,10 @@ const makeProblem = (state: DoctorFindingState) => (found: string, advice: strin
 export const warning = makeProblem("warning")
 export const failed = makeProblem("failed")
 
+/** Lists at most six names, and the number of the others. */
+export const formatNames = (names: ReadonlyArray<string>) =>
+  names.length <= 6 ? names.join(", ") : `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
+
 interface DoctorCheck<E, R> {
   readonly name: string
   /** Advice to give if the effect fails. */

@@ -1,5 +1,6 @@
--- One row per ticker and after-hours session (resources: afterhours-stats); same shape as premarket_stats.
--- reference_close is the same day's close. last_updated is Eastern wall-clock time, others are New York (D15).
+-- One row per ticker and after-hours session (resources: afterhours-stats), and per ticker and premarket session
+-- (resources: premarket-stats). reference_close is the close of the same day, or of the previous day before the market
+-- opens. last_updated is Eastern wall-clock time, others are New York (D15).
 create table afterhours_stats (
   ticker                 ticker not null,
   date                   fact_day not null,
@@ -31,14 +32,15 @@ create table afterhours_stats (
 
 -- Newest first. For one ticker, a backward scan of the primary key gives this order.
 create index on afterhours_stats (date desc, ticker);
-create index on afterhours_stats (percentage_gain);
-create index on afterhours_stats (change_percentage);
-create index on afterhours_stats (volume);
-create index on afterhours_stats (dollar_volume);
-create index on afterhours_stats (market_cap);
-create index on afterhours_stats (tradable_float);
+select index_each('afterhours_stats', '{
+  percentage_gain, change_percentage, volume, dollar_volume, market_cap, tradable_float
+}');
 
 -- Filters that ignore case (D33).
 create index afterhours_stats_all_tags_any_case_idx on afterhours_stats using gin (lowered(all_tags));
 
+create table premarket_stats (like afterhours_stats including all);
+alter index premarket_stats_lowered_idx rename to premarket_stats_all_tags_any_case_idx;
+
 select history.track('afterhours_stats');
+select history.track('premarket_stats');

@@ -1,0 +1,254 @@
+/** Checks the schema of the database: applied migrations, privileges of the role, objects, and rules of rows. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { developmentDatabase, migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
+import { formatMigration, listMigrationScripts, schemaId } from "../../../postgres/migrations/MigrationScripts.ts"
+import { describeSchema, readExpectedSchema } from "../../../postgres/migrations/SchemaDescription.ts"
+import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
+import * as Finding from "./DoctorFinding.ts"
+
+export const isDatabaseMigrated = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly exists: boolean }>`
+    select to_regclass(${migrationsTableName}) is not null and to_regclass('public.usage') is not null as exists
+  `
+  return row?.exists === true
+})
+
+/** Compares the migrations that were applied with those of this release. */
+const readMigrations = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const known = yield* listMigrationScripts
+  const applied = yield* sql<{ readonly id: number; readonly name: string }>`
+    select migration_id as id, name from ${sql(migrationsTableName)} order by migration_id
+  `
+  const appliedIds = new Set(applied.map(({ id }) => id))
+  const knownIds = new Set(known.map(([id]) => id))
+  return {
+    known,
+    isDevelopment: applied.length > 0 && !appliedIds.has(schemaId),
+    pending: known.filter(([id]) => !appliedIds.has(id)).map(([id, name]) => formatMigration(id, name)),
+    newer: applied.filter(({ id }) => !knownIds.has(id)).map(({ id, name }) => `${id}_${name}`),
+  }
+})
+
+export const checkMigrations = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
+    select to_regclass(${migrationsTableName}) is not null as exists,
+      coalesce(has_table_privilege(to_regclass(${migrationsTableName})::oid, 'select'), false) as is_readable
+  `
+  const advice =
+    `Run \`${tickerlineCommand} migrate\` as the role that owns the tables, or start the service as that role.`
+  if (table?.exists !== true) return Finding.warning("the database is empty", advice)
+  if (!table.is_readable) {
+    return Finding.skipped("this role may not read which migrations were applied")
+  }
+  const { isDevelopment, known, newer, pending } = yield* readMigrations
+  if (isDevelopment) return Finding.failed("the tables are those of a development version", developmentDatabase)
+  if (newer.length > 0) {
+    return Finding.warning(
+      `the database is newer than this program: ${Finding.formatNames(newer)}`,
+      "This release works with the tables of the next one. Update this program soon.",
+    )
+  }
+  return pending.length === 0
+    ? Finding.passed(`all ${known.length} are applied`)
+    : Finding.failed(`${pending.length} are missing: ${Finding.formatNames(pending)}`, advice)
+})
+
+interface RolePrivileges {
+  readonly name: string
+  readonly owns_tables: boolean
+  readonly is_superuser: boolean
+  /** Whether it has a privilege of the admin API. */
+  readonly is_admin: boolean
+  readonly missing: ReadonlyArray<string> | null
+  readonly excessive: ReadonlyArray<string> | null
+}
+
+/** Compares the role's privileges with those that the schema lists, as `tickerline grant` grants them. */
+export const checkRolePrivileges = (isEmbedded: boolean) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const [role] = yield* sql<RolePrivileges>`
+      with objects as (
+        select pg_class.oid, format('%I.%I', nspname, relname) as object, relname as name,
+          relkind in ('r', 'p', 'v') and not relispartition as is_readable
+        from pg_class join pg_namespace on pg_namespace.oid = relnamespace where nspname in ('public', 'history')
+        union all
+        select pg_proc.oid, format('%I.%I', nspname, proname), format('%I.%I', nspname, proname), false
+        from pg_proc join pg_namespace on pg_namespace.oid = pronamespace where nspname in ('public', 'history')
+      ), needed (oid, name, privilege, "column") as (
+        select oid, name, 'select', null from objects where is_readable and object not in (
+          select object from role_privileges where purpose = 'service' and privilege = 'no select'
+        )
+        union all
+        select oid, name, found[1], "column"
+        from role_privileges join objects using (object)
+          cross join regexp_matches(privilege, '([a-z]+)(?: \\(([^)]*)\\))?', 'g') as found
+          left join regexp_split_to_table(found[2], ',\\s*') as "column" on true
+        where purpose = 'service' and privilege <> 'no select'
+      ), beyond (what, has) as (
+        select 'write ' || relname, has_table_privilege(pg_class.oid, 'insert, update, delete, truncate')
+        from pg_trigger join pg_class on pg_class.oid = tgrelid where tgname = 'history_begin'
+        union all
+        select 'read ' || name, has_table_privilege(oid, 'select') from role_privileges join objects using (object)
+        where purpose = 'service' and privilege = 'no select'
+        union all values
+          ('create tables', has_schema_privilege('public', 'create')),
+          ('create temporary tables', has_database_privilege(current_database(), 'temporary'))
+      )
+      select current_user as name, rolsuper as is_superuser,
+        has_table_privilege('public.credits', 'insert') as is_admin,
+        (select pg_has_role(relowner, 'usage') from pg_class where oid = 'public.usage'::regclass) as owns_tables,
+        (
+          select array_agg(case privilege when 'execute' then 'execute ' || name
+            else concat_ws(' ', privilege, 'of ' || "column", case when "column" is null then 'on' else 'in' end, name)
+            end)
+          from needed where not case when privilege = 'execute' then has_function_privilege(oid, privilege)
+            when "column" is null then has_table_privilege(oid, privilege)
+            else has_column_privilege(oid, "column", privilege) end
+        ) as missing,
+        (select array_agg(what) from beyond where has) as excessive
+      from pg_roles where rolname = current_user
+    `
+    const grant = `Run \`${tickerlineCommand} grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
+    const advice = role?.is_admin === true
+      ? `If the admin API uses this role, set DATABASE_URL to another role. Otherwise: ${grant}`
+      : grant
+    if (role?.missing != null) {
+      return Finding.failed(`${role.name} lacks: ${Finding.formatNames(role.missing)}`, advice)
+    }
+    if (isEmbedded || role === undefined) {
+      return Finding.passed("the embedded server has a single role")
+    }
+    if (role.is_superuser) {
+      return Finding.warning(
+        `${role.name} is a superuser`,
+        `Let the service connect as a role with fewer privileges: \`${tickerlineCommand} grant ROLE\`.`,
+      )
+    }
+    if (role.owns_tables) {
+      return Finding.passed(`${role.name} owns the tables: it can load, migrate and serve`)
+    }
+    return role.excessive === null
+      ? Finding.passed(`${role.name} has only the privileges to serve`)
+      : Finding.warning(`${role.name} can also ${Finding.formatNames(role.excessive)}`, advice)
+  })
+
+const withoutState = (definition = "") => definition.replace(/ (?:ALWAYS|DISABLED|REPLICA|INVALID|NOT VALID)$/, "")
+
+/** Returns what is wrong with an object, such as `is missing`. */
+const describeDifference = (object: string, expected: string, found: string | undefined) => {
+  if (found === undefined) return "is missing"
+  if (object.startsWith("history of ")) return `is incomplete: ${found}`
+  if (withoutState(found) !== withoutState(expected)) return "differs from that of this release"
+  if (found.endsWith(" DISABLED")) return "is disabled"
+  if (found.endsWith(" INVALID")) return "is invalid, so no query uses it"
+  return found.endsWith(" NOT VALID") ? "is not validated" : "does not fire in every session"
+}
+
+/** Returns the dataset whose history needs an object. `history.track` makes the object again. */
+const findTrackedDataset = (object: string) =>
+  /^(?:history of public\.|trigger (?:history_\w+|note_change) of public\.|function history\.keep_)(\w+)/.exec(object)
+    ?.[1]
+
+/** Returns the statements that make an object as expected, from its definition. Empty if that is no statement. */
+const makeRepair = (object: string, expected: string, found: string | undefined) => {
+  const dataset = findTrackedDataset(object)
+  if (dataset !== undefined) return `select history.track('${dataset}')`
+  const [, kind, name = "", table = ""] = /^(\w+) (\S+) of (\S+)$/.exec(object) ?? []
+  const definition = withoutState(expected)
+  const isInWrongState = withoutState(found) === definition
+  const join = (...statements: ReadonlyArray<string>) => statements.slice(found === undefined ? 1 : 0).join("; ")
+  if (kind === "trigger") {
+    const enable = `alter table ${table} enable ${expected.endsWith(" ALWAYS") ? "always " : ""}trigger ${name}`
+    return isInWrongState ? enable : join(`drop trigger ${name} on ${table}`, definition, enable)
+  }
+  if (kind === "index") {
+    const index = `${table.replace(/\..*/, "")}.${name}`
+    if (isInWrongState) return `reindex index concurrently ${index}`
+    // Of a table with partitions, no index is made concurrently.
+    return definition.includes(" ON ONLY ")
+      ? join(`drop index ${index}`, definition.replace(" ON ONLY ", " ON "))
+      : join(`drop index concurrently ${index}`, definition.replace(" INDEX ", " INDEX CONCURRENTLY "))
+  }
+  if (kind !== "constraint") return ""
+  const validate = `alter table ${table} validate constraint ${name}`
+  if (isInWrongState) return validate
+  const drop = `alter table ${table} drop constraint ${name}`
+  const add = `alter table ${table} add constraint ${name} ${definition}`
+  return /^(?:CHECK|FOREIGN)/.test(definition) ? join(drop, `${add} not valid`, validate) : join(drop, add)
+}
+
+/** Compares the objects of the database with those that the schema of this release makes. Others may be there too. */
+const findSchemaProblems = Effect.gen(function* () {
+  const expected = yield* readExpectedSchema
+  const live = yield* describeSchema
+  const lost = Array.from(expected.keys()).filter((object) => !live.has(object))
+    .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
+  const isOfLostTable = (object: string) =>
+    lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
+  /** Objects that differ because an operator has added a column to a dataset. */
+  const grown = new Set(
+    Array.from(live.keys()).flatMap((object) => {
+      const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
+      return table === undefined ? [] : [`trigger history_stamp of public.${table}`, `function history.keep_${table}()`]
+    }),
+  )
+  return Array.from(expected).flatMap(([object, definition]) => {
+    const found = live.get(object)
+    if (found === definition || isOfLostTable(object) || (found !== undefined && grown.has(object))) return []
+    return [{
+      found: `${object.replaceAll("public.", "")} ${describeDifference(object, definition, found)}`,
+      repair: makeRepair(object, definition, found),
+      /** Whether changes are not recorded meanwhile. */
+      isUnrecorded: findTrackedDataset(object) !== undefined || object.endsWith(" of history.transactions"),
+    }]
+  })
+})
+
+/** Reports objects of the schema that are missing, differ, or are in a wrong state, and how to repair them. */
+export const checkSchema = Effect.gen(function* () {
+  const { newer, pending } = yield* readMigrations
+  if (newer.length + pending.length > 0) {
+    return [Finding.skipped("the migrations of this release and of the database differ")]
+  }
+  const problems = yield* findSchemaProblems
+  if (problems.length === 0) return [Finding.passed("all objects are those of this release")]
+  return Array.from(Map.groupBy(problems, ({ repair }) => repair), ([repair, same]) => {
+    const isUnrecorded = same.some((problem) => problem.isUnrecorded)
+    const found = Finding.formatNames(same.map((problem) => problem.found)) +
+      (isUnrecorded ? "; as_of and /v1/changes miss what is written meanwhile, and responses may be outdated" : "")
+    const then = isUnrecorded ? ' Then see "Repair the history" in docs/operations/history.md.' : ""
+    return Finding.failed(
+      found,
+      repair === ""
+        ? "Create it as the folder sql of this release does, as the role that owns the tables, or restore a backup: " +
+          "docs/operations/backups.md."
+        : `As the role that owns the tables, run: ${repair}.${then}`,
+    )
+  })
+})
+
+/**
+ * Finds rules of rows that are not validated, of the service or an operator (D34, stored values). Requests for rows
+ * that violate one of them fail.
+ */
+export const checkConstraints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const notValidated = yield* sql<{ readonly dataset: string; readonly name: string; readonly expression: string }>`
+    select dataset, conname as name, pg_get_expr(conbin, conrelid) as expression
+    from history.datasets join pg_constraint on conrelid = to_regclass('public.' || dataset)
+    where contype = 'c' and not convalidated order by 1, 2
+  `
+  if (notValidated.length === 0) return [Finding.passed("all rows of the datasets satisfy the constraints")]
+  return notValidated.map(({ dataset, expression, name }) =>
+    Finding.warning(
+      `${name} is not validated; requests for rows of ${dataset} that violate it fail`,
+      `Find the rows: select * from ${dataset} where not (${expression}). Correct them, then run: ` +
+        `alter table ${dataset} validate constraint ${name}. Or load ${dataset} again.`,
+    )
+  )
+})
