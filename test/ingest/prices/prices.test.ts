@@ -397,6 +397,22 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(merged.get("gap_stats"), { added: 0, updated: 0, unchanged: 0, kept: 0, removed: 1 })
         assert.deepStrictEqual(yield* readTable("gap_stats"), [])
       }))
+
+    it.effect.each([[10_000_000n, 1n], [1n, 1_000_000n]] as const)(
+      "have no previous close that a split of %i to %i shares pushes out of the bounds of prices (D34)",
+      ([from, to]) =>
+        Effect.gen(function* () {
+          yield* emptyTables
+          yield* storeSplit({ ticker: "AAA", date: "2026-06-02", from, to }, { id: "executed" })
+          yield* ingest(toMassiveFile([
+            makeFlatBar("AAA", "2026-06-01", 959, 10),
+            makeFlatBar("AAA", "2026-06-02", 570, 10),
+            makeFlatBar("AAA", "2026-06-02", 959, 10),
+          ]))
+          assert.deepStrictEqual(yield* readTable("gap_stats"), [])
+          assert.strictEqual((yield* readTable("daily_prices")).length, 2)
+        }),
+    )
   })
 
   describe("files", () => {
@@ -630,6 +646,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           "AAA,100,10,10,11,9",
           "AAA,100,1e1,10,11,9,1780320600000000000,1",
           ",100,10,10,11,9,1780320600000000000,1",
+          "AAA,100,10,10,9999999.0001,9,1780320600000000000,1",
+          "AAA,100,10,10,11,0.00009,1780320600000000000,1",
         ]
         const error = yield* Effect.flip(ingest([massiveHeader, good, ...bad, good].join("\n")))
         assert.deepStrictEqual(error.message.split("\n").slice(1), [
@@ -642,6 +660,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           "  line 8: the row has 6 cells; the header has 8",
           '  line 9: open must be a price from 0.0001 to 9999999 USD, but is "1e1"',
           "  line 10: ticker must not be empty",
+          '  line 11: high must be a price from 0.0001 to 9999999 USD, but is "9999999.0001"',
+          '  line 12: low must be a price from 0.0001 to 9999999 USD, but is "0.00009"',
         ])
         assert.deepStrictEqual((yield* countAll).flat(), [])
         const many = yield* Effect.flip(ingest([massiveHeader, ...Array.from({ length: 30 }, () => bad[0])].join("\n")))
