@@ -59,7 +59,7 @@ const others: ReadonlyArray<TestProjectInlineConfiguration> = [{
     env: { FAULTS_SEEN: `bench/results/soak-${stamp}.jsonl` },
   },
 }, {
-  // The last release and the current one serve the same database.
+  // This project and an invented next release serve the same database.
   extends: true,
   test: { name: "upgrade", include: ["test/upgrade/**/*.test.ts"], testTimeout: 900_000 },
 }]

@@ -296,8 +296,7 @@ create constraint trigger record_transaction after insert or update of is_pendin
   deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction();
 alter table history.transactions enable always trigger record_transaction;
 
--- The audit log names each transaction that changed datasets.
--- Records a transaction that changed datasets, with its counts and what a load says of itself, such as its file. If
+-- The audit log names each transaction that changed datasets: records it that changed datasets, with its counts and what a load says of itself, such as its file. If
 -- constraints are set immediate, the record changes until the commit.
 create function audit_datasets() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

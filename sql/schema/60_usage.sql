@@ -1,8 +1,9 @@
--- Usage (D29): one row per account and write has its requests as packed numbers
--- (docs/decisions/0160-usage-in-batches.md). `usage` counts the requests refused with 429. There are no foreign keys:
--- usage outlives its account. Months of UTC are partitions, so that old ones are cheap to drop.
+-- Usage (D29). `usage_batches` has a row per account and write, with the requests as packed numbers
+-- (docs/decisions/0160-usage-in-batches.md). There are no foreign keys: usage outlives its account. Months of UTC are
+-- partitions, so that old ones are cheap to drop.
 
--- A row counts requests that a process refused with 429: per account, endpoint and minute.
+-- A row counts requests that a process refused with 429: per account, endpoint and minute. Only `request_count` and the
+-- first columns differ; the others are those of `usage_requests`, so that one view shows both.
 create table usage (
   usage_id          uuid not null,
   requested_at      timestamptz(3) not null,

@@ -1,7 +1,7 @@
 /**
  * Finds the symbols whose rows answer a request for another symbol of the same company, such as GOOGL for GOOG: rows
- * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126). Migration 0067 keeps the
- * table `company_symbols`.
+ * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126). `45_symbols.sql` keeps
+ * the table `company_symbols`.
  */
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"

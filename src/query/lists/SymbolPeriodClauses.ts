@@ -38,7 +38,7 @@ export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, s
 
 /**
  * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the
- * date, because PostgreSQL would read and sort the whole range. Counts may use the partial index of migration 44.
+ * date, because PostgreSQL would read and sort the whole range. Counts may use `news_ticker_filed_at_idx`.
  */
 export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range

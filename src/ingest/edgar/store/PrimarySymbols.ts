@@ -1,6 +1,6 @@
 /**
  * Chooses the primary symbol of each company, and keeps the symbols of its rows up to date
- * (docs/decisions/0126-symbols-of-ingested-rows.md). Migration 0067 has the rules in SQL, because triggers apply them.
+ * (docs/decisions/0126-symbols-of-ingested-rows.md). `45_symbols.sql` has the rules, because triggers apply them.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
