@@ -27,7 +27,7 @@ const descriptionQuery = `
     union all
     select case relkind when 'v' then 'view ' when 'S' then 'sequence ' when 'c' then 'type ' else 'table ' end || name,
       concat_ws(' ', case relpersistence when 'u' then 'unlogged' end, 'partition by ' || pg_get_partkeydef(oid),
-        array_to_string(reloptions, ' '), case relkind when 'v' then md5(pg_get_viewdef(oid)) end), ''
+        array_to_string(reloptions, ' '), case relkind when 'v' then md5(translate(pg_get_viewdef(oid), '()', '')) end), ''
     from relations
     union all
     select format('column %s.%I', name, attname), concat_ws(' ', format_type(atttypid, atttypmod),
@@ -56,7 +56,7 @@ const descriptionQuery = `
       provolatile::text, proparallel::text, case when prosecdef then 'definer' end,
       case when proisstrict then 'strict' end, array_to_string(proconfig, ' '), 'rows ' || nullif(prorows, 0),
       case when has_function_privilege('public', pg_proc.oid, 'execute') then 'for all' end,
-      md5(coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc))), ''
+      md5(translate(coalesce(pg_get_function_sqlbody(pg_proc.oid), prosrc), '()', ''))), ''
     from pg_proc join pg_language on pg_language.oid = prolang join pg_namespace on pg_namespace.oid = pronamespace
     where nspname in ('public', 'history')
       and not exists (select from pg_depend where pg_depend.objid = pg_proc.oid and deptype = 'e')
@@ -85,9 +85,16 @@ const descriptionQuery = `
       string_agg(regexp_replace(privilege, '\\s+', ' ', 'g'), ', ' order by privilege), ''
     from public.role_privileges group by purpose, object
   )
-  select object, case when length(definition) > 300 and object !~ '^(constraint|index|trigger) ' then md5(definition)
+  select object, case when length(definition) > 300 and object !~ '^(constraint|index|trigger) ' then md5(translate(definition, '()', ''))
     else regexp_replace(coalesce(definition, ''), '\\s+', ' ', 'g') end || state as definition
   from objects order by object collate "C"`
+
+/**
+ * Whether two definitions are the same. Parentheses do not count: PostgreSQL prints `a or b or c` with other ones after
+ * a restore. That is also why digests are made without them.
+ */
+export const areSameDefinitions = (one: string, other: string) =>
+  one.replaceAll(/[()]/g, "") === other.replaceAll(/[()]/g, "")
 
 const decodeObjects = decodeRows(Schema.Struct({ object: Schema.String, definition: Schema.String }))
 

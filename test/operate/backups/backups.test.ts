@@ -10,6 +10,7 @@ import { dirname } from "node:path"
 import { inject } from "vitest"
 import { Manifest } from "../../../src/operate/backups/Manifest.ts"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
+import { checkSchema } from "../../../src/operate/cli/doctor/SchemaChecks.ts"
 import { runMigrations } from "../../../src/postgres/migrations/Migrations.ts"
 import { grantRolePrivileges } from "../../../src/postgres/migrations/ServiceRole.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
@@ -221,6 +222,12 @@ describe.skipIf(!canTest)("With these programs,", () => {
           databaseClientLayer({ url: Redacted.make(target.href), applicationName: "tickerline-test" }),
         ))
         assert.deepStrictEqual(applied, [])
+        const findings = yield* checkSchema.pipe(Effect.provide(
+          databaseClientLayer({ url: Redacted.make(target.href), applicationName: "tickerline-test" }),
+        ))
+        assert.deepStrictEqual(findings.map(({ found, state }) => ({ found, state })), [
+          { found: "all objects are those of this release", state: "ok" },
+        ])
         const service = yield* PgConnection.make({ url: connectAs(role, url, into) })
         yield* service.query("select count(*) from news")
         assert.match(

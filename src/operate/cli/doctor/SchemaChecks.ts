@@ -3,7 +3,11 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { developmentDatabase, migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
 import { formatMigration, listMigrationScripts, schemaId } from "../../../postgres/migrations/MigrationScripts.ts"
-import { describeSchema, readExpectedSchema } from "../../../postgres/migrations/SchemaDescription.ts"
+import {
+  areSameDefinitions,
+  describeSchema,
+  readExpectedSchema,
+} from "../../../postgres/migrations/SchemaDescription.ts"
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 import * as Finding from "./DoctorFinding.ts"
 
@@ -143,7 +147,7 @@ const withoutState = (definition = "") => definition.replace(/ (?:ALWAYS|DISABLE
 const describeDifference = (object: string, expected: string, found: string | undefined) => {
   if (found === undefined) return "is missing"
   if (object.startsWith("history of ")) return `is incomplete: ${found}`
-  if (withoutState(found) !== withoutState(expected)) return "differs from that of this release"
+  if (!areSameDefinitions(withoutState(found), withoutState(expected))) return "differs from that of this release"
   if (found.endsWith(" DISABLED")) return "is disabled"
   if (found.endsWith(" INVALID")) return "is invalid, so no query uses it"
   return found.endsWith(" NOT VALID") ? "is not validated" : "does not fire in every session"
@@ -160,7 +164,7 @@ const makeRepair = (object: string, expected: string, found: string | undefined)
   if (dataset !== undefined) return `select history.track('${dataset}')`
   const [, kind, name = "", table = ""] = /^(\w+) (\S+) of (\S+)$/.exec(object) ?? []
   const definition = withoutState(expected)
-  const isInWrongState = withoutState(found) === definition
+  const isInWrongState = areSameDefinitions(withoutState(found), definition)
   const join = (...statements: ReadonlyArray<string>) => statements.slice(found === undefined ? 1 : 0).join("; ")
   if (kind === "trigger") {
     const enable = `alter table ${table} enable ${expected.endsWith(" ALWAYS") ? "always " : ""}trigger ${name}`
@@ -199,7 +203,10 @@ const findSchemaProblems = Effect.gen(function* () {
   )
   return Array.from(expected).flatMap(([object, definition]) => {
     const found = live.get(object)
-    if (found === definition || isOfLostTable(object) || (found !== undefined && grown.has(object))) return []
+    if (
+      (found !== undefined && areSameDefinitions(found, definition)) || isOfLostTable(object) ||
+      (found !== undefined && grown.has(object))
+    ) return []
     return [{
       found: `${object.replaceAll("public.", "")} ${describeDifference(object, definition, found)}`,
       repair: makeRepair(object, definition, found),
