@@ -320,7 +320,7 @@ describe.skipIf(!canTest)("With these programs,", () => {
           yield* repair
         })
         yield* refuse(
-          (manifest) => ({ ...manifest, migrations: [1, 9_999] }),
+          (manifest) => ({ ...manifest, migrations: [0, 9_999] }),
           /migrations that this release does not know: 9999/,
         )
         yield* refuse((manifest) => ({ ...manifest, postgresql: 99 }), /is from PostgreSQL 99, and this server is \d+/)
