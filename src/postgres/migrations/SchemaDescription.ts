@@ -27,7 +27,8 @@ const descriptionQuery = `
     union all
     select case relkind when 'v' then 'view ' when 'S' then 'sequence ' when 'c' then 'type ' else 'table ' end || name,
       concat_ws(' ', case relpersistence when 'u' then 'unlogged' end, 'partition by ' || pg_get_partkeydef(oid),
-        array_to_string(reloptions, ' '), case relkind when 'v' then md5(translate(pg_get_viewdef(oid), '()', '')) end), ''
+        array_to_string(reloptions, ' '),
+        case relkind when 'v' then md5(translate(pg_get_viewdef(oid), '()', '')) end), ''
     from relations
     union all
     select format('column %s.%I', name, attname), concat_ws(' ', format_type(atttypid, atttypmod),
@@ -85,7 +86,8 @@ const descriptionQuery = `
       string_agg(regexp_replace(privilege, '\\s+', ' ', 'g'), ', ' order by privilege), ''
     from public.role_privileges group by purpose, object
   )
-  select object, case when length(definition) > 300 and object !~ '^(constraint|index|trigger) ' then md5(translate(definition, '()', ''))
+  select object, case
+    when length(definition) > 300 and object !~ '^(constraint|index|trigger) ' then md5(translate(definition, '()', ''))
     else regexp_replace(coalesce(definition, ''), '\\s+', ' ', 'g') end || state as definition
   from objects order by object collate "C"`
 
