@@ -64,7 +64,7 @@ def new_service() -> Iterator[tuple[Service, Path]]:
 def run_command(home: Path, *arguments: str) -> str:
     """Runs a command of the service on the database in its home folder, and returns its output."""
     environment = {**os.environ, "TICKERLINE_HOME": str(home)}
-    command = [str(ROOT / "src" / "cli" / "tickerline"), *arguments]
+    command = [str(ROOT / "src" / "operate" / "cli" / "tickerline"), *arguments]
     return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

@@ -34,7 +34,7 @@ export const findStartupProblem = ({ missing, node, platform, root, runsTypeScri
   return undefined
 }
 
-const root = fileURLToPath(new URL("../../..", import.meta.url))
+const root = join(fileURLToPath(import.meta.url), "../../../..")
 const require = createRequire(import.meta.url)
 
 /** @param {string} name */

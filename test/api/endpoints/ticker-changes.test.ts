@@ -129,7 +129,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
       const body = makeChangedBody("RPA", event("RPA", "RPB", "2011-01-03"), event("RPB", "RPC", "2012-01-03"))
       // A response with `as_of=now` is up to a second old.
-      yield* Effect.repeat(requestTicker("RPA&as_of=now"), { until: (response) => at(response.body, "count") !== 0 })
+      yield* Effect.repeat(requestTicker("RPA&as_of=now"), { until: (response) => at(response.body, "count") === 2 })
       for (const query of ["", "&cik=31", "&as_of=now"]) {
         assert.deepStrictEqual<unknown>((yield* requestTicker(`RPA${query}`)).body, body, query)
       }
