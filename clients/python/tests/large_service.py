@@ -28,21 +28,21 @@ def make_record(index: int) -> dict[str, object]:
     """Makes a row. Dates and ids follow the order of the list, so that most row groups can be skipped."""
     warrant = {
         "warrants_amount": index * 1_000_003,
-        "warrants_exercise_price": f"{index % 1_000}.{index % 10_000:04}",
+        "warrants_exercise_price": f"{1 + index % 1_000}.{index % 10_000:04}",
         "exercisable_date": dt.date(1970, 1, 1) + (index - INDEXES // 2) * DAY,
         "expiration_date": dt.date(2100, 1, 1) if index % 3 == 0 else None,
     }
     convertible = {
         "conversion_price": f"{index / 100:.4f}",
-        "offering_amount": f"{(index - INDEXES // 2) * 80_000_000_000_003}.{index % 100:02}",
-        "maturity_date": dt.date(1, 1, 2) + index * DAY,
+        "offering_amount": f"{index * 40_000_000_000_003}.{index % 100:02}",
+        "maturity_date": dt.date(1900, 1, 1) + index * DAY,
     }
     return {
         "id": f"a prefix of seventeen bytes {index:06}",
         "ticker": f"PQ{index % 211}",
         "security_type": TYPES[index % 4],
         "details": f"{STARTS[index % 11]}{index * 7_919 % INDEXES:06} {LONG_TEXT}",
-        "floor_price": None if index % 5 == 0 else f"{(index - INDEXES // 2) / 8:.3f}",
+        "floor_price": None if index % 5 == 0 else f"{(index + 1) / 8:.3f}",
         "registered": ["true", "false", None][index % 3],
         "filed_at": dt.date(1960, 1, 1) + index // 2 * DAY,
         "last_updated": f"{dt.datetime(1960, 1, 1) + dt.timedelta(hours=index * 11, seconds=index)}.{index % 1_000:03}",
