@@ -132,8 +132,8 @@ interface Connection {
 }
 
 /**
- * Makes Node and Deno pass each packet to listeners of the socket. By default, their parsers read from the operating
- * system, and nobody else learns what a request was that never became complete
+ * Makes Node and Deno pass each packet to listeners of the socket. By default, their parsers read directly from the
+ * operating system, so the start of a request that is never completed cannot be seen
  * (docs/decisions/0164-packets-of-incomplete-requests.md).
  */
 const showPackets = (socket: Duplex) => {

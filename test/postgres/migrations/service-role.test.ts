@@ -130,6 +130,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         schedule: Schedule.spaced("50 millis"),
         times: 1_000,
       })
+      assert.strictEqual((yield* sql`select from budget_alerts`).length, 3)
     }))
 
   it.effect("exports every list (operations/deployment)", () =>

@@ -71,7 +71,10 @@ interface Attempts {
   readonly firstFailedAt: number
 }
 
-/** A rejected document is final after three attempts, an absent one after this number of attempts and this time. */
+/**
+ * A rejected document is final after three attempts. An absent one is final after `minAbsences` attempts, if the first
+ * was at least `minAbsence` ago.
+ */
 const absentSchedule = doublingSchedule("1 hour", "3 days")
 const schedules = { absent: absentSchedule, rejected: Schedule.upTo(absentSchedule, { times: 2 }) }
 const [minAbsences, minAbsence] = [10, Duration.days(14)]
@@ -293,7 +296,7 @@ const ListedWork = Schema.Struct({
 const formatTimeInSql = (expression: string) =>
   `to_char(${expression} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
 
-/** Lists the documents that could not be read, oldest entry first. */
+/** Lists the documents that could not be read, oldest first. */
 export const listWork = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ListedWork)(sql`
