@@ -1,6 +1,6 @@
 /** Two standbys of a dedicated primary. They stream its WAL, and tests can pause the replay. */
 import { PgConnection } from "@effect/sql-pg"
-import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { Context, Effect, FileSystem, Layer, Redacted, Schedule, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import { closeSync, openSync } from "node:fs"
 import { chooseFreePort, embeddedDatabaseUser } from "../../src/postgres/embedded/EmbeddedCluster.ts"
@@ -16,8 +16,8 @@ export interface Standby {
   readonly start: (other?: { readonly port?: number; readonly upstream?: string }) => Effect.Effect<void>
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
   readonly query: (statement: string) => Effect.Effect<PgConnection.Result>
-  /** Pauses the replay of received WAL. */
-  readonly pause: Effect.Effect<void>
+  /** Pauses the replay of received WAL, at most until the scope closes: a failed test must not stop the next ones. */
+  readonly pause: Effect.Effect<void, never, Scope.Scope>
   readonly resume: Effect.Effect<void>
 }
 
@@ -83,14 +83,19 @@ const startStandby = Effect.fnUntraced(function* (data: string) {
     }).pipe(Effect.orDie)
   yield* start()
   yield* Effect.addFinalizer(() => end("SIGINT"))
+  const resume = Effect.suspend(() =>
+    child === undefined
+      ? Effect.void
+      : Effect.asVoid(runStatement("select pg_wal_replay_resume() where pg_is_in_recovery()"))
+  )
   const made: Standby = {
     name: `127.0.0.1:${port}/postgres`,
     url,
     start,
     stop: end,
     query: runStatement,
-    pause: Effect.asVoid(runStatement("select pg_wal_replay_pause()")),
-    resume: Effect.asVoid(runStatement("select pg_wal_replay_resume()")),
+    pause: Effect.acquireRelease(Effect.asVoid(runStatement("select pg_wal_replay_pause()")), () => resume),
+    resume,
   }
   return made
 })
