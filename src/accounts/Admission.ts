@@ -7,6 +7,7 @@ import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { type EndpointAccess, isTierSufficient } from "../contract/rules/EndpointAnnotations.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../contract/rules/Errors.ts"
+import { flatMapKnown, isKnown } from "../contract/rules/KnownResults.ts"
 import { toCanonicalAddress } from "../contract/rules/IpNetworks.ts"
 import {
   AddressNotAllowed,
@@ -120,9 +121,6 @@ const refuseWithoutAccount = (error: AdmissionError): Admission => ({
   error,
 })
 
-/** Whether the result of an effect is known, so that nothing has to be waited for. */
-export const isKnown = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Exit<A, E> => Exit.isExit(effect)
-
 /** Makes the function that admits or refuses a request. */
 export const makeAdmit = Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
@@ -158,10 +156,7 @@ export const makeAdmit = Effect.gen(function* () {
     if (!isRecorded) return admit(noHeaders, undefined)
     const count = () => {
       if (via === "mcp") return admit(noHeaders, undefined)
-      const counted = countRequest(account)
-      return isKnown(counted) && Exit.isSuccess(counted)
-        ? admit(counted.value.headers, counted.value.refusal)
-        : Effect.flatMap(counted, ({ headers, refusal }) => admit(headers, refusal))
+      return flatMapKnown(countRequest(account), ({ headers, refusal }) => admit(headers, refusal))
     }
     return hasCapacity() ? count() : Effect.matchEffect(requireCapacity, {
       onFailure: (error) =>

@@ -4,33 +4,15 @@
  */
 import { Effect } from "effect"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import type { CurrentAccount } from "../contract/Authentication.ts"
 import type { FinishedResponse, Page } from "../contract/rules/Answer.ts"
-import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
-import { formatLinks, type ResponseLink } from "../contract/rules/Links.ts"
+import { getHeader } from "../contract/rules/ApiRequest.ts"
+import { formatLinks } from "../contract/rules/Links.ts"
 import { makeNextPageTarget, type NextPage } from "../contract/rules/Paging.ts"
 import { BaseUrl } from "../postgres/BaseUrl.ts"
+import type { AnsweredRequest } from "./AnsweredRequest.ts"
 import { addToVary, makeCorsHeaders } from "./Cors.ts"
 
 type Headers = Readonly<Record<string, string>>
-
-/** A request and what the steps before its answer have found. */
-export interface AnsweredRequest {
-  readonly request: ApiRequest
-  /** The declared path; undefined for a path that is no endpoint's. */
-  readonly route: string | undefined
-  /** Whether the path answers only to accounts. */
-  readonly needsKey: boolean
-  readonly account: typeof CurrentAccount.Service | undefined
-  /** Whether usage lists the request (D29). */
-  readonly isRecorded: boolean
-  /** Microdollars per gigabyte. */
-  readonly price: number
-  /** Headers of every response to the request, such as rate limits, by lower-case name. */
-  readonly headers: Headers
-  /** Links of every response to the request: successor and documentation (§9.4, lifecycle). */
-  readonly links: ReadonlyArray<ResponseLink>
-}
 
 export const costHeader = "x-cost-microdollars"
 

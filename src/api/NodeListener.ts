@@ -3,7 +3,7 @@ import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
 import type { FinishedResponse } from "../contract/rules/Answer.ts"
-import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
+import { type ApiRequest, type ClientConnection, getHeader } from "../contract/rules/ApiRequest.ts"
 import { resolveRequestId } from "../contract/rules/RequestIds.ts"
 import { exemptFromResponseTimeout } from "./ConnectionLimits.ts"
 import { maxRequestBodyBytes } from "./ProtocolErrors.ts"
@@ -83,6 +83,65 @@ const send = (
   return sendStream(response, body, trailers)
 }
 
+class NodeConnection implements ClientConnection {
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+
+  constructor(request: IncomingMessage, response: ServerResponse) {
+    this.#request = request
+    this.#response = response
+  }
+
+  readBody() {
+    return readBody(this.#request)
+  }
+
+  disconnect() {
+    this.#response.destroy()
+  }
+
+  hasDisconnected() {
+    return this.#response.destroyed
+  }
+}
+
+/** A request that arrived over HTTP. It is a class for the reason of `AnsweredRequest`. */
+class NodeRequest implements ApiRequest {
+  readonly id: string
+  readonly method: string
+  readonly target: string
+  readonly headers: ApiRequest["headers"]
+  readonly rawHeaders: ReadonlyArray<string>
+  readonly httpVersion: string
+  readonly address: string | undefined
+  readonly peerAddress: string | undefined
+  readonly startedAt: number
+  readonly arrivedAt: number
+  readonly purpose = "answer"
+  readonly via = null
+  readonly client: ClientConnection
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    address: string | undefined,
+    startedAt: number,
+    arrivedAt: number,
+  ) {
+    this.id = resolveRequestId(getHeader(request, "x-request-id"), startedAt)
+    this.method = request.method ?? "GET"
+    this.target = request.url ?? "/"
+    this.headers = request.headers
+    this.rawHeaders = request.rawHeaders
+    this.httpVersion = request.httpVersion
+    this.address = address
+    this.peerAddress = request.socket.remoteAddress
+    this.startedAt = startedAt
+    this.arrivedAt = arrivedAt
+    this.client = new NodeConnection(request, response)
+  }
+}
+
 export class NodeListener extends Context.Service<NodeListener, {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
   readonly describeError: ProtocolErrorDescriber["Service"]["describe"]
@@ -98,27 +157,9 @@ export class NodeListener extends Context.Service<NodeListener, {
       const requestScope = yield* Scope.fork(yield* Effect.scope, "parallel")
       const runFork = Effect.runForkWith(context)
 
-      const toApiRequest = (request: IncomingMessage, response: ServerResponse): ApiRequest => {
-        const { headers, httpVersion, method = "GET", rawHeaders, socket, url = "/" } = request
-        const peerAddress = socket.remoteAddress
-        const startedAt = clock.currentTimeMillisUnsafe()
-        return {
-          id: resolveRequestId(getHeader(request, "x-request-id"), startedAt),
-          method,
-          target: url,
-          headers,
-          rawHeaders,
-          httpVersion,
-          address: resolveAddress(peerAddress, getHeader(request, "x-forwarded-for")),
-          peerAddress,
-          startedAt,
-          arrivedAt: getMonotonicMillis(clock),
-          purpose: "answer",
-          via: null,
-          readBody: () => readBody(request),
-          disconnect: () => response.destroy(),
-          hasDisconnected: () => response.destroyed,
-        }
+      const toApiRequest = (request: IncomingMessage, response: ServerResponse) => {
+        const address = resolveAddress(request.socket.remoteAddress, getHeader(request, "x-forwarded-for"))
+        return new NodeRequest(request, response, address, clock.currentTimeMillisUnsafe(), getMonotonicMillis(clock))
       }
 
       /** Runs the rest of a request, until the client disconnects. Closes the connection if it ends unexpectedly. */
@@ -139,15 +180,14 @@ export class NodeListener extends Context.Service<NodeListener, {
         let scope: Scope.Closeable | undefined
         const getScope = () => scope ??= Scope.makeUnsafe()
         const responding = respond(request, getScope)
-        if (!Effect.isEffect(responding)) {
-          const sending = send(request, response, responding)
-          if (sending !== undefined) run(response, sending)
-          return
-        }
+        const sending = Effect.isEffect(responding)
+          ? Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void)
+          : send(request, response, responding)
+        if (sending === undefined && scope === undefined) return
         run(
           response,
           Effect.onExit(
-            Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void),
+            sending ?? Effect.void,
             (exit) => scope === undefined ? Effect.void : Scope.close(scope, exit),
           ),
         )

@@ -6,7 +6,7 @@ import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
 import { RequestMetrics } from "../postgres/metrics/RequestMetrics.ts"
 import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/Answer.ts"
-import type { AnsweredRequest } from "./Finish.ts"
+import type { AnsweredRequest } from "./AnsweredRequest.ts"
 
 /** How a request ended. */
 type Outcome = Pick<FinishedResponse, "status" | "records" | "bytes" | "cost" | "isCached">

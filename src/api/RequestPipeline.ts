@@ -5,7 +5,7 @@
 import { Cause, Context, Effect, Exit, Layer, Option, Result, Scope, Stream } from "effect"
 import { FindMyWay } from "effect/http"
 import { HttpApi, type HttpApiEndpoint, type HttpApiGroup } from "effect/http-api"
-import { type Admission, type AdmissionRules, isKnown, makeAdmit, makeCreditCheck } from "../accounts/Admission.ts"
+import { type Admission, type AdmissionRules, makeAdmit, makeCreditCheck } from "../accounts/Admission.ts"
 import { BillingMiddleware } from "../contract/Authorization.ts"
 import { type BilledExport, makeExportBilling } from "../accounts/billing/ExportBilling.ts"
 import { computeDataCost, PriceLookup } from "../accounts/billing/Pricing.ts"
@@ -23,6 +23,7 @@ import {
   getEndpointDeprecation,
   validateDeprecation,
 } from "../contract/rules/Deprecation.ts"
+import { flatMapKnown, isKnown, mapKnown } from "../contract/rules/KnownResults.ts"
 import { RequiredTier, TablesReadByEndpoint } from "../contract/rules/EndpointAnnotations.ts"
 import { findDroppedTickers } from "../contract/rules/Tickers.ts"
 import {
@@ -30,15 +31,17 @@ import {
   makeQueryValidationError,
   type RawSearchParameters,
 } from "../contract/rules/Validation.ts"
+import type { PastSource } from "../postgres/Reader.ts"
 import { BaseUrl } from "../postgres/BaseUrl.ts"
+import { AnsweredRequest } from "./AnsweredRequest.ts"
 import { makeCompress } from "./Compression.ts"
 import { type ApiFailure, encodeError, type ErrorAnswer, toErrorAnswer } from "./ErrorResponses.ts"
-import { type AnsweredRequest, costHeader, makeFinish } from "./Finish.ts"
+import { costHeader, makeFinish } from "./Finish.ts"
 import { DocumentationPages, McpEndpoint } from "./OtherRoutes.ts"
 import { makeRecorder, type RecordOptions } from "./Record.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
-import { type CachedResponse, finishCached, makeResponseCache } from "./ResponseCache.ts"
+import { type CachedResponse, canGetResponse, finishCached, makeResponseCache } from "./ResponseCache.ts"
 import {
   announceDeprecations,
   answerBeforeRouting,
@@ -89,6 +92,20 @@ const routerConfig = {
   maxParamLength: 1_000_000,
   caseSensitive: true,
   ignoreDuplicateSlashes: false,
+}
+
+/** A response, or the effect that makes it if something has to be waited for. */
+type Response = Effect.Effect<FinishedResponse> | FinishedResponse
+
+const toEffect = (response: Response) => Effect.isEffect(response) ? response : Exit.succeed(response)
+
+/** Begins steps, and turns what they throw at once into a defect. */
+const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
+  try {
+    return steps()
+  } catch (defect) {
+    return Exit.die(defect)
+  }
 }
 
 /** The result of the steps before `finish`. */
@@ -154,7 +171,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
   readonly respond: (
     request: ApiRequest,
     scope: () => Scope.Scope,
-  ) => Effect.Effect<FinishedResponse> | FinishedResponse
+  ) => Response
 }>()("tickerline/http/RequestPipeline") {
   /** `handlers` has the handler of every endpoint of `api`. */
   static readonly layer = <Groups extends HttpApiGroup.Constraint, E, R>(
@@ -277,50 +294,56 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
          * Finishes a request that failed unexpectedly (500), or was interrupted because the client has gone (499) or
          * the process ends (503).
          */
-        const finishCause = (answered: AnsweredRequest, cause: Cause.Cause<never>) => {
+        const finishCause = (answered: AnsweredRequest, cause: Cause.Cause<never>): Response => {
           if (!Cause.hasInterruptsOnly(cause)) {
             return Effect.map(
               logDefectAsInternalError(Cause.squash(cause), answered.request.id),
               (error) => finishAndRecord(answered, { answer: toErrorAnswer(error) }, false),
             )
           }
-          const status = answered.request.hasDisconnected() ? 499 : 503
-          return Exit.succeed(finishAndRecord(answered, { answer: makeEmptyAnswer(status, {}) }, false))
+          const status = answered.request.client.hasDisconnected() ? 499 : 503
+          return finishAndRecord(answered, { answer: makeEmptyAnswer(status, {}) }, false)
         }
 
-        /**
-         * Runs the steps of a request, then finishes and records it, however they end. `getAnswered` returns what the
-         * steps have found so far.
-         */
-        const complete = (
-          steps: Effect.Effect<Settled, ApiFailure>,
-          getAnswered: () => AnsweredRequest,
+        const finishSettled = (
+          answered: AnsweredRequest,
+          settled: Settled,
           rules: AdmissionRules | undefined,
-        ): Effect.Effect<FinishedResponse> => {
-          const finish = (settled: Settled) => {
-            const answered = getAnswered()
-            const response = finishAndRecord(answered, settled, rules?.price !== undefined)
-            const compressed = compress(answered.request, response)
-            const { answer } = settled
-            if (answer._tag !== "Page" || rules === undefined) {
-              return Effect.isEffect(compressed) ? compressed : Exit.succeed(compressed)
-            }
-            const store = (stored: FinishedResponse) => responseCache.store(answered, rules, answer, stored)
-            return Effect.isEffect(compressed) ? Effect.map(compressed, store) : Exit.succeed(store(compressed))
-          }
-          const completed = Effect.uninterruptibleMask((restore) =>
-            Effect.matchCauseEffect(restore(steps), {
-              onSuccess: finish,
-              onFailure: (cause) => {
-                const failure = Cause.findError(cause)
-                return Result.isSuccess(failure)
-                  ? finish({ answer: toErrorAnswer(failure.success) })
-                  : finishCause(getAnswered(), failure.failure)
-              },
-            })
-          )
-          const { request, route } = getAnswered()
-          return recordSpan(request, route, completed)
+        ): Response => {
+          const response = finishAndRecord(answered, settled, rules?.price !== undefined)
+          const compressed = compress(answered.request, response)
+          const { answer } = settled
+          if (answer._tag !== "Page" || rules === undefined) return compressed
+          return Effect.isEffect(compressed)
+            ? Effect.map(compressed, (stored) => responseCache.store(answered, rules, answer, stored))
+            : responseCache.store(answered, rules, answer, compressed)
+        }
+
+        const finishExit = (
+          answered: AnsweredRequest,
+          exit: Exit.Exit<Settled, ApiFailure>,
+          rules: AdmissionRules | undefined,
+        ): Response => {
+          if (Exit.isSuccess(exit)) return finishSettled(answered, exit.value, rules)
+          const failure = Cause.findError(exit.cause)
+          return Result.isSuccess(failure)
+            ? finishSettled(answered, { answer: toErrorAnswer(failure.success) }, rules)
+            : finishCause(answered, failure.failure)
+        }
+
+        /** Runs the steps of a request, then finishes and records it, however they end. */
+        const complete = (
+          answered: AnsweredRequest,
+          rules: AdmissionRules | undefined,
+          beginSteps: () => Effect.Effect<Settled, ApiFailure>,
+        ): Response => {
+          const steps = begin(beginSteps)
+          const response = isKnown(steps)
+            ? finishExit(answered, steps, rules)
+            : Effect.uninterruptibleMask((restore) =>
+              Effect.flatMap(Effect.exit(restore(steps)), (exit) => toEffect(finishExit(answered, exit, rules)))
+            )
+          return recordSpan(answered.request, answered.route, response)
         }
 
         // -------------------------------------------------------------------------------------------------------------
@@ -330,25 +353,88 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const announcements = new Map<string, ReturnType<typeof announceDeprecations>>()
         const announce = (path: string) => announceDeprecations(listDeprecations(directory, path, versionDeprecation))
 
-        const beginAnswer = (
-          request: ApiRequest,
-          path: string,
-          route: string | undefined,
-          needsKey: boolean,
-        ): AnsweredRequest => {
-          const announced = announcements.get(path) ?? announce(path)
-          return { request, route, needsKey, account: undefined, isRecorded: false, price: 0, ...announced }
+        const beginAnswer = (request: ApiRequest, path: string, route: string | undefined, needsKey: boolean) =>
+          new AnsweredRequest(request, route, needsKey, announcements.get(path) ?? announce(path))
+
+        const admitOnce = (
+          answered: AnsweredRequest,
+          rules: AdmissionRules,
+          admitted: Admission | undefined,
+        ): Effect.Effect<void, ApiFailure> =>
+          flatMapKnown(
+            admitted === undefined ? admit(answered.request, rules) : Exit.succeed(admitted),
+            (admission) => {
+              answered.admit(admission)
+              return admission.error === undefined ? Exit.void : Exit.fail(admission.error)
+            },
+          )
+
+        /** Replaces `as_of=now` with the newest moment. */
+        const replaceNow = (
+          answered: AnsweredRequest,
+          { handler }: EndpointRoute,
+          parameters: RawSearchParameters,
+        ): Effect.Effect<RawSearchParameters, ApiFailure> =>
+          handler.hasMoment && parameters["as_of"] === presentMoment
+            ? Effect.map(pastReader.findNewest, (as_of) => {
+              const { request } = answered
+              answered.request = { ...request, target: replacePresentMoment(request.target, as_of) }
+              return { ...parameters, as_of }
+            })
+            : Exit.succeed(parameters)
+
+        const openPast = (
+          answered: AnsweredRequest,
+          moment: string | undefined,
+          tables: ReadonlyArray<string>,
+        ): Effect.Effect<PastSource | undefined, ApiFailure> =>
+          moment === undefined ? Exit.succeed(undefined) : Effect.map(pastReader.open(moment, tables), (past) => {
+            answered.addHeader("x-as-of", past.moment)
+            return past
+          })
+
+        const answerParameters = (
+          answered: AnsweredRequest,
+          { handler, path, tables }: EndpointRoute,
+          parameters: RawSearchParameters,
+          scope: () => Scope.Scope,
+        ): Effect.Effect<Answer, ApiFailure> => {
+          const moment = handler.hasMoment ? readAsOfParameter(parameters) : undefined
+          const now = moment === undefined ? answered.request.startedAt : Date.parse(moment)
+          const decoded = decode(handler, parameters, now)
+          const { ticker } = parameters
+          const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
+          if (dropped !== undefined) answered.addHeader("x-dropped-tickers", dropped)
+          const valid = Exit.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
+          return flatMapKnown(valid, (answer) =>
+            flatMapKnown(openPast(answered, moment, tables), (past) => {
+              const { account, request } = answered
+              return answer(
+                { request, now },
+                account === undefined ? undefined : {
+                  account,
+                  route: path,
+                  past,
+                  scope,
+                  makeStreamUsageRecorder: () => makeStreamUsageRecorder(answered),
+                  run,
+                },
+              )
+            }))
         }
 
-        const withAdmission = (answered: AnsweredRequest, admission: Admission): AnsweredRequest => {
-          const { account, headers, isRecorded, price } = admission
-          return { ...answered, account, isRecorded, price, headers: { ...answered.headers, ...headers } }
+        /** Reserves the cost of an export. */
+        const settle = (
+          { account, price, request }: AnsweredRequest,
+          { rules }: EndpointRoute,
+          answer: Answer,
+          scope: () => Scope.Scope,
+        ): Effect.Effect<Settled, ApiFailure> => {
+          const isBilled = answer._tag === "Export" && request.method !== "HEAD"
+          if (!isBilled || account === undefined || rules?.access === undefined) return Exit.succeed({ answer })
+          const exporting = beginExport(answer, account, request.address, rules.access, price)
+          return Effect.map(Scope.provide(exporting, scope()), (billed) => ({ answer, billed }))
         }
-
-        const withHeader = (answered: AnsweredRequest, name: string, value: string): AnsweredRequest => ({
-          ...answered,
-          headers: { ...answered.headers, [name]: value },
-        })
 
         const respondFromEndpoint = (
           request: ApiRequest,
@@ -356,72 +442,32 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           sentParameters: RawSearchParameters,
           scope: () => Scope.Scope,
           admitted?: Admission,
-        ): Effect.Effect<FinishedResponse> => {
-          const { deprecation, handler, path, rules, tables } = route
-          let answered = beginAnswer(request, path, path, rules !== undefined)
-          let parameters = sentParameters
-
-          const steps = Effect.gen(function* () {
+        ): Response => {
+          const { deprecation, path, rules } = route
+          const answered = beginAnswer(request, path, path, rules !== undefined)
+          return complete(answered, rules, () => {
             const removed = deprecation === undefined
               ? undefined
               : findSunsetError(deprecation, path, request.startedAt)
-            if (removed !== undefined) return yield* Exit.fail(removed)
-            if (rules !== undefined) {
-              const admission = admitted ?? (yield* admit(request, rules))
-              answered = withAdmission(answered, admission)
-              if (admission.error !== undefined) return yield* Exit.fail(admission.error)
-            }
-            const isPresent = handler.hasMoment && parameters["as_of"] === presentMoment
-            if (isPresent) {
-              const as_of = yield* pastReader.findNewest
-              parameters = { ...parameters, as_of }
-              answered = {
-                ...answered,
-                request: { ...request, target: replacePresentMoment(request.target, as_of) },
-              }
-            }
-            const moment = handler.hasMoment ? readAsOfParameter(parameters) : undefined
-            const now = moment === undefined ? request.startedAt : Date.parse(moment)
-            const decoded = decode(handler, parameters, now)
-            const { ticker } = parameters
-            const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
-            if (dropped !== undefined) answered = withHeader(answered, "x-dropped-tickers", dropped)
-            const answerDecoded = Exit.isSuccess(decoded)
-              ? decoded.value
-              : yield* Effect.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
-            const past = moment === undefined ? undefined : yield* pastReader.open(moment, tables)
-            if (past !== undefined) answered = withHeader(answered, "x-as-of", past.moment)
-            const { account, price } = answered
-            const answer = yield* answerDecoded(
-              { request: answered.request, now },
-              account === undefined ? undefined : {
-                account,
-                route: path,
-                past,
-                scope,
-                makeStreamUsageRecorder: () => makeStreamUsageRecorder(answered),
-                run,
-              },
-            )
-            // The same request has another response a moment later, so this one is not stored.
-            if (isPresent && answer._tag === "Page") answered = withHeader(answered, "cache-control", noCache)
-            const isBilled = answer._tag === "Export" && request.method !== "HEAD"
-            if (!isBilled || account === undefined || rules?.access === undefined) return { answer }
-            const exporting = beginExport(answer, account, request.address, rules.access, price)
-            const billed = yield* Scope.provide(exporting, scope())
-            return { answer, billed }
+            if (removed !== undefined) return Exit.fail(removed)
+            const admitting = rules === undefined ? Exit.void : admitOnce(answered, rules, admitted)
+            return flatMapKnown(admitting, () =>
+              flatMapKnown(replaceNow(answered, route, sentParameters), (parameters) =>
+                flatMapKnown(answerParameters(answered, route, parameters, scope), (answer) => {
+                  // The same request has another response a moment later, so this one is not stored.
+                  if (parameters !== sentParameters && answer._tag === "Page") {
+                    answered.addHeader("cache-control", noCache)
+                  }
+                  return settle(answered, route, answer, scope)
+                })))
           })
-          return complete(steps, () => answered, rules)
         }
 
         /** Answers a request that this process makes. Its response must not be a stream. */
         const run = (request: ApiRequest): Effect.Effect<FinishedResponse> =>
           Effect.acquireUseRelease(
             Scope.make(),
-            (scope) => {
-              const response = respond(request, () => scope)
-              return Effect.isEffect(response) ? response : Exit.succeed(response)
-            },
+            (scope) => toEffect(respond(request, () => scope)),
             (scope, exit) => Scope.close(scope, exit),
           )
 
@@ -434,12 +480,32 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           path: string,
           route: string | undefined,
           answer: Effect.Effect<Answer | ErrorAnswer, ApiFailure>,
-        ) => {
-          const answered = beginAnswer(request, path, route, false)
-          return complete(Effect.map(answer, (answer) => ({ answer })), () => answered, undefined)
-        }
+        ) =>
+          complete(
+            beginAnswer(request, path, route, false),
+            undefined,
+            () => mapKnown(answer, (answer) => ({ answer })),
+          )
 
         const mcpRules: AdmissionRules = { access: undefined, price: undefined }
+
+        const answerMcp = Effect.fnUntraced(function* (
+          answered: AnsweredRequest,
+          scope: () => Scope.Scope,
+          run: AdmittedRequest["run"],
+        ) {
+          const { request } = answered
+          const other = mcp.answerOther(request)
+          if (other !== undefined) return { answer: other }
+          const admission = yield* admit(request, mcpRules)
+          answered.admit(admission)
+          const { account, error, headers } = admission
+          const refusal = error?._tag === "RateLimitExceeded" ? error : undefined
+          if (error !== undefined && error !== refusal) return yield* Exit.fail(error)
+          if (account === undefined) return yield* Effect.die(new Error("A request without an account was admitted"))
+          const { answer, recordedStatus } = yield* mcp.answer({ request, account, headers, refusal, scope, run })
+          return { answer, recording: { recordedStatus } }
+        })
 
         const respondFromMcp = (request: ApiRequest, scope: () => Scope.Scope) => {
           /** Usage lists the requests of a tool, or else the message. If the client disconnects, the first to end. */
@@ -448,35 +514,17 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             listed ??= owner
             return listed === owner
           }
-          let answered = beginAnswer({ ...request, claimUsage: () => claimUsage("message") }, mcpPath, mcpPath, true)
+          const answered = beginAnswer({ ...request, claimUsage: () => claimUsage("message") }, mcpPath, mcpPath, true)
           const runTool = (toolRequest: ApiRequest) =>
             run({
               ...toolRequest,
               claimUsage: (cost) => {
-                answered = withHeader({ ...answered, isRecorded: false }, costHeader, String(cost))
+                answered.isRecorded = false
+                answered.addHeader(costHeader, String(cost))
                 return claimUsage("tool")
               },
             })
-          const steps = Effect.gen(function* () {
-            const other = mcp.answerOther(request)
-            if (other !== undefined) return { answer: other }
-            const admission = yield* admit(request, mcpRules)
-            answered = withAdmission(answered, admission)
-            const { account, error, headers } = admission
-            const refusal = error?._tag === "RateLimitExceeded" ? error : undefined
-            if (error !== undefined && error !== refusal) return yield* Exit.fail(error)
-            if (account === undefined) return yield* Effect.die(new Error("A request without an account was admitted"))
-            const { answer, recordedStatus } = yield* mcp.answer({
-              request,
-              account,
-              headers,
-              refusal,
-              scope,
-              run: runTool,
-            })
-            return { answer, recording: { recordedStatus } }
-          })
-          return complete(steps, () => answered, mcpRules)
+          return complete(answered, mcpRules, () => answerMcp(answered, scope, runTool))
         }
 
         for (const route of listEndpointRoutes(api, yield* handlers, getPricePerGigabyte)) {
@@ -500,7 +548,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           request: ApiRequest,
           scope: () => Scope.Scope,
           admitted?: Admission,
-        ): Effect.Effect<FinishedResponse> => {
+        ): Response => {
           const plain = isPlain(request) ? routes.find("GET", request.target) : undefined
           if (plain?.handler._tag === "Endpoint") {
             return respondFromEndpoint(request, plain.handler, plain.searchParams, scope, admitted)
@@ -536,10 +584,11 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           admission: Admission,
         ) => {
           const { account, error } = admission
-          if (account === undefined || error !== undefined || !cached.isAllowed(account)) {
+          if (account === undefined || error !== undefined || !canGetResponse(account, cached)) {
             return respondFromRouter(request, scope, admission)
           }
-          const answered = withAdmission(beginAnswer(request, cached.route, cached.route, true), admission)
+          const answered = beginAnswer(request, cached.route, cached.route, true)
+          answered.admit(admission)
           return finishAndRecord(answered, { answer: cached }, true)
         }
 

@@ -25,8 +25,8 @@ export const makeSpanRecorder = Effect.gen(function* () {
   return (
     request: ApiRequest,
     route: string | undefined,
-    response: Effect.Effect<FinishedResponse>,
-  ): Effect.Effect<FinishedResponse> => {
+    response: Effect.Effect<FinishedResponse> | FinishedResponse,
+  ): Effect.Effect<FinishedResponse> | FinishedResponse => {
     if (!isEnabled || request.via === "mcp") return response
     const parent = Option.getOrUndefined(HttpTraceContext.fromHeaders(Headers.fromInput({
       traceparent: getHeader(request, "traceparent"),
@@ -37,7 +37,7 @@ export const makeSpanRecorder = Effect.gen(function* () {
       Effect.makeSpan(`${request.method} ${route ?? "other"}`, { kind: "server", parent }),
       (span) =>
         Effect.tap(
-          Effect.withParentSpan(response, span),
+          Effect.withParentSpan(Effect.isEffect(response) ? response : Exit.succeed(response), span),
           (response) => Effect.sync(() => endSpan(span, request, response)),
         ),
     )

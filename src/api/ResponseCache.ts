@@ -10,11 +10,12 @@ import { canAccountUseEndpoint, type CurrentAccount } from "../contract/Authenti
 import { MaxCacheBytesConfig } from "../postgres/versions/DatasetVersions.ts"
 import { registerGauge } from "../postgres/metrics/CallbackMetrics.ts"
 import { negotiatePageFormat } from "../contract/rows/ListFormats.ts"
-import type { FinishedResponse, Page } from "../contract/rules/Answer.ts"
+import { areUnchanged, type FinishedResponse, type Page, type VersionDependency } from "../contract/rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { getNextMidnight } from "../contract/rules/Dates.ts"
 import { accountIndependentHeaderNames, perRequestHeaderNames } from "../contract/rules/ResponseHeaders.ts"
-import { type AnsweredRequest, costHeader } from "./Finish.ts"
+import type { AnsweredRequest } from "./AnsweredRequest.ts"
+import { costHeader } from "./Finish.ts"
 
 type Headers = Readonly<Record<string, string>>
 
@@ -22,10 +23,10 @@ export interface CachedResponse {
   readonly _tag: "Cached"
   readonly route: string
   readonly rules: AdmissionRules
-  /** Whether the account may also use the further endpoints whose rows are in the response. */
-  readonly isAllowed: (account: typeof CurrentAccount.Service) => boolean
-  /** Whether the query result in the response is still current. */
-  readonly isCurrent: () => boolean
+  /** Further endpoints whose rows are in the response. Only an account that may use them all may get it. */
+  readonly sources: Page["sources"]
+  /** The response is current while these versions are unchanged. */
+  readonly dependencies: ReadonlyArray<VersionDependency>
   /** The next midnight in New York or Chicago, whichever is earlier, ms since 1970. */
   readonly expiresAt: number
   readonly etag: string
@@ -40,6 +41,10 @@ export interface CachedResponse {
   /** Undefined if the original response was a 304. */
   readonly body: Uint8Array | undefined
 }
+
+/** Whether the account may also use the further endpoints whose rows are in the response. */
+export const canGetResponse = (account: typeof CurrentAccount.Service, { sources }: CachedResponse) =>
+  sources.every((source) => canAccountUseEndpoint(account, source))
 
 /** Whether all headers of the response are known to be safe to cache. Unknown headers may be specific to an account. */
 const isStorable = (headers: Headers) =>
@@ -97,23 +102,23 @@ export const makeResponseCache = Effect.gen(function* () {
   const store = (
     { headers: own, request, route }: AnsweredRequest,
     rules: AdmissionRules,
-    { etag, isCurrent, sources }: Page,
+    { dependencies, etag, sources }: Page,
     response: FinishedResponse,
   ) => {
     const { body, bytes, headers, records, status } = response
-    if (isTraced || rules.price === undefined || route === undefined || isCurrent === undefined || etag === undefined) {
-      return response
-    }
+    if (isTraced || rules.price === undefined || route === undefined || etag === undefined) return response
+    if (dependencies === undefined) return response
     if ((status !== 200 && status !== 304) || own["cache-control"] !== undefined) return response
     if (!isCacheable(request) || !isStorable(headers)) return response
     const key = makeKey(request)
-    if (status === 304 && responses.peek(key)?.isCurrent() === true) return response
+    const stored = status === 304 ? responses.peek(key) : undefined
+    if (stored !== undefined && areUnchanged(stored.dependencies)) return response
     responses.set(key, {
       _tag: "Cached",
       route,
       rules,
-      isAllowed: (account) => sources.every((source) => canAccountUseEndpoint(account, source)),
-      isCurrent,
+      sources,
+      dependencies,
       etag: headers["etag"] ?? etag,
       // A response whose request started before midnight expires at that midnight, even if the request ended later.
       expiresAt: getEndOfDate(request.startedAt),
@@ -130,7 +135,9 @@ export const makeResponseCache = Effect.gen(function* () {
   const find = (request: ApiRequest): CachedResponse | undefined => {
     if (responses.size === 0 || !isCacheable(request)) return undefined
     const found = responses.get(makeKey(request))
-    if (found === undefined || !found.isCurrent() || clock.currentTimeMillisUnsafe() >= found.expiresAt) {
+    if (
+      found === undefined || !areUnchanged(found.dependencies) || clock.currentTimeMillisUnsafe() >= found.expiresAt
+    ) {
       return undefined
     }
     const condition = request.headers["if-none-match"]

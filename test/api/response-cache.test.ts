@@ -20,7 +20,7 @@ const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<strin
   const { find, store } = yield* makeResponseCache
   const body = Buffer.from("{}")
   const contentType = "application/json"
-  const page = makePage({ body, contentType, records: 0, etag: computeEtag(body), isCurrent: () => true })
+  const page = makePage({ body, contentType, records: 0, etag: computeEtag(body), dependencies: [] })
   const shared = { "content-type": contentType, "content-length": "2", etag: computeEtag(body) }
   store(
     makeAnsweredRequest({ id: "one", target }),

@@ -103,7 +103,7 @@ const fillResponses = Effect.gen(function* () {
     const target = `/v1/news?tag=${"x".repeat(1_000)}${number}`
     const etag = `"${number}"`
     const body = number % 10 === 0 ? new Uint8Array(10_000) : empty
-    const page = makePage({ body, contentType: "application/json", records: 1, etag, isCurrent: () => true })
+    const page = makePage({ body, contentType: "application/json", records: 1, etag, dependencies: [] })
     const headers = { etag, link: `<${target}&page=2>; rel="next"` }
     store(makeAnsweredRequest({ id: "one", target }), rules, page, makeFinishedResponse({ headers, body }))
   }

@@ -1,7 +1,7 @@
 /** Makes requests and responses for tests that call a step of the request pipeline directly. */
 import { Effect } from "effect"
 import type { AdmittedRequest } from "../../src/accounts/EndpointHandler.ts"
-import type { AnsweredRequest } from "../../src/api/Finish.ts"
+import { AnsweredRequest } from "../../src/api/AnsweredRequest.ts"
 import type { FinishedResponse } from "../../src/contract/rules/Answer.ts"
 import type { ApiRequest } from "../../src/contract/rules/ApiRequest.ts"
 
@@ -19,25 +19,14 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   arrivedAt: 0,
   purpose: "answer",
   via: null,
-  readBody: () => Effect.succeed(""),
-  disconnect: () => {},
-  hasDisconnected: () => false,
+  client: { readBody: () => Effect.succeed(""), disconnect: () => {}, hasDisconnected: () => false },
   ...more,
 })
 
 /** Makes a request to an endpoint, before an account is known. */
-export const makeAnsweredRequest = (more: Partial<ApiRequest> = {}): AnsweredRequest => {
+export const makeAnsweredRequest = (more: Partial<ApiRequest> = {}) => {
   const request = makeApiRequest(more)
-  return {
-    request,
-    route: request.target,
-    account: undefined,
-    isRecorded: false,
-    needsKey: true,
-    price: 0,
-    headers: {},
-    links: [],
-  }
+  return new AnsweredRequest(request, request.target, true, { headers: {}, links: [] })
 }
 
 const notServed = new Error("This request does not run in a pipeline.")

@@ -147,7 +147,7 @@ export const changesHandlers = Effect.gen(function* () {
         hasSameAccess: (current) =>
           canKeyUseAddress(current, request.address) && canAccountUseEndpoint(current, streamAccess) &&
           isEqual(listUsableDatasets(current, dataset), datasets),
-        disconnect: request.disconnect,
+        disconnect: () => request.client.disconnect(),
       }),
       Scope.Scope,
       scope(),

@@ -9,6 +9,20 @@ type Headers = Readonly<Record<string, string>>
 /** `Cache-Control` of a page that clients may store, but must revalidate. */
 export const noCache = "private, no-cache"
 
+/**
+ * A version on which stored data depends. It is data instead of a closure, because a closure keeps alive everything that
+ * is captured where it is created, such as the request.
+ */
+export interface VersionDependency {
+  /** Returns the version now; undefined while it is unknown. Created once, not per request. */
+  readonly getVersion: () => string | undefined
+  readonly version: string | undefined
+}
+
+/** Whether all versions are known and the same as before. */
+export const areUnchanged = (dependencies: ReadonlyArray<VersionDependency>) =>
+  dependencies.every(({ getVersion, version }) => version !== undefined && getVersion() === version)
+
 /** A complete body. With an `ETag` that the client already has, it becomes a 304. */
 export interface Page {
   readonly _tag: "Page"
@@ -28,8 +42,8 @@ export interface Page {
   readonly nextPage: NextPage | undefined
   /** Whether no database query was needed. Operators see it, but clients do not. */
   readonly isCached: boolean
-  /** Whether the page is still current; undefined if the response must not be stored (D17, caching). */
-  readonly isCurrent: (() => boolean) | undefined
+  /** Versions on which the page depends; undefined if the response must not be stored (D17, caching). */
+  readonly dependencies: ReadonlyArray<VersionDependency> | undefined
   /** Further endpoints whose rows are on the page. Only an account that may use them all may get the response. */
   readonly sources: ReadonlyArray<EndpointAccess>
   /** For an estimate: the results on all pages. */
@@ -142,7 +156,7 @@ const plainPage = {
   bodyHeaders: {},
   nextPage: undefined,
   isCached: false,
-  isCurrent: undefined,
+  dependencies: undefined,
   sources: [],
   total: undefined,
 } as const

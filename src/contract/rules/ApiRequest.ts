@@ -2,6 +2,16 @@
 import type { Effect } from "effect"
 import type { RequestHeaderName } from "./RequestHeaders.ts"
 
+/** The connection of the client that sent a request. */
+export interface ClientConnection {
+  /** Reads the body. Fails with the status of the response if it is too long, or cannot be read. */
+  readonly readBody: () => Effect.Effect<string, 400 | 413>
+  /** Closes the connection at once. */
+  readonly disconnect: () => void
+  /** Whether the connection has closed before the end of the response. */
+  readonly hasDisconnected: () => boolean
+}
+
 export interface ApiRequest {
   /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
   readonly id: string
@@ -26,12 +36,7 @@ export interface ApiRequest {
   readonly purpose: "answer" | "estimate"
   /** `mcp` if a tool of `/mcp` sent the request, whose message has been counted; null if it arrived over HTTP. */
   readonly via: "mcp" | null
-  /** Reads the body. Fails with the status of the response if it is too long, or cannot be read. */
-  readonly readBody: () => Effect.Effect<string, 400 | 413>
-  /** Closes the client's connection at once. */
-  readonly disconnect: () => void
-  /** Whether the client's connection has closed before the end of the response. */
-  readonly hasDisconnected: () => boolean
+  readonly client: ClientConnection
   /** Called before usage records the request. Returns false if it must not. `cost` is in microdollars. */
   readonly claimUsage?: (cost: number) => boolean
 }

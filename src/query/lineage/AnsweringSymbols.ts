@@ -9,6 +9,7 @@ import { compileStatement, makeArrayParameter, OID } from "../../postgres/Compil
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { type PastSource, Reader, type ReadSource } from "../../postgres/Reader.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
+import type { VersionDependency } from "../../contract/rules/Answer.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 
 /** A symbol and the one that also answers requests for it. */
@@ -24,8 +25,8 @@ const noSymbols: SymbolMap = new Map()
 export interface FoundAnsweringSymbols {
   /** Empty unless a requested symbol has rows under another one. */
   readonly found: ReadonlyArray<AnsweringSymbol>
-  /** Whether the symbols of companies are unchanged since then. */
-  readonly isCurrent: () => boolean
+  /** The version of the symbols of companies at which they were found. */
+  readonly dependencies: ReadonlyArray<VersionDependency>
 }
 
 /** Formats the header `X-Primary-Tickers`. An old and a new holding company may have the same symbols. */
@@ -84,7 +85,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
           : yield* readAll(version)
         return {
           found: symbols.size === 0 ? [] : Array.dedupe(tickers).flatMap((ticker) => symbols.get(ticker) ?? []),
-          isCurrent: () => version !== undefined && getVersion() === version,
+          dependencies: [{ getVersion, version }],
         }
       })
       return AnsweringSymbols.of({ find })

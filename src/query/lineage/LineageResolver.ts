@@ -3,6 +3,7 @@ import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 import type { PastSource } from "../../postgres/Reader.ts"
+import type { VersionDependency } from "../../contract/rules/Answer.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
 import type {
   AmbiguousTickerLineage,
@@ -37,10 +38,10 @@ export interface ResolvedLineages {
   /** One per company, in the order of the requested symbols. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
   /**
-   * Whether `ticker_changes` is unchanged since the symbols were resolved. Lineages also depend on the date, but that
-   * needs no check, because cached responses expire at midnight.
+   * The version of `ticker_changes` at which the symbols were resolved. Lineages also depend on the date, but that needs
+   * no check, because cached responses expire at midnight.
    */
-  readonly isCurrent: () => boolean
+  readonly dependencies: ReadonlyArray<VersionDependency>
 }
 
 interface CachedLineage {
@@ -143,7 +144,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         time: LineageTime,
       ) {
         // Past states never change, unless a failover loses transactions. The timeline then has another value.
-        const getVersion = () => time.past === undefined ? getChangesVersion() : versions.getTimeline()
+        const getVersion = time.past === undefined ? getChangesVersion : versions.getTimeline
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, time)
         const results = Array.map(requests, (request) => ({
@@ -163,7 +164,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         if (Array.isArrayNonEmpty(ambiguous)) return yield* makeAmbiguousLineageError(ambiguous, requests.length > 1)
         return {
           lineages: dedupeCompanies(Array.map(results, ({ result }) => Result.getOrThrow(result))),
-          isCurrent: () => version !== undefined && getVersion() === version,
+          dependencies: [{ getVersion, version }],
         }
       })
       return LineageResolver.of({ resolve })

@@ -220,7 +220,7 @@ const makeBody = (
   // The client has not taken the last chunk, so the body cannot end by itself.
   const client = cursor.watchClient(
     request.scope(),
-    (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(request.request.disconnect)),
+    (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(() => request.request.client.disconnect())),
   )
   const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
     client.requestChunk()

@@ -39,7 +39,7 @@ export interface ResolvedQuery<Query> extends PageAdditions {
 /** The query of a list that belongs to an account. */
 export type WithAccountId<Query> = Query & { readonly account_id: number }
 
-const noneFound: FoundAnsweringSymbols = { found: [], isCurrent: () => true }
+const noneFound: FoundAnsweringSymbols = { found: [], dependencies: [] }
 
 /** Makes the error for a format. Its response says whether the format was negotiated. */
 const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
@@ -115,7 +115,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           source.answer([format, query, version], request, (read) => list.readPage(query, format, read), {
             ...additions,
             ...(query.explain === true && {
-              isCurrent: () => getSymbolsVersion() === version && additions.isCurrent?.() !== false,
+              dependencies: [{ getVersion: getSymbolsVersion, version }, ...additions.dependencies ?? []],
             }),
             headers,
             total,
@@ -151,7 +151,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         ) {
           const { followed, list } = sent.provenance === true ? withSources : plain
           const tickers = [sent.ticker ?? []].flat()
-          const { found, isCurrent } = hasCompanies ? yield* answeringSymbols.find(tickers, request.past) : noneFound
+          const { dependencies, found } = hasCompanies ? yield* answeringSymbols.find(tickers, request.past) : noneFound
           const hasFound = found.length > 0
           const ticker = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
           const query = hasFound ? { ...sent, ticker } : sent
@@ -159,14 +159,14 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           const headers = { ...additions.headers, ...added }
           const symbols = query.follow_lineage === true ? getSymbolsWithSelectedCiks(query) : []
           if (!Array.isReadonlyArrayNonEmpty(symbols)) {
-            return yield* answer(list, source, query, request, { ...additions, headers, isCurrent })
+            return yield* answer(list, source, query, request, { ...additions, headers, dependencies })
           }
           const resolved = yield* lineages.resolve(symbols, request)
           const withPeriods = { ...query, followed: followed.follow(resolved.lineages) }
           return yield* answer(followed, source, withPeriods, request, {
             ...additions,
             headers,
-            isCurrent: () => isCurrent() && resolved.isCurrent(),
+            dependencies: [...dependencies, ...resolved.dependencies],
           })
         })
 

@@ -15,7 +15,7 @@ import {
   listContentTypes,
   makeListFileHeaders,
 } from "../../contract/rows/ListFormats.ts"
-import { makePage, noCache, type Page } from "../../contract/rules/Answer.ts"
+import { makePage, noCache, type Page, type VersionDependency } from "../../contract/rules/Answer.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../../contract/rules/EndpointAnnotations.ts"
 import type { ResponseContent } from "../../contract/rules/Paging.ts"
 import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
@@ -83,8 +83,8 @@ export interface PageAdditions {
   /** Further endpoints whose rows are on the page. */
   readonly sources?: Page["sources"]
   readonly total?: Page["total"] | undefined
-  /** Whether everything that the page depends on besides its tables is unchanged. */
-  readonly isCurrent?: () => boolean
+  /** Versions on which the page depends besides that of its tables. */
+  readonly dependencies?: ReadonlyArray<VersionDependency>
 }
 
 const addToPage = (page: Page, { headers = {}, sources = [], total }: PageAdditions): Page => {
@@ -195,11 +195,11 @@ export class QueryCache extends Context.Service<QueryCache, {
           const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
           const cached = pages.get(key)
           if (cached?.version !== version) return Effect.map(readOnce(key, version, read), add)
-          const { isCurrent } = additions
+          const { dependencies = [] } = additions
           return Exit.succeed({
             ...add(cached.page),
             isCached: true,
-            isCurrent: () => getCurrentVersion() === version && isCurrent?.() !== false,
+            dependencies: [{ getVersion: getCurrentVersion, version }, ...dependencies],
           })
         }
         return { tables, getVersion, makeReader, answer }

@@ -216,7 +216,7 @@ const makeEndpoint = Effect.gen(function* () {
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message
       if (isCompressed(getHeader(request, "content-encoding"))) return { answer: refusedEncoding }
-      const body = yield* Effect.result(request.readBody())
+      const body = yield* Effect.result(request.client.readBody())
       if (Result.isFailure(body)) {
         const error = new BadRequest({ error: { message: protocolErrorMessages[body.failure] } })
         return { answer: { ...makeJsonAnswer(body.failure, {}), body: encodeError(error, request.id).body } }

@@ -1,0 +1,54 @@
+/** A request, and what the steps before its answer have found so far. */
+import type { Admission } from "../accounts/Admission.ts"
+import type { CurrentAccount } from "../contract/Authentication.ts"
+import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
+import type { ResponseLink } from "../contract/rules/Links.ts"
+
+type Headers = Readonly<Record<string, string>>
+
+/** Headers and links of every response of a path, which announce deprecations. */
+export interface PathAnnouncements {
+  readonly headers: Headers
+  readonly links: ReadonlyArray<ResponseLink>
+}
+
+/**
+ * One object per request, which the steps complete in turn. It is a class, because V8 soon allocates an object literal
+ * that lives as long as its request in the old generation, where even a dead one keeps the request and its connection
+ * until the next full collection.
+ */
+export class AnsweredRequest {
+  request: ApiRequest
+  /** The declared path; undefined for a path that is no endpoint's. */
+  readonly route: string | undefined
+  /** Whether the path answers only to accounts. */
+  readonly needsKey: boolean
+  account: typeof CurrentAccount.Service | undefined = undefined
+  /** Whether usage lists the request (D29). */
+  isRecorded = false
+  /** Microdollars per gigabyte. */
+  price = 0
+  /** Headers of every response to the request, such as rate limits, by lower-case name. */
+  headers: Headers
+  /** Links of every response to the request: successor and documentation (§9.4, lifecycle). */
+  readonly links: ReadonlyArray<ResponseLink>
+
+  constructor(request: ApiRequest, route: string | undefined, needsKey: boolean, announced: PathAnnouncements) {
+    this.request = request
+    this.route = route
+    this.needsKey = needsKey
+    this.headers = announced.headers
+    this.links = announced.links
+  }
+
+  admit({ account, headers, isRecorded, price }: Admission) {
+    this.account = account
+    this.isRecorded = isRecorded
+    this.price = price
+    this.headers = { ...this.headers, ...headers }
+  }
+
+  addHeader(name: string, value: string) {
+    this.headers = { ...this.headers, [name]: value }
+  }
+}
