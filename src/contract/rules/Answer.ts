@@ -10,8 +10,8 @@ type Headers = Readonly<Record<string, string>>
 export const noCache = "private, no-cache"
 
 /**
- * A version on which stored data depends. It is data instead of a closure, because a closure keeps alive everything that
- * is captured where it is created, such as the request.
+ * A version on which stored data depends. It is data instead of a closure, because a closure would keep alive what is
+ * captured where it is created, such as the request.
  */
 export interface VersionDependency {
   /** Returns the version now; undefined while it is unknown. Created once, not per request. */

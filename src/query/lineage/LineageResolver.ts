@@ -38,8 +38,8 @@ export interface ResolvedLineages {
   /** One per company, in the order of the requested symbols. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
   /**
-   * The version of `ticker_changes` at which the symbols were resolved. Lineages also depend on the date, but that needs
-   * no check, because cached responses expire at midnight.
+   * The version of `ticker_changes` at which the symbols were resolved. Lineages also depend on the date, but that
+   * needs no check, because cached responses expire at midnight.
    */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
