@@ -1,12 +1,18 @@
 /** Handles `GET /v1/ticker-changes`. */
-import { Effect } from "effect"
+import { Effect, Exit, Result } from "effect"
 import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
 import type { StatementReader } from "../../postgres/Reader.ts"
-import { resolveLineageOfEvents, selectLineageCandidate, UnknownLineageCik } from "../../query/lineage/LineageRules.ts"
+import {
+  resolveLineageOfEvents,
+  selectLineageCandidate,
+  type TickerChangeEvent,
+  UnknownLineageCik,
+} from "../../query/lineage/LineageRules.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "../../query/lineage/LineageErrors.ts"
 import { makeLineageEventFinder } from "../../query/lineage/LineageEvents.ts"
 import { QueryCache } from "../../query/lists/QueryCache.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
+import { flatMapKnown } from "../../contract/rules/KnownResults.ts"
 import { encodeUnpagedResponse } from "../../contract/rules/Paging.ts"
 import {
   TickerChangesApiGroup,
@@ -23,30 +29,33 @@ export const tickerChangesHandlers = Effect.gen(function* () {
   const findEvents = yield* makeLineageEventFinder
   const { makeCachedSource } = yield* QueryCache
 
-  const answer = Effect.fnUntraced(
-    function* (
-      query: typeof TickerChangesQuery.Type & { readonly today: string },
-      read: StatementReader,
-      request: AdmittedRequest,
-    ) {
-      const { cik, ticker: query_ticker } = query
-      const lineage = resolveLineageOfEvents(yield* findEvents(query, request.past, read))
-      const chain = yield* Effect.mapError(
-        Effect.fromResult(
-          cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker }),
-        ),
-        (failure) =>
-          failure instanceof UnknownLineageCik
-            ? makeUnknownCikError(query_ticker, failure)
-            : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
+  const makeResponse = (
+    { cik, ticker: query_ticker }: typeof TickerChangesQuery.Type,
+    events: ReadonlyArray<TickerChangeEvent>,
+  ) => {
+    const lineage = resolveLineageOfEvents(events)
+    const selected = cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker })
+    if (Result.isFailure(selected)) {
+      const { failure } = selected
+      return Exit.fail(
+        failure instanceof UnknownLineageCik
+          ? makeUnknownCikError(query_ticker, failure)
+          : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
       )
-      if (chain === undefined) {
-        return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
-      }
-      const { current_ticker, history } = chain
-      return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
-    },
-  )
+    }
+    const chain = selected.success
+    if (chain === undefined) {
+      return Exit.succeed(makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] }))
+    }
+    const { current_ticker, history } = chain
+    return Exit.succeed(makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history }))
+  }
+
+  const answer = (
+    query: typeof TickerChangesQuery.Type & { readonly today: string },
+    read: StatementReader,
+    request: AdmittedRequest,
+  ) => flatMapKnown(findEvents(query, request.past, read), (events) => makeResponse(query, events))
   const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(TickerChangesApiGroup.endpoints.resolve)
 
   const resolve = makeHandler(TickerChangesQuery, (sent, request) => {

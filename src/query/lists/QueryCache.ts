@@ -17,6 +17,7 @@ import {
 } from "../../contract/rows/ListFormats.ts"
 import { makePage, noCache, type Page, type VersionDependency } from "../../contract/rules/Answer.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../../contract/rules/EndpointAnnotations.ts"
+import { isKnown, mapKnown } from "../../contract/rules/KnownResults.ts"
 import type { ResponseContent } from "../../contract/rules/Paging.ts"
 import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 
@@ -153,8 +154,22 @@ export class QueryCache extends Context.Service<QueryCache, {
           return (statement) => reader.read(statement, { partition: route, from })
         }
 
-        /** Waits for a pending read of the same page. Starts a read if there is none, or if it is interrupted. */
-        const readOnce = (key: string, version: string, read: () => Effect.Effect<Page, E>): Effect.Effect<Page, E> =>
+        /** Caches only repeated pages, because pages that are requested once would evict them. */
+        const store = (key: string, version: string, page: Page, isRepeated: boolean) => {
+          if (page.etag !== undefined && isRepeated) pages.set(key, { page, version })
+          return page
+        }
+
+        /**
+         * Waits for a pending read of the same page. If there is none, or if it is interrupted, reads. `first` is the
+         * first read that `read` has returned.
+         */
+        const readOnce = (
+          key: string,
+          version: string,
+          read: () => Effect.Effect<Page, E>,
+          first: Effect.Effect<Page, E>,
+        ): Effect.Effect<Page, E> =>
           Effect.suspend(() => {
             const pendingKey = `${version} ${key}`
             const pending = pendingReads.get(pendingKey)
@@ -162,7 +177,7 @@ export class QueryCache extends Context.Service<QueryCache, {
               return Effect.callback<Page, E>((resume) => {
                 pending.push((exit) => {
                   const wasInterrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-                  resume(wasInterrupted ? readOnce(key, version, read) : exit)
+                  resume(wasInterrupted ? readOnce(key, version, read, read()) : exit)
                 })
               })
             }
@@ -171,14 +186,11 @@ export class QueryCache extends Context.Service<QueryCache, {
             // Pending only now that its end is certain: the fiber may be interrupted between two effects.
             const readPending = Effect.suspend(() => {
               pendingReads.set(pendingKey, listeners)
-              return read()
+              return first
             })
             return Effect.onExit(readPending, (exit) => {
               if (pendingReads.get(pendingKey) === listeners) pendingReads.delete(pendingKey)
-              // Cache only repeated pages, because pages that are requested once would evict them.
-              if (Exit.isSuccess(exit) && exit.value.etag !== undefined && (isRepeated || listeners.length > 0)) {
-                pages.set(key, { page: exit.value, version })
-              }
+              if (Exit.isSuccess(exit)) store(key, version, exit.value, isRepeated || listeners.length > 0)
               for (const notify of listeners) notify(exit)
               return Effect.void
             })
@@ -188,13 +200,17 @@ export class QueryCache extends Context.Service<QueryCache, {
           const { past } = request
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion
           const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
-          const read = () =>
-            Effect.map(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
+          const read = () => mapKnown(readContent(makeReader(request)), (content) => makeStorablePage(content, request))
           const add = (page: Page) => addToPage(page, additions)
-          if (version === undefined) return Effect.map(read(), add)
+          if (version === undefined) return mapKnown(read(), add)
           const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
           const cached = pages.get(key)
-          if (cached?.version !== version) return Effect.map(readOnce(key, version, read), add)
+          if (cached?.version !== version) {
+            const first = read()
+            return isKnown(first)
+              ? Exit.map(first, (page) => add(store(key, version, page, wasRequestedRecently(key))))
+              : Effect.map(readOnce(key, version, read, first), add)
+          }
           const { dependencies = [] } = additions
           return Exit.succeed({
             ...add(cached.page),
