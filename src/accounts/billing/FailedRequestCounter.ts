@@ -45,6 +45,12 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
       on conflict (minute, endpoint, status_code) do update set requests = existing.requests + excluded.requests
     `
 
+  const logFirstFailure = Effect.fnUntraced(function* (error: unknown) {
+    if (isFailing) return
+    isFailing = true
+    yield* Effect.logWarning(`Failed requests are not counted for the console: ${describeFailure(error)}`)
+  })
+
   const writeWaiting = Effect.suspend(() => {
     if (waiting.size === 0) return Effect.void
     const taken = [...waiting.values()]
@@ -55,12 +61,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
     })
     return Effect.matchEffect(Effect.timeout(write(taken), writeTimeout), {
       onSuccess: () => Effect.sync(() => void (isFailing = false)),
-      onFailure: Effect.fnUntraced(function* (error) {
-        yield* keepForNextAttempt
-        if (isFailing) return
-        isFailing = true
-        yield* Effect.logWarning(`Failed requests are not counted for the console: ${describeFailure(error)}`)
-      }),
+      onFailure: (error) => Effect.andThen(keepForNextAttempt, logFirstFailure(error)),
     })
   })
   yield* addForkedFinalizer(Effect.asVoid(writeWaiting))

@@ -236,15 +236,17 @@ const searchAccount = Effect.fnUntraced(function* (
   let before = to === undefined ? "infinity" : toMidnight(to, 1)
   let searchedBackTo: string | undefined
   let isComplete = false
-  const searchNext = Effect.gen(function* () {
-    const { is_last, moments, oldest, oldest_day } = yield* searchChunk(id, account_id, { before, since })
-    const places = moments.slice(0, maxPlaces).map((moment) => ({ account_id, moment }))
-    found.push(...(yield* readRequests(id, places)))
-    before = oldest ?? before
-    searchedBackTo = oldest_day ?? searchedBackTo
-    isComplete = is_last || found.length >= maxFoundRequests
-  })
-  yield* Effect.whileLoop({ while: () => !isComplete, body: () => searchNext, step: () => {} }).pipe(
+  const searchNext = () =>
+    Effect.flatMap(searchChunk(id, account_id, { before, since }), ({ is_last, moments, oldest, oldest_day }) => {
+      const places = moments.slice(0, maxPlaces).map((moment) => ({ account_id, moment }))
+      return Effect.map(readRequests(id, places), (requests) => {
+        found.push(...requests)
+        before = oldest ?? before
+        searchedBackTo = oldest_day ?? searchedBackTo
+        isComplete = is_last || found.length >= maxFoundRequests
+      })
+    })
+  yield* Effect.whileLoop({ while: () => !isComplete, body: searchNext, step: () => {} }).pipe(
     Effect.timeoutOption(timeLimit),
   )
   return {

@@ -2,7 +2,7 @@
  * Rewrites statements so that they read tables as they were at a moment: each table becomes the union of its rows and
  * of their earlier versions in the schema `history`, limited to those visible at that time (decision 0114).
  */
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect, Exit, Schema } from "effect"
 import { LRUCache } from "lru-cache"
 import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
 import { type PastSource, Reader } from "../../postgres/Reader.ts"
@@ -125,12 +125,14 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): PastSource["rewrite"] => {
     const conditions = makePastConditions(moment)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
-    return Effect.fnUntraced(function* ({ isPrepared, parameters, text }: CompiledStatement) {
+    return ({ isPrepared, parameters, text }: CompiledStatement) => {
       const read = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
-      if (read.length === 0) return { parameters, text, isPrepared }
-      const past = (yield* getShapes(read, moment)).map((shape) => makePastTable(shape, conditions))
-      return { parameters, text: addTables(text, past), isPrepared: isPrepared && moment.isPopular }
-    })
+      if (read.length === 0) return Exit.succeed({ parameters, text, isPrepared })
+      return Effect.map(getShapes(read, moment), (shapes) => {
+        const past = shapes.map((shape) => makePastTable(shape, conditions))
+        return { parameters, text: addTables(text, past), isPrepared: isPrepared && moment.isPopular }
+      })
+    }
   }
   return makeRewriter
 })

@@ -1,5 +1,5 @@
 /** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
-import { Data, Effect, Scope, Stream } from "effect"
+import { Data, Effect, Exit, Scope, Stream } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHash, hash as computeHash } from "node:crypto"
 import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
@@ -91,36 +91,37 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     fetched = { ...fetched, bytes: fetched.bytes + bytes }
   }
 
-  const fetchRows = Effect.gen(function* () {
+  const fetchRows = Effect.suspend(() => {
     const { bytes, rows: fetchedRows } = fetched
     if (fetchedRows > 0) chunkRows = computeChunkRows(chunkRows, fetchedRows - previous.rows, bytes - previous.bytes)
     previous = fetched
     const remaining = cursor.rows - fetchedRows
-    const rows = remaining === 0 ? [] : yield* cursor.fetch(chunkRows)
-    if (rows.length === 0 && remaining > 0) {
-      return yield* new ExportAborted({ message: "The cursor ended before its last row." })
-    }
-    fetched = { bytes, rows: fetchedRows + rows.length }
-    if (format === "parquet") addBytes(rows.reduce((sum, { view }) => sum + view.byteLength, 0))
-    return writeRows(rows, rows.length === remaining)[Symbol.iterator]()
+    return Effect.flatMap(remaining === 0 ? Exit.succeed([]) : cursor.fetch(chunkRows), (rows) => {
+      if (rows.length === 0 && remaining > 0) {
+        return Exit.fail(new ExportAborted({ message: "The cursor ended before its last row." }))
+      }
+      fetched = { bytes, rows: fetchedRows + rows.length }
+      if (format === "parquet") addBytes(rows.reduce((sum, { view }) => sum + view.byteLength, 0))
+      return Exit.succeed(writeRows(rows, rows.length === remaining)[Symbol.iterator]())
+    })
   })
 
-  return Effect.gen(function* () {
-    for (;;) {
-      // Encoding a column of a row group takes milliseconds, so let other requests run before each column.
-      if (format === "parquet") yield* Effect.yieldNow
-      const next = chunks?.next()
-      if (next === undefined || next.done === true) {
-        if (next !== undefined && fetched.rows === cursor.rows) return undefined
-        chunks = yield* fetchRows
-        continue
-      }
-      const { bytes, results } = next.value
-      if (format !== "parquet") addBytes(bytes.length)
-      const chunk: CountedChunk = { bytes, results, fetched }
-      if (bytes.length > 0) return chunk
+  const readNext: Effect.Effect<CountedChunk | undefined, ExportAborted | SqlError.SqlError> = Effect.suspend(() => {
+    const next = chunks?.next()
+    if (next === undefined || next.done === true) {
+      if (next !== undefined && fetched.rows === cursor.rows) return Exit.succeed(undefined)
+      return Effect.flatMap(fetchRows, (read) => {
+        chunks = read
+        return readChunk
+      })
     }
+    const { bytes, results } = next.value
+    if (format !== "parquet") addBytes(bytes.length)
+    return bytes.length > 0 ? Exit.succeed({ bytes, results, fetched }) : readChunk
   })
+  // Encoding a column of a row group takes milliseconds, so let other requests run before each column.
+  const readChunk = format === "parquet" ? Effect.andThen(Effect.yieldNow, readNext) : readNext
+  return readChunk
 }
 
 /** Encodes the complete export without sending it, to find its exact size and number of results (D27, D28). */
@@ -222,16 +223,17 @@ const makeBody = (
     request.scope(),
     (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(() => request.request.client.disconnect())),
   )
-  const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
+  const recordChunk = (chunk: FileChunk) => {
     client.requestChunk()
     const bytes = sent.bytes + chunk.bytes.length
-    const refusal = yield* checkChunk(bytes)
-    if (refusal !== undefined) return yield* abort(refusal.status, refusal.reason)
-    sent = { bytes, records: sent.records + chunk.results }
-    hash.update(chunk.bytes)
-    client.giveChunk(chunk.bytes.length)
-    return chunk.bytes
-  })
+    return Effect.flatMap(checkChunk(bytes), (refusal) => {
+      if (refusal !== undefined) return abort(refusal.status, refusal.reason)
+      sent = { bytes, records: sent.records + chunk.results }
+      hash.update(chunk.bytes)
+      client.giveChunk(chunk.bytes.length)
+      return Exit.succeed(chunk.bytes)
+    })
+  }
   const complete = Effect.sync(() => end(200, hash.digest("base64")))
   const readNextChunk = Effect.catch(
     Effect.andThen(Effect.sync(client.requestChunk), readChunk),

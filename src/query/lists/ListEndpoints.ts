@@ -84,6 +84,21 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const cursors = yield* ExportCursors
       const getSymbolsVersion = (yield* DatasetVersions).watchTables(symbolTableNames)
 
+      const answerExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
+        list: CompiledList<Query>,
+        source: PageSource<ListError>,
+        query: Query,
+        request: AdmittedRequest,
+        { format, headers }: Pick<Export.ExportOptions, "format" | "headers">,
+      ) {
+        const version = source.getVersion()
+        const dataHeaders = yield* list.readHeaders(query, source.makeReader(request))
+        const options = { results: list.results, format, version, headers: { ...headers, ...dataHeaders } }
+        const statement = list.compile(query, "export")
+        const cursor = cursors.open({ tables: source.tables, version, statement, request })
+        return yield* Export.makeExport(options, yield* Scope.provide(cursor, request.scope()), request)
+      })
+
       /** Answers with a page or an export, in the negotiated format. */
       const answer = <Query extends PagingQuery>(
         list: CompiledList<Query>,
@@ -92,21 +107,14 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         request: AdmittedRequest,
         additions: PageAdditions,
       ): Effect.Effect<Answer, ListError> => {
-        const { request: { purpose }, scope } = request
+        const { purpose } = request.request
         const accept = getHeader(request.request, "accept")
         const negotiated = query.format === undefined ? { vary: "Accept" } : {}
         const headers = { ...additions.headers, ...negotiated }
         if (query.limit === "all") {
           const format = query.format ?? negotiateExportFormat(accept)
           if (format === "json") return makeFormatError("limit", jsonExportErrorReason, negotiated)
-          const version = source.getVersion()
-          return Effect.gen(function* () {
-            const dataHeaders = yield* list.readHeaders(query, source.makeReader(request))
-            const options = { results: list.results, format, version, headers: { ...headers, ...dataHeaders } }
-            const statement = list.compile(query, "export")
-            const cursor = cursors.open({ tables: source.tables, version, statement, request })
-            return yield* Export.makeExport(options, yield* Scope.provide(cursor, scope()), request)
-          })
+          return answerExport(list, source, query, request, { format, headers })
         }
         const format = query.format ?? negotiatePageFormat(accept)
         if (format === "parquet") return makeFormatError("format", parquetPageErrorReason, negotiated)

@@ -221,7 +221,7 @@ export const makeListCompiler = Effect.gen(function* () {
   const planForValues = (rows: ListStatementParameter<number>) =>
     sql`coalesce(${rows}::bigint, (select count(*) from generate_series(1, 1000000000000000)))`
 
-  return <Query extends PagingQuery, ShapedBy extends keyof Query = never>(
+  const compileList = <Query extends PagingQuery, ShapedBy extends keyof Query = never>(
     definition: ListDefinition<Query, ShapedBy>,
     added: ReadonlyArray<OptInColumn> = [],
     filterNames = listFilterNames(definition.Query ?? { fields: {} }),
@@ -386,6 +386,27 @@ export const makeListCompiler = Effect.gen(function* () {
         read,
       })
 
+    const readHeaders = Effect.fnUntraced(function* (query: FollowableQuery<Query>, read: StatementReader) {
+      const outside = yield* countOutside(toDecodedQuery(query), read)
+      const isEmpty = query.explain === true &&
+        (yield* read(compileDecoded({ ...toDecodedQuery(query), page: 1, limit: 1 }, "page"))).length === 0
+      return makeHeaders(query, outside, isEmpty ? yield* explain(query, read) : undefined)
+    })
+
+    /** Adds the headers that depend on the data to a page that follows lineages, or explains why it is empty. */
+    const addHeaders = Effect.fnUntraced(function* (
+      query: FollowableQuery<Query>,
+      read: StatementReader,
+      rows: ReturnType<StatementReader>,
+      encode: (rows: Rows, empty?: EmptyReason) => ResponseContent,
+    ) {
+      const found = yield* rows
+      const outside = yield* countOutside(toDecodedQuery(query), read, found[0]?.[1])
+      const empty = found.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
+      const headers = makeHeaders(query, outside, empty)
+      return { ...encode(found, empty), headers, isTransient: empty?.code === "undetermined" }
+    })
+
     const isDated = definition.comparesPeriods === true || results.rowDate !== undefined
     return {
       compile,
@@ -399,29 +420,19 @@ export const makeListCompiler = Effect.gen(function* () {
             getPlace: place === undefined ? undefined : (row) => String(rows[row]?.at(-1)),
             message: empty === undefined ? message : () => describeEmptyReason(empty),
           })
-        if (query.followed === undefined && query.explain !== true) return Effect.map(rows, (rows) => encode(rows))
-        return Effect.gen(function* () {
-          const found = yield* rows
-          const outside = yield* countOutside(toDecodedQuery(query), read, found[0]?.[1])
-          const empty = found.length === 0 && query.explain === true ? yield* explain(query, read) : undefined
-          const headers = makeHeaders(query, outside, empty)
-          return { ...encode(found, empty), headers, isTransient: empty?.code === "undetermined" }
-        })
+        return query.followed === undefined && query.explain !== true
+          ? Effect.map(rows, (rows) => encode(rows))
+          : addHeaders(query, read, rows, encode)
       },
       countResults: (query, read) =>
         Effect.map(
           read(compileDecoded({ ...toDecodedQuery(query), after: undefined }, "count")),
           ([found]) => Number(found?.[0] ?? 0),
         ),
-      readHeaders: (query, read) =>
-        Effect.gen(function* () {
-          const outside = yield* countOutside(toDecodedQuery(query), read)
-          const isEmpty = query.explain === true &&
-            (yield* read(compileDecoded({ ...toDecodedQuery(query), page: 1, limit: 1 }, "page"))).length === 0
-          return makeHeaders(query, outside, isEmpty ? yield* explain(query, read) : undefined)
-        }),
+      readHeaders,
       results,
       follow: isDated ? followSymbolPeriods : followCurrentSymbols,
     }
   }
+  return compileList
 })

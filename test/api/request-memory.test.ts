@@ -1,0 +1,179 @@
+/** What a request leaves behind: nothing that keeps its connection, and little that V8 has to move (§8, performance). */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { globSync, readFileSync } from "node:fs"
+import { IncomingMessage, ServerResponse } from "node:http"
+import { connect } from "node:net"
+import { constants, PerformanceObserver } from "node:perf_hooks"
+import { getHeapSpaceStatistics, queryObjects } from "node:v8"
+import { parseAst } from "vitest/node"
+import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
+import { TestKeys } from "../support/Service.ts"
+import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
+
+const sourceFiles = globSync("src/{api,accounts,query,site}/**/*.ts").toSorted()
+
+/** Functions other than `make…` that run once, although they are not the generator of a layer. */
+const runOnce: ReadonlyArray<string> = ["layer", "compileList"]
+
+/** Makers that run per file of an export in Parquet. What their generators keep is the file, not the request. */
+const runPerFile: ReadonlyArray<string> = ["makeParquetWriter", "makeParquetExportWriter"]
+
+/** Enough for several scavenges. */
+const requestsPerMeasurement = 4_000
+
+/** Limit of the bytes that V8 moves to the old generation per request. A connection with its objects has over 4,000. */
+const maxPromotedBytes = 1_500
+
+const readOldBytes = () =>
+  getHeapSpaceStatistics().reduce(
+    (sum, space) => space.space_name === "old_space" ? sum + space.space_used_size : sum,
+    0,
+  )
+
+/** Measures by how much the old generation grows. The result is useless if it was compacted meanwhile. */
+const measurePromotedBytes = Effect.fnUntraced(function* <E>(run: Effect.Effect<void, E>) {
+  let isCompacted = false
+  const observer = new PerformanceObserver((list) => {
+    isCompacted ||= list.getEntries().some((entry) => "detail" in entry && isMajor(entry.detail))
+  })
+  observer.observe({ entryTypes: ["gc"] })
+  const before = readOldBytes()
+  yield* run
+  const bytes = readOldBytes() - before
+  yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+  observer.disconnect()
+  return { bytes, isCompacted }
+})
+
+const isMajor = (detail: unknown) =>
+  typeof detail === "object" && detail !== null && "kind" in detail &&
+  detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
+
+/** Sends requests over ten connections, each after the response to the last. The client creates few objects. */
+const sendRequests = ({ count, key, makeTarget, port }: {
+  readonly port: number
+  readonly key: string
+  readonly count: number
+  readonly makeTarget: () => string
+}) =>
+  Effect.callback<void, string>((resume) => {
+    let [remaining, open] = [count, 10]
+    for (const _ of Array.from({ length: open })) {
+      const socket = connect(port, "127.0.0.1")
+      const send = () => {
+        if (remaining-- > 0) {
+          socket.write(`GET ${makeTarget()} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+        } else {
+          socket.destroy()
+          if (--open === 0) resume(Effect.void)
+        }
+      }
+      socket.on("data", (chunk) => {
+        // The head and a body of this size arrive together.
+        if (chunk.toString("latin1", 9, 12) === "200") send()
+        else resume(Effect.fail(chunk.toString("latin1")))
+      })
+      socket.on("connect", send)
+      socket.on("error", ({ message }) => resume(Effect.fail(message)))
+    }
+  })
+
+interface Node {
+  readonly type: string
+  readonly start: number
+  readonly end: number
+}
+
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && "type" in value
+
+const childrenOf = (node: Node): ReadonlyArray<Node> => Object.values(node).flat().filter(isNode)
+
+/** Returns the text of each generator function that is created inside a function which may run more than once. */
+const findRepeatedGenerators = (code: string) => {
+  const textOf = ({ end, start }: Node) => code.slice(start, end)
+  const found: Array<string> = []
+  /** `name` is what the expression in `node` is assigned to, perhaps as an argument of a call. */
+  const visit = (node: Node, parent: Node | undefined, isRepeated: boolean, name = "") => {
+    const isFunction = /Function/.test(node.type) && "body" in node && node.body !== null
+    const isGenerator = isFunction && "generator" in node && node.generator === true
+    if (isGenerator && isRepeated) found.push(`${textOf(node).slice(0, 80)}…`)
+    const isLayer = isGenerator && !isRepeated && parent !== undefined && /^Effect\.gen\(/.test(textOf(parent))
+    const isOnce = isLayer || name.startsWith("make") || [...runOnce, ...runPerFile].includes(name)
+    const within = isFunction ? isRepeated || !isOnce : isRepeated
+    const isNamed = /^(VariableDeclarator|Property|PropertyDefinition)$/.test(node.type)
+    const inner = isNamed ? /^(?:static readonly )?(\w*)/.exec(textOf(node))?.[1] : isFunction ? "" : name
+    for (const child of childrenOf(node)) visit(child, node, within, inner)
+  }
+  for (const node of parseAst(code, { lang: "ts" }).body) visit(node, undefined, false)
+  return found
+}
+
+describe("Functions that run per request", () => {
+  it.each(sourceFiles)("create no generator function, which V8 keeps with the request: %s (§8)", (file) => {
+    assert.deepStrictEqual(findRepeatedGenerators(readFileSync(file, "utf8")), [])
+  })
+
+  it("are found by this test if they create one (§8)", () => {
+    const nested = "const answer = (request) => Effect.gen(function* () { yield* request })"
+    const inLayer = `class A { static readonly layer = Layer.effect(A, Effect.gen(function* () { ${nested} })) }`
+    assert.lengthOf(findRepeatedGenerators(nested), 1)
+    assert.lengthOf(findRepeatedGenerators(inLayer), 1)
+    assert.isEmpty(findRepeatedGenerators("const answer = Effect.fnUntraced(function* (request) { yield* request })"))
+  })
+})
+
+const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(databaseWithKeysLayer))
+
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A request that was answered", (it) => {
+  it.effect("is kept by no cache, on any endpoint of a dataset (§8)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      const port = yield* startServiceInstance()
+      const countLiving = () =>
+        [IncomingMessage, ServerResponse].map((constructor) => queryObjects(constructor, { format: "count" }))
+      const before = countLiving()
+      let requests = 0
+      for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
+        const names = new Set(endpoint.parameters.map(({ name }) => name))
+        for (let number = 0; number < 12; number++) {
+          const url = buildUrl(endpoint.path, [
+            ...makeRequiredQuery(endpoint, "ticker"),
+            ...(names.has("ticker") ? [["ticker", `T${number}`]] as const : []),
+            ...(names.has("limit") ? [["limit", "2"]] as const : []),
+            ...(names.has("follow_lineage") && number % 2 === 0 ? [["follow_lineage", "true"]] as const : []),
+            ...(names.has("explain") && number % 3 === 0 ? [["explain", "true"]] as const : []),
+          ])
+          for (let repetition = 0; repetition < 4; repetition++) {
+            // Of historical tickers, only real ones are found.
+            assert.include([200, 404], (yield* requestOverWire(port, url, ultimate)).status, url)
+            requests += 1
+          }
+        }
+      }
+      assert.isAbove(requests, 500)
+      const [messages = 0, responses = 0] = countLiving().map((count, index) => count - (before[index] ?? 0))
+      // A few belong to connections that are still open.
+      assert.isBelow(messages, 20, "requests")
+      assert.isBelow(responses, 20, "responses")
+    }).pipe(Effect.scoped))
+
+  it.effect("leaves little in the old generation, from the cache and from memory (§8)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      const port = yield* startServiceInstance({ RATE_LIMIT_ULTIMATE: "1000000000" })
+      const hit = () => "/v1/news?limit=10"
+      let number = 0
+      const lineage = () => `/v1/ticker-changes?ticker=Q${(number++).toString(36).toUpperCase()}`
+      for (const makeTarget of [hit, lineage]) {
+        const send = (count: number) => sendRequests({ port, key: ultimate, count, makeTarget })
+        yield* send(20_000)
+        const { bytes, isCompacted } = yield* measurePromotedBytes(send(requestsPerMeasurement)).pipe(
+          Effect.repeat({ until: ({ isCompacted }) => !isCompacted, times: 20 }),
+        )
+        assert.isFalse(isCompacted)
+        assert.isBelow(bytes / requestsPerMeasurement, maxPromotedBytes, makeTarget())
+      }
+    }).pipe(Effect.scoped))
+})
