@@ -3,6 +3,7 @@ import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../postgres/DecodeRows.ts"
 import { isStateWrong } from "../postgres/SqlState.ts"
+import type { PageRange } from "../contract/rules/Cursors.ts"
 import { formatTimeSql, makeTimeSql, PrintedTime } from "../contract/rules/Dates.ts"
 import { Tier } from "../contract/rules/EndpointAnnotations.ts"
 import { NewAccountName } from "./TrimmedName.ts"
@@ -210,12 +211,9 @@ export const findAccount = Effect.fnUntraced(function* (name: string, isLocked =
   return found ?? (yield* noSuchAccount(name))
 })
 
-interface AccountSelection {
+interface AccountSelection extends PageRange {
   /** Only accounts whose name or email address contains this text, in any case. */
   readonly search?: string | undefined
-  /** Only accounts with a higher id. */
-  readonly after?: number
-  readonly limit?: number
 }
 
 /** Returns accounts, oldest first; all of them by default. */

@@ -1,10 +1,11 @@
 /** The audit log: who changed what, when and from where (docs/operations/audit.md). PostgreSQL's triggers write it. */
-import { Array, Config, Duration, Effect, Option, Schema, SchemaGetter, Stream } from "effect"
+import { Config, Duration, Effect, Option, Schema, SchemaGetter, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "./DecodeRows.ts"
 import type { Job } from "./jobs/Job.ts"
 import { Retention } from "./jobs/Retention.ts"
 import { normalizeTimestamp } from "../contract/rules/AsOfParameter.ts"
+import { readPage } from "../contract/rules/Cursors.ts"
 import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../contract/rules/Dates.ts"
 
 /** How long changes are kept. `None`: forever. */
@@ -95,7 +96,8 @@ const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
     ]),
   )
 
-const readRows = Effect.fnUntraced(
+/** Returns changes that match: those with a higher id than `after`, oldest first, or else the newest, newest first. */
+export const readChanges = Effect.fnUntraced(
   function* (
     filter: AuditFilter,
     { after, before, limit }: { readonly after?: number; readonly before?: number | undefined; readonly limit: number },
@@ -121,24 +123,15 @@ const readRows = Effect.fnUntraced(
   },
 )
 
-/** Returns the newest changes that match, and have a lower id than `before`, oldest first. */
-export const readNewestChanges = (filter: AuditFilter, limit: number, before?: number) =>
-  Effect.map(readRows(filter, { before, limit }), Array.reverse)
-
-/** Returns changes that match and have a higher id, oldest first. */
-export const readChangesAfter = (filter: AuditFilter, after: number, limit: number) =>
-  readRows(filter, { after, limit })
-
 const pageSize = 1_000
 
 /** Streams all changes that match, oldest first. */
 export const streamChanges = (filter: AuditFilter) =>
   Stream.paginate(0, (after) =>
-    Effect.map(readChangesAfter(filter, after, pageSize), (rows) =>
-      [
-        rows,
-        rows.length < pageSize ? Option.none<number>() : Option.map(Array.last(rows), ({ audit_id }) => audit_id),
-      ] as const))
+    Effect.map(
+      readPage(pageSize, (limit) => readChanges(filter, { after, limit })),
+      ({ last, rows }) => [rows, Option.map(Option.fromUndefinedOr(last), ({ audit_id }) => audit_id)] as const,
+    ))
 
 /** Adds facts, such as the name of a file, to what the current transaction records about its changes of datasets. */
 export const describeDatasetChange = Effect.fnUntraced(function* (facts: Readonly<Record<string, string>>) {

@@ -2,6 +2,7 @@
 import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTransformation } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
+import type { PageRange } from "../../contract/rules/Cursors.ts"
 import { formatTimeSql, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { findAccount, noSuchAccount, unlessErased } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../contract/rules/IpNetworks.ts"
@@ -183,12 +184,7 @@ export interface ApiKeyFilter {
 
 const readApiKeys = Effect.fnUntraced(function* (
   { account, unusedFor }: ApiKeyFilter,
-  { after = null, id = null, isLocked = false, limit = null }: {
-    readonly after?: number | null
-    readonly id?: number | null
-    readonly isLocked?: boolean
-    readonly limit?: number | null
-  } = {},
+  { after, id, isLocked = false, limit }: PageRange & { readonly id?: number; readonly isLocked?: boolean } = {},
 ) {
   const sql = yield* SqlClient.SqlClient
   const unusedSeconds = unusedFor === null ? null : Duration.toSeconds(unusedFor)
@@ -205,19 +201,18 @@ const readApiKeys = Effect.fnUntraced(function* (
       ${unusedSeconds}::float8 is null
       or coalesce(last_used_at, api_keys.created_at) <= now() - make_interval(secs => ${unusedSeconds}::float8)
       and revoked_at is null and (expires_at is null or expires_at > now())
-    ) and key_id = coalesce(${id}::float8::bigint, key_id)
-      and (${after}::float8::bigint is null or key_id < ${after}::float8::bigint)
-    order by key_id desc limit ${limit}::float8::bigint ${sql.literal(isLocked ? "for no key update of api_keys" : "")}
+    ) and key_id = coalesce(${id ?? null}::float8::bigint, key_id)
+      and (${after ?? null}::float8 is null or key_id < ${after ?? null}::float8::bigint)
+    order by key_id desc limit ${limit ?? null}::float8::bigint
+    ${sql.literal(isLocked ? "for no key update of api_keys" : "")}
   `)
 })
 
-/** Returns the keys that match, newest first: all, or `limit` of those that are older than the key `after`. */
-export const listApiKeys = Effect.fnUntraced(
-  function* (filter: ApiKeyFilter, page: { readonly after?: number; readonly limit?: number } = {}) {
-    if (filter.account !== null) yield* findAccount(filter.account)
-    return yield* readApiKeys(filter, page)
-  },
-)
+/** Returns the keys that match, newest first. */
+export const listApiKeys = Effect.fnUntraced(function* (filter: ApiKeyFilter, page: PageRange = {}) {
+  if (filter.account !== null) yield* findAccount(filter.account)
+  return yield* readApiKeys(filter, page)
+})
 
 /** Returns a key. With `isLocked`, nobody else changes it until the transaction ends. */
 export const findApiKey = Effect.fnUntraced(function* (id: number, isLocked = false) {

@@ -20,8 +20,8 @@ import {
   ChangesQuery,
   ChangeStreamQuery,
   datasetAccessEndpoints,
-  isValidAfterParameter,
   parseChangeFeedStart,
+  readChangeFeedStart,
 } from "../../contract/endpoints/changes.ts"
 
 type Account = typeof CurrentAccount.Service
@@ -92,9 +92,9 @@ const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamAnswer => 
  */
 const resolveFeedStart = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
-    return isValidAfterParameter(lastEventId)
-      ? Effect.succeed(parseChangeFeedStart(lastEventId))
-      : Effect.fail(makeFieldError("Last-Event-ID", "must be the id of an event"))
+    return Effect.fromOption(readChangeFeedStart(lastEventId)).pipe(
+      Effect.mapError(() => makeFieldError("Last-Event-ID", "must be the id of an event")),
+    )
   }
   return Effect.succeed(after === undefined ? undefined : parseChangeFeedStart(after))
 }

@@ -1,5 +1,5 @@
 /** Handles `GET /v1/usage` and `GET /v1/usage/daily`. */
-import { Effect } from "effect"
+import { Effect, flow, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses, ListQueryShape } from "../../query/lists/ListQuery.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../query/lists/ListEndpoints.ts"
@@ -7,8 +7,8 @@ import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/
 import {
   DailyUsageQuery,
   DailyUsageRow,
-  parseDailyUsagePlace,
-  parseUsagePlace,
+  readDailyUsagePlace,
+  readUsagePlace,
   UsageQuery,
   UsageRow,
 } from "../../contract/endpoints/usage.ts"
@@ -24,14 +24,14 @@ export const usageHandlers = Effect.gen(function* () {
   )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
-  /** The place of a row, which `parseUsagePlace` parses. */
+  /** The place of a row, which `readUsagePlace` reads. */
   const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
     usage_id)`
 
   /** SQL that compares rows with a place. */
   const makePlaceSql = (after: UsageShape["after"]) => {
     if (after === undefined) return undefined
-    const parsed = after.map(parseUsagePlace)
+    const parsed = after.map(flow(readUsagePlace, Option.getOrThrow))
     const moment = sql`${parsed.map(({ requested_at }) => requested_at)}::text::timestamptz`
     const parts = [
       moment,
@@ -158,7 +158,7 @@ export const usageHandlers = Effect.gen(function* () {
     Row: DailyUsageRow,
     place: sql`to_char(usage_date, 'YYYY-MM-DD') || endpoint`,
     select: ({ account_id, after }, { columns, conditions, orderAndLimit }) => {
-      const begin = after?.map(parseDailyUsagePlace)
+      const begin = after?.map(flow(readDailyUsagePlace, Option.getOrThrow))
       const day = begin?.map(({ usage_date }) => usage_date)
       const isAfter = begin === undefined ? [] : [sql`usage_date <= ${day}::text::date
         and (usage_date < ${day}::text::date or endpoint > ${begin.map(({ endpoint }) => endpoint)}::text)`]

@@ -1,5 +1,5 @@
 /** GET /v1/changes and /v1/changes/stream: what each transaction changed in the datasets, oldest first. */
-import { Schema, Struct } from "effect"
+import { flow, Option, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { TooManyStreams } from "../AccountErrors.ts"
 import { normalizeTimestamp } from "../rules/AsOfParameter.ts"
@@ -9,6 +9,7 @@ import {
   describeEndpointGroup,
   IsEndlessStream,
 } from "../rules/EndpointAnnotations.ts"
+import { makeCursorParameter, makeCursorReader } from "../rules/Cursors.ts"
 import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
 import { makeLimitParameterForCursors, ResultCount } from "../rules/Paging.ts"
@@ -68,12 +69,6 @@ export const datasetAccessEndpoints = {
 export const changeFeedDatasets = Struct.keys(datasetAccessEndpoints)
 export type ChangeFeedDataset = typeof changeFeedDatasets[number]
 
-/**
- * A cursor: the id of a transaction, the position of a change in it (empty: the end of the transaction), and a random
- * mark that distinguishes transactions with the same id, such as before and after a restore of the database.
- */
-const cursorPattern = /^(\d{1,18})\.(\d{1,15})?\.([0-9a-f]{32})$/
-
 /** The place in the change feed at which a request starts to read: after a cursor, after a moment, or now. */
 export type ChangeFeedStart =
   | {
@@ -90,34 +85,38 @@ export const formatChangeFeedCursor = (
   { mark, position = "", transaction }: Omit<ChangeFeedStart & { _tag: "Cursor" }, "_tag">,
 ) => `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
-/** Parses a valid value of the parameter `after`. */
-export const parseChangeFeedStart = (after: string): ChangeFeedStart => {
-  const [, transaction, position, mark] = cursorPattern.exec(after) ?? []
-  if (transaction !== undefined && mark !== undefined) return { _tag: "Cursor", transaction, position, mark }
-  return after === "now" ? { _tag: "Now" } : { _tag: "Moment", moment: normalizeTimestamp(after) ?? after }
+/**
+ * Reads a cursor: the id of a transaction, the position of a change in it (empty: the end of the transaction), and a
+ * random mark that distinguishes transactions with the same id, such as before and after a restore of the database.
+ */
+const readCursor = makeCursorReader(
+  /^(?<transaction>\d{1,18})\.(?<position>\d{1,15})?\.(?<mark>[0-9a-f]{32})$/,
+  ({ mark = "", position, transaction = "" }): ChangeFeedStart => ({ _tag: "Cursor", transaction, position, mark }),
+)
+
+/** Reads a value of the parameter `after`, such as the `id` of an event. */
+export const readChangeFeedStart = (text: string): Option.Option<ChangeFeedStart> => {
+  if (text === "now") return Option.some({ _tag: "Now" })
+  const moment = normalizeTimestamp(text)
+  return moment === undefined ? readCursor(text) : Option.some({ _tag: "Moment", moment })
 }
 
-const CursorText = Schema.String.check(
-  Schema.makeFilter(
-    (text: string) => cursorPattern.test(text) || text === "now" || normalizeTimestamp(text) !== undefined,
-    {
-      message: "must be a cursor from a response, a time with its zone such as 2026-06-01T08:30:00-05:00, or now",
-      toJsonSchema: () => [{ minLength: 1 }, true],
-    },
-  ),
-)
+/** Reads a value that was checked, or that the service has made. */
+export const parseChangeFeedStart = flow(readChangeFeedStart, Option.getOrThrow)
 
 const changeFilters = {
   dataset: Filter.makeEnum(changeFeedDatasets).annotate({ filter: { operator: "statement" } }),
   ticker: Schema.optionalKey(TickerListParameter.annotate({ filter: { operator: "statement" } })),
   kind: Filter.makeEnum(changeKinds).annotate({ filter: { operator: "statement" } }),
-  after: Schema.optionalKey(
-    Schema.String.annotate({
+  after: makeCursorParameter(
+    readChangeFeedStart,
+    "must be a cursor from a response, a time with its zone such as 2026-06-01T08:30:00-05:00, or now",
+    {
       description:
         "Where to continue: the `cursor` of a response, a time such as `2026-06-01T08:30:00-05:00`, or `now`. " +
         "Without it, the response has the earliest known changes.",
       examples: ["now"],
-    }).pipe(Schema.decodeTo(CursorText)).annotate({ filter: { operator: "statement" } }),
+    },
   ),
 }
 
@@ -127,9 +126,6 @@ export const ChangesQuery = Schema.Struct({
 }).check(checkParameterCombinations)
 
 export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParameterCombinations)
-
-/** Whether the text is a valid value of the parameter `after`, such as the `id` of an event. */
-export const isValidAfterParameter = (text: string) => Schema.is(CursorText)(text)
 
 const Values = Schema.Record(Schema.String, Schema.Json)
 

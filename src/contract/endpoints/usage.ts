@@ -7,6 +7,7 @@ import * as Column from "../rows/Columns.ts"
 import { freeListErrors } from "../rules/Errors.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
 import * as Filter from "../rules/Filters.ts"
+import { makeCursorReader } from "../rules/Cursors.ts"
 import { isInCalendar } from "../rules/Dates.ts"
 import { makeListEnvelope, makePlaceParameter, PagingParameters } from "../rules/Paging.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
@@ -46,42 +47,41 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
   cost_microdollars,
 }) {}
 
-const usagePlacePattern = new RegExp(
-  String.raw`^(\d{1,13})\.(?:(\d{1,10})\.(\d{1,10})\.(\d{1,5})\.(\d{1,5})|` +
-    String.raw`([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}))$`,
-)
-
 const noUsageId = "00000000-0000-0000-0000-000000000000"
 
 /**
- * Parses a valid place in `/v1/usage`: the time of a request in milliseconds since 1970, and what orders requests of
- * the same time. For a packed request, that is its position in the batches. For a count of requests refused with 429,
- * it is the id of the row in `usage`; these rows come last. All parts are text for SQL.
+ * Reads a place in `/v1/usage`: the time of a request in milliseconds since 1970, and what orders requests of the same
+ * time. For a packed request, that is its position in the batches. For a count of requests refused with 429, it is the
+ * id of the row in `usage`; these rows come last. All parts are text for SQL.
  */
-export const parseUsagePlace = (text: string) => {
-  const [, millis, writer = "-1", sequence = "0", part = "0", place = "0", usage_id = noUsageId] =
-    usagePlacePattern.exec(text) ?? []
-  return { requested_at: new Date(Number(millis)).toISOString(), writer, sequence, part, place, usage_id }
-}
+export const readUsagePlace = makeCursorReader(
+  new RegExp(
+    String.raw`^(?<millis>\d{1,13})\.(?:(?<writer>\d{1,10})\.(?<sequence>\d{1,10})\.(?<part>\d{1,5})\.` +
+      String.raw`(?<place>\d{1,5})|(?<usage_id>[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}))$`,
+  ),
+  ({ millis, part = "0", place = "0", sequence = "0", usage_id = noUsageId, writer = "-1" }) => (
+    { requested_at: new Date(Number(millis)).toISOString(), writer, sequence, part, place, usage_id }
+  ),
+)
 
-/** Parses a valid place in `/v1/usage/daily`: the day and the endpoint of a row, such as `2026-06-01/v1/news`. */
-export const parseDailyUsagePlace = (text: string) => ({ usage_date: text.slice(0, 10), endpoint: text.slice(10) })
-
-const isDailyUsagePlace = (text: string) =>
-  /^\d{4}-\d{2}-\d{2}\/[\x21-\x7e]{0,255}$/.test(text) && isInCalendar(text.slice(0, 10))
+/** Reads a place in `/v1/usage/daily`: the day and the endpoint of a row, such as `2026-06-01/v1/news`. */
+export const readDailyUsagePlace = makeCursorReader(
+  /^(?<usage_date>\d{4}-\d{2}-\d{2})(?<endpoint>\/[\x21-\x7e]{0,255})$/,
+  ({ endpoint = "", usage_date = "" }) => isInCalendar(usage_date) ? { usage_date, endpoint } : undefined,
+)
 
 export const UsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   status_code: Filter.statusCodeFilter,
   ...Filter.makePastInstantRanges("requested_at"),
-  after: makePlaceParameter((text) => usagePlacePattern.test(text)),
+  after: makePlaceParameter(readUsagePlace),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export const DailyUsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   ...Filter.makePastDateRanges("usage_date"),
-  after: makePlaceParameter(isDailyUsagePlace),
+  after: makePlaceParameter(readDailyUsagePlace),
   ...PagingParameters,
 }).check(checkParameterCombinations)
 

@@ -1,6 +1,7 @@
 /** Paging of lists (§1, D8): the parameters and the JSON envelope. */
 import { Context, Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { type ListFormat, listFormats } from "../rows/ListFormats.ts"
+import { countRowsToRead, type CursorReader, makeCursorParameter } from "./Cursors.ts"
 import { redactApiKeys } from "./Errors.ts"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
@@ -58,21 +59,13 @@ export const PagingParameters = {
 
 /**
  * Makes the parameter `after` of a list that grows while a client reads its pages. The link to the next page has it, so
- * that the page begins after the last row of this one, whatever was added since. `isPlace` checks the text of a place.
+ * that the page begins after the last row of this one, whatever was added since.
  */
-export const makePlaceParameter = (isPlace: (text: string) => boolean) =>
-  Schema.optionalKey(
-    Schema.String.annotate({
-      description:
-        "Where the page begins: the link to the next page has it, so that new rows do not shift the pages. " +
-        "`page` then only numbers the page.",
-    }).pipe(Schema.decodeTo(Schema.String.check(
-      Schema.makeFilter(isPlace, {
-        message: "must be that of the link to a next page, unchanged",
-        toJsonSchema: () => [{ minLength: 1 }, true],
-      }),
-    ))).annotate({ filter: { operator: "statement" } }),
-  )
+export const makePlaceParameter = (place: CursorReader<unknown>) =>
+  makeCursorParameter(place, "must be that of the link to a next page, unchanged", {
+    description: "Where the page begins: the link to the next page has it, so that new rows do not shift the pages. " +
+      "`page` then only numbers the page.",
+  })
 
 /** Makes the parameter `limit` of a list that has a cursor instead of pages. */
 export const makeLimitParameterForCursors = (maximum: number, standard: number, description: string) =>
@@ -117,11 +110,11 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
 /** A limit that is greater than the number of rows in any table. */
 export const unlimitedRowCount = Number.MAX_SAFE_INTEGER
 
-/** Returns the range of rows to select: those of the page, and one more that shows whether a next page exists. */
+/** Returns the range of rows to select for a page, from which `cutPage` (`Cursors.ts`) makes the page. */
 export const getPageRowRange = ({ after, limit, page }: PagingQuery) =>
   limit === "all"
     ? { limit: unlimitedRowCount, offset: 0 }
-    : { limit: limit + 1, offset: after === undefined ? (page - 1) * limit : 0 }
+    : { limit: countRowsToRead(limit), offset: after === undefined ? (page - 1) * limit : 0 }
 
 /** The parameters of a next page that differ from those of the page before it. */
 export type NextPage = Required<Pick<PagingQuery, "page">> & Pick<PagingQuery, "after">

@@ -375,7 +375,11 @@ export const auditQuery = {
 export class OperationsGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("audit", "/audit", {
     query: auditQuery,
-    success: pageOf(AuditRow),
+    success: pageOf(AuditRow).pipe(Schema.fieldsAssign({
+      previous: Schema.NullOr(Schema.Int).annotate({
+        description: "The value of `before` for the changes before these. Null if there are none, or with `after`.",
+      }),
+    })),
   }).annotateMerge(
     describe(
       "The audit log, oldest change first; without `after` and `since` the newest changes, or those before `before`",

@@ -8,10 +8,11 @@ import * as Accounts from "../../accounts/Accounts.ts"
 import { setBudget } from "../../accounts/billing/Budgets.ts"
 import { listInvoices } from "../../accounts/billing/Invoices.ts"
 import * as Keys from "../../accounts/keys/ApiKeyManagement.ts"
-import { readChangesAfter, readNewestChanges } from "../../postgres/AuditLog.ts"
+import { readChanges } from "../../postgres/AuditLog.ts"
 import { endpointsByDataset } from "../../api/catalogue/DatasetEndpoints.ts"
 import { customerSettings } from "../../api/catalogue/PriceList.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { readPage } from "../../contract/rules/Cursors.ts"
 import { formatTimeSql, makeTimeSql } from "../../contract/rules/Dates.ts"
 import { listRecentChanges } from "../../ingest/load/UndoLoad.ts"
 import { BaseUrlConfig } from "../../postgres/BaseUrl.ts"
@@ -88,11 +89,15 @@ const defaultPageSize = 100
 /** Returns the envelope of a list (§1, envelope). */
 const toList = <A>(results: ReadonlyArray<A>) => ({ count: results.length, results })
 
-/** Returns a page with the position of its last row as `next`, unless it is the last page. */
-const toPage = <A, P>(results: ReadonlyArray<A>, limit: number, getPosition: (row: A) => P) => {
-  const last = results.at(-1)
-  return { ...toList(results), next: last === undefined || results.length < limit ? null : getPosition(last) }
-}
+/** Reads a page of a list. `next` is the id of its last row, unless it is the last page. */
+const listPage = <Id extends string, Value, Row extends Readonly<Record<Id, Value>>, E, R>(
+  id: Id,
+  limit = defaultPageSize,
+  read: (limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>,
+) =>
+  withAdminErrors(
+    Effect.map(readPage(limit, read), ({ last, rows }) => ({ ...toList(rows), next: last?.[id] ?? null })),
+  )
 
 const computeEtagOf = (fields: ReadonlyArray<unknown>) => computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
 
@@ -119,11 +124,8 @@ const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, 
 
 const accountHandlers = HttpApiBuilder.group(AdminApi, "accounts", (handlers) =>
   handlers.handleAll({
-    list: ({ query: { limit = defaultPageSize, ...selection } }) =>
-      Accounts.listAccounts({ ...selection, limit }).pipe(
-        Effect.map((accounts) => toPage(accounts, limit, ({ account_id }) => account_id)),
-        withAdminErrors,
-      ),
+    list: ({ query: { limit, ...selection } }) =>
+      listPage("account_id", limit, (limit) => Accounts.listAccounts({ ...selection, limit })),
     create: ({ payload: { contact_email = null, name, prepaid = false, tier } }) =>
       Accounts.createAccount({ name, tier, email: contact_email, prepaid }).pipe(
         Effect.andThen(Effect.orDie(Accounts.findAccount(name))),
@@ -212,11 +214,10 @@ const withKeyEtag = (key: Keys.ListedApiKey) => {
 
 const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
   handlers.handleAll({
-    list: ({ query: { account = null, limit = defaultPageSize, unused_days, ...page } }) =>
-      Keys.listApiKeys(
-        { account, unusedFor: unused_days === undefined ? null : Duration.days(unused_days) },
-        { ...page, limit },
-      ).pipe(Effect.map((keys) => toPage(keys, limit, ({ key_id }) => key_id)), withAdminErrors),
+    list: ({ query: { account = null, limit, unused_days, ...page } }) => {
+      const filter = { account, unusedFor: unused_days === undefined ? null : Duration.days(unused_days) }
+      return listPage("key_id", limit, (limit) => Keys.listApiKeys(filter, { ...page, limit }))
+    },
     find: ({ params: { id } }) => Keys.findApiKey(id).pipe(Effect.map(withKeyEtag), withAdminErrors),
     create: ({ payload: { account, endpoints = null, expires = null, name = "default", networks = null } }) =>
       Keys.createApiKey({ account, name, expires, endpoints, networks }).pipe(withAdminErrors),
@@ -271,16 +272,20 @@ const trafficHandlers = HttpApiBuilder.group(AdminApi, "traffic", (handlers) =>
 
 const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handlers) =>
   handlers.handleAll({
-    audit: ({ query: { after, before, limit = defaultPageSize, ...filter } }) =>
-      (before !== undefined || (after === undefined && filter.since === undefined)
-        ? Effect.map(readNewestChanges(filter, limit, before), (results) => ({ ...toList(results), next: null }))
-        : Effect.map(readChangesAfter(filter, after ?? 0, limit), (rows) =>
-          toPage(rows, limit, ({ audit_id }) => audit_id))).pipe(withAdminErrors),
+    audit: ({ query: { after, before, limit, ...filter } }) => {
+      const isForwards = before === undefined && (after !== undefined || filter.since !== undefined)
+      const range = isForwards ? { after: after ?? 0 } : { before }
+      return Effect.map(
+        listPage("audit_id", limit, (limit) => readChanges(filter, { ...range, limit })),
+        ({ count, next, results }) =>
+          isForwards
+            ? { count, results, next, previous: null }
+            : { count, results: results.toReversed(), next: null, previous: next },
+      )
+    },
     datasets: Effect.fnUntraced(function* () {
       const sql = yield* SqlClient.SqlClient
-      const names = JSON.stringify(endpointsByDataset.map(({ dataset }) =>
-        dataset
-      ))
+      const names = JSON.stringify(endpointsByDataset.map(({ dataset }) => dataset))
       const results = yield* decodeRows(DatasetState)(sql`
         select dataset, greatest(reltuples, 0)::float8 as rows, (
             select ${sql.literal(formatTimeSql("max(changed_at)"))}
@@ -314,21 +319,15 @@ const operationsHandlers = HttpApiBuilder.group(AdminApi, "operations", (handler
 const loadHandlers = HttpApiBuilder.group(AdminApi, "loads", (handlers) =>
   handlers.handleAll({
     list: ({ query: { limit = defaultPageSize } }) =>
-      readNewestChanges({ subject_type: "dataset" }, limit).pipe(
-        Effect.map((changes) => toList(changes.toReversed())),
-        withAdminErrors,
-      ),
+      readChanges({ subject_type: "dataset" }, { limit }).pipe(Effect.map(toList), withAdminErrors),
     changes: ({ params: { dataset }, query: { limit = defaultPageSize } }) =>
       listRecentChanges(dataset, limit).pipe(Effect.map(toList), withAdminErrors),
   }))
 
 const webhookHandlers = HttpApiBuilder.group(AdminApi, "webhooks", (handlers) =>
   handlers.handleAll({
-    list: ({ query: { limit = defaultPageSize, ...page } }) =>
-      Webhooks.listWebhookEndpoints({ ...page, limit }).pipe(
-        Effect.map((endpoints) => toPage(endpoints, limit, ({ endpoint_id }) => endpoint_id)),
-        withAdminErrors,
-      ),
+    list: ({ query: { limit, ...page } }) =>
+      listPage("endpoint_id", limit, (limit) => Webhooks.listWebhookEndpoints({ ...page, limit })),
     messages: ({ params: { id }, query: { limit = defaultPageSize, status } }) =>
       Webhooks.listWebhookDeliveries(id, { limit, status: Option.fromUndefinedOr(status) }).pipe(
         Effect.map(toList),
@@ -371,14 +370,11 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
       },
       withAdminErrors,
     ),
-    undelivered: ({ query: { after, limit = defaultPageSize } }) =>
+    undelivered: ({ query: { after, limit } }) =>
       Effect.all({
-        results: Announcements.readUndeliveredEmails({ after, limit }),
-        total: Announcements.countUndeliveredEmails,
-      }).pipe(
-        Effect.map(({ results, total }) => ({ ...toPage(results, limit, ({ mail_id }) => mail_id), total })),
-        withAdminErrors,
-      ),
+        page: listPage("mail_id", limit, (limit) => Announcements.readUndeliveredEmails({ after, limit })),
+        total: withAdminErrors(Announcements.countUndeliveredEmails),
+      }).pipe(Effect.map(({ page, total }) => ({ ...page, total }))),
     retry: ({ payload: { entry_id, status } }) =>
       Announcements.requeueUndeliveredEmails(status, Option.fromUndefinedOr(entry_id)).pipe(
         Effect.map((queued) => ({ queued })),
@@ -393,11 +389,10 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
       const { token_id } = yield* CurrentAdmin
       yield* Tokens.revokeAdminToken(token_id).pipe(Effect.catchTag("NoSuchAdminToken", Effect.die))
     }, withAdminErrors),
-    list: ({ query: { limit = defaultPageSize, usable, ...page } }) =>
-      Tokens.listAdminTokens({ ...page, limit, ...(usable !== undefined && { isUsable: usable === "true" }) }).pipe(
-        Effect.map((tokens) => toPage(tokens, limit, ({ token_id }) => token_id)),
-        withAdminErrors,
-      ),
+    list: ({ query: { limit, usable, ...page } }) => {
+      const filter = { ...page, ...(usable !== undefined && { isUsable: usable === "true" }) }
+      return listPage("token_id", limit, (limit) => Tokens.listAdminTokens({ ...filter, limit }))
+    },
     create: ({ payload: { expires = null, name, scope } }) =>
       Effect.flatMap(CurrentAdmin, (admin) => Tokens.createAdminToken({ name, scope, expires, created_by: admin.name }))
         .pipe(Effect.map((token) => ({ token })), withAdminErrors),

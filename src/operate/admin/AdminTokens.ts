@@ -6,6 +6,7 @@ import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeApiKeyHasher, makeSecretFormat } from "../../accounts/keys/ApiKeyFormat.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
+import type { PageRange } from "../../contract/rules/Cursors.ts"
 import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { AdminScope } from "./AdminErrors.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
@@ -153,11 +154,8 @@ export const acceptInvitation = makeInvitationReader((isInvitation) =>
   returning name, scope, created_by`
 )
 
-interface TokenFilter {
+interface TokenFilter extends PageRange {
   readonly isUsable?: boolean
-  /** Only tokens that are older than the one with this ID. */
-  readonly after?: number
-  readonly limit?: number
 }
 
 /** Returns the tokens that match, and the sessions and invitations that work, newest first. */

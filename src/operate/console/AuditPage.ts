@@ -56,8 +56,6 @@ const filterFields = [
   ["subject", "Name or ID"],
 ] as const
 
-const pageSize = 100
-
 /** A higher number than any change has, so that the newest are listed also with a filter by time. */
 const afterNewest = 999_999_999_999_999
 
@@ -77,19 +75,12 @@ export const auditPage: ConsolePage = {
       type: name === "since" || name === "until" ? "date" as const : "text" as const,
     }))
     const changes = decodeQuery(auditQuery, { ...filter, before }).pipe(
-      Effect.flatMap((page) =>
-        call(api.read.operations.audit({ query: { before: afterNewest, ...page, limit: pageSize } }))
-      ),
-      Effect.map(({ results }) => {
-        const oldest = results.at(0)
-        return markup`${renderChanges("Changes", results)}${
-          renderNextPage(
-            "Older changes",
-            results.length === pageSize && oldest !== undefined ? oldest.audit_id : null,
-            (before) => makePageUrl("/console/audit", { ...filter, before }),
-          )
+      Effect.flatMap((page) => call(api.read.operations.audit({ query: { before: afterNewest, ...page } }))),
+      Effect.map(({ previous, results }) =>
+        markup`${renderChanges("Changes", results)}${
+          renderNextPage("Older changes", previous, (before) => makePageUrl("/console/audit", { ...filter, before }))
         }`
-      }),
+      ),
     )
     return renderWithFilter("Audit log", renderSearchForm(fields, "Filter"), changes)
   },

@@ -10,6 +10,7 @@ import {
 } from "../../api/changelog/Changelog.ts"
 import type { ChangelogEntry } from "../../contract/ChangelogEntry.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
+import type { PageRange } from "../../contract/rules/Cursors.ts"
 import { printedOffset, todayInNewYork } from "../../contract/rules/Dates.ts"
 import { type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
@@ -186,12 +187,9 @@ export const UndeliveredEmail = Schema.Struct({
 
 const isUndeliveredSql = "last_error is not null and status <> 'sent'"
 
-/**
- * Reads the emails whose last attempt failed, with the reason, newest first: all, or `limit` of those that follow the
- * email `after`.
- */
+/** Reads the emails whose last attempt failed, with the reason, newest first. */
 export const readUndeliveredEmails = Effect.fnUntraced(
-  function* ({ after, limit }: { readonly after?: string | undefined; readonly limit?: number } = {}) {
+  function* ({ after, limit }: PageRange<string> = {}) {
     const sql = yield* SqlClient.SqlClient
     const follows = after === undefined ? sql`true` : sql`
       (queued_at, mail_id) < (select queued_at, mail_id from announcement_mails where mail_id = ${after}::text::uuid)

@@ -3,6 +3,7 @@ import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { unlessErased } from "../../accounts/Accounts.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
+import type { PageRange } from "../../contract/rules/Cursors.ts"
 import { formatMoment, formatTimeSql, makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import type { ChangeFeedDataset } from "../../contract/endpoints/changes.ts"
 import { makeDnsResolver, makeWebhookDelivery } from "./WebhookDelivery.ts"
@@ -151,14 +152,8 @@ export const ListedWebhookEndpoint = Schema.Struct({
 
 export type ListedWebhookEndpoint = typeof ListedWebhookEndpoint.Type
 
-interface EndpointPage {
-  /** Only endpoints with a higher id. */
-  readonly after?: number
-  readonly limit?: number
-}
-
 /** Returns endpoints, oldest first; all of them by default. */
-export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, limit }: EndpointPage = {}) {
+export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, limit }: PageRange = {}) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ListedWebhookEndpoint)(sql`
     select endpoint_id::float8, accounts.name as account, url, events, datasets, tickers, disabled_reason,

@@ -9,6 +9,7 @@ import { type CompiledStatement, makeArrayParameter, OID } from "../../postgres/
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
+import { countRowsToRead, cutPage } from "../../contract/rules/Cursors.ts"
 import { makeMomentSql } from "../../contract/rules/Dates.ts"
 import {
   CursorExpired,
@@ -227,7 +228,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
           select transactions.id, transactions.mark, month, transactions.recorded_at from history.transactions
           where transactions.recorded_at >= (select recorded_at from start)
             ${isUnfinished ? sql.literal("") : sql`and transactions.id <> (select id from start)`}
-          order by transactions.recorded_at limit ${sql.literal(String(maxTransactions + 1))}
+          order by transactions.recorded_at limit ${sql.literal(String(countRowsToRead(maxTransactions)))}
         ) as later
       ), last as (
         select * from upcoming
@@ -462,8 +463,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
     readRows: ReadRows<A>,
   ) {
     const bounds = yield* readBounds(place)
-    const found = yield* readChanges(place, filter, batch + 1, bounds)
-    const examined = takeAlwaysShown(found.slice(0, batch), limit)
+    const found = yield* readChanges(place, filter, countRowsToRead(batch), bounds)
+    const examined = takeAlwaysShown(cutPage(found, batch).rows, limit)
     const read = yield* readRows(examined)
     const changes = read.filter(({ value }) => filter.kinds?.includes(value.kind) !== false)
     const last = examined.at(-1)?.change
@@ -495,13 +496,11 @@ const makeChangeFeedReader = Effect.gen(function* () {
       changes.push(...page.changes)
       hidden += hiddenChangeBatch
     }
-    const last = changes[limit - 1]?.change
-    const values = changes.slice(0, limit).map(({ value }) => value)
-    if (changes.length > limit && last !== undefined) {
-      return { changes: values, cursor: last.cursor, end: toPosition(last), hasMore: true }
-    }
-    const { cursor, end, hasMore } = page
-    return { changes: values, cursor, end, hasMore }
+    const { last, rows } = cutPage(changes, limit)
+    const { cursor, end, hasMore } = last === undefined
+      ? page
+      : { cursor: last.change.cursor, end: toPosition(last.change), hasMore: true }
+    return { changes: rows.map(({ value }) => value), cursor, end, hasMore }
   })
 
   const readWith =

@@ -1,5 +1,6 @@
 /** Encodes a page of a list (§1, D8) as JSON with its envelope, or as CSV or NDJSON. */
 import type { PageFormat } from "../../contract/rows/ListFormats.ts"
+import { cutPage } from "../../contract/rules/Cursors.ts"
 import type { PagingQuery, ResponseContent } from "../../contract/rules/Paging.ts"
 import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 import { rowOutputBuffer } from "./OutputBuffer.ts"
@@ -22,8 +23,8 @@ export const encodeListPage = (
   { format, getPlace, message, results, rows }: Page,
 ): ResponseContent => {
   const all = groupRowsIntoResults(results, rows)
-  const shown = limit === "all" ? all : all.slice(0, limit)
-  const has_more = shown.length < all.length
+  const { last, rows: shown } = cutPage(all, limit === "all" ? all.length : limit)
+  const has_more = last !== undefined
   const nextPage = !has_more
     ? undefined
     : { page: page + 1, ...(getPlace !== undefined && { after: getPlace(shown.length - 1) }) }

@@ -1,0 +1,49 @@
+/**
+ * Where a page of a list ends, and where the next one begins (D8). Every list, whether its pages are numbered or begin
+ * after a row, decides here whether another page follows. A cursor is the sort key of a page's last row, as text; in
+ * the admin API it is the ID of that row. The cursor of the MCP tool `query` is different: it has the whole request.
+ */
+import { Effect, Option, Schema } from "effect"
+
+/** The rows of a page: at most `limit` rows that follow the one with the ID `after`. By default, all rows. */
+export interface PageRange<Id = number> {
+  readonly after?: Id | undefined
+  readonly limit?: number
+}
+
+/** Returns how many rows to read for a page: one more than it shows, which tells whether another page follows. */
+export const countRowsToRead = (limit: number) => limit + 1
+
+/** Returns the rows that a page shows, and the `last` of them if another page follows, which begins after it. */
+export const cutPage = <Row>(read: ReadonlyArray<Row>, limit: number) => {
+  const rows = read.slice(0, limit)
+  return { rows, last: read.length > limit ? rows.at(-1) : undefined }
+}
+
+/** Reads a page with an effect that reads at most the given number of rows. */
+export const readPage = <Row, E, R>(limit: number, read: (limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>) =>
+  Effect.map(read(countRowsToRead(limit)), (rows) => cutPage(rows, limit))
+
+/** Reads the text of a cursor. `None` if no row has such a place. */
+export type CursorReader<Place> = (text: string) => Option.Option<Place>
+
+/** Makes a reader from a pattern with named groups. `toPlace` gets their texts, and may return undefined. */
+export const makeCursorReader =
+  <Place>(pattern: RegExp, toPlace: (parts: Readonly<Record<string, string | undefined>>) => Place | undefined) =>
+  (text: string): Option.Option<NonNullable<Place>> =>
+    Option.fromUndefinedOr(pattern.exec(text)?.groups).pipe(Option.flatMapNullishOr(toPlace))
+
+/** Makes the parameter `after`. A text that the reader cannot read gets 422, with `message` as the reason. */
+export const makeCursorParameter = (
+  read: CursorReader<unknown>,
+  message: string,
+  documentation: { readonly description: string; readonly examples?: readonly [string] },
+) =>
+  Schema.optionalKey(
+    Schema.String.annotate(documentation).pipe(Schema.decodeTo(Schema.String.check(
+      Schema.makeFilter((text: string) => Option.isSome(read(text)), {
+        message,
+        toJsonSchema: () => [{ minLength: 1 }, true],
+      }),
+    ))).annotate({ filter: { operator: "statement" } }),
+  )
