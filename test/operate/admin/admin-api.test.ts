@@ -651,7 +651,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const listed = resultsOf((yield* send("/webhooks", { token: tokens.read })).body)
       assert.deepInclude(listed.at(-1), { endpoint_id: id, account: "hooks", url, disabled_reason: null, waiting: 1 })
       assert.notInclude(JSON.stringify(listed), "whsec_")
-      assert.deepInclude((yield* send(`/webhooks?limit=1&after=${id - 1}`)).body, { next: id })
+      assert.deepInclude((yield* send(`/webhooks?limit=1&after=${id - 1}`)).body, { next: null })
       assert.lengthOf(resultsOf((yield* send(`/webhooks?after=${id}`)).body), 0)
       const { support: token } = tokens
       const write = (path: string, body?: unknown, by = token) => send(path, { method: "POST", body, token: by })
@@ -912,6 +912,64 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
         (path) => Effect.map(send(path), ({ status }) => status),
       )
       assert.deepStrictEqual(statuses, [404, 404, 422, 422])
+    }))
+
+  it.effect("ends every list with a full page if its rows fill all pages exactly, and refuses a wrong place (operations/admin-api)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const sql = yield* SqlClient.SqlClient
+      for (const name of ["exact 1", "exact 2", "exact 3", "exact 4"]) {
+        const { key_id } = yield* createCustomer(name, { tier: "pro" })
+        const hook = { account: name, url: "https://hooks.example/", events: null, datasets: null, tickers: null }
+        yield* createWebhookEndpoint(hook)
+        yield* createToken(`${name} ${key_id}`, "read")
+      }
+      yield* sql`insert into announcements (entry_id, subject, text, html, operational) values ('x', 's', 't', 'h', true)`
+      yield* sql`
+        insert into announcement_mails (entry_id, recipient, status, attempts, last_error, queued_at)
+        select 'x', n || '@acme.example', 'failed', 1, 'refused', now() + n / 2 * interval '1 second'
+        from generate_series(1, 4) as n
+      `
+      const isParameter = (name: string) => (parameter: unknown) =>
+        Predicate.hasProperty(parameter, "name") && parameter.name === name
+      const lists = Object.entries(OpenApi.fromApi(AdminApi).paths).flatMap(([path, { get }]) =>
+        ["after", "before"].filter((name) => get?.parameters?.some(isParameter(name)) === true)
+          .map((name) => ({ path: path.slice(3), name }))
+      )
+      assert.isAtLeast(lists.length, 7)
+      // Forwards, a list that has both parameters begins with its first row only if it is told to.
+      const hasBefore = (path: string) => lists.some((list) => list.path === path && list.name === "before")
+      const read = Effect.fnUntraced(function* (path: string) {
+        const { body, status } = yield* send(path)
+        assert.strictEqual(status, 200, path)
+        return body
+      })
+      const idsOf = (body: unknown) => resultsOf(body).map((row) => JSON.stringify(Object.values(Object(row))[0]))
+      for (const { name, path } of lists) {
+        const start = name === "after" && hasBefore(path) ? "&after=0" : ""
+        const whole = idsOf(yield* read(`${path}?limit=1000${start}`))
+        assert.isAtLeast(whole.length, 4, path)
+        assert.isBelow(whole.length, 1000, path)
+        const sizes = whole.map((_, index) => index + 1).filter((size) => whole.length % size === 0)
+        for (const size of sizes) {
+          const pages: Array<ReadonlyArray<string>> = []
+          for (let place: unknown = start; place !== null;) {
+            const body = yield* read(`${path}?limit=${size}${String(place)}`)
+            assert.lengthOf(resultsOf(body), size, path)
+            pages.push(idsOf(body))
+            const field = name === "after" ? "next" : "previous"
+            const next = Predicate.hasProperty(body, field) ? body[field] : assert.fail(`${path} has no ${field}`)
+            place = next === null ? null : `&${name}=${String(next)}`
+          }
+          assert.deepStrictEqual((name === "after" ? pages : pages.toReversed()).flat(), whole, `${path} ${size}`)
+        }
+        for (const place of ["", "x", "-1", "1.5", "00000000-0000"]) {
+          const { body, status } = yield* send(`${path}?${name}=${place}`)
+          assert.deepStrictEqual([status, codeOf(body)], [422, "validation_error"], `${path} ${place}`)
+          assert.include(JSON.stringify(body), `"field":"${name}"`)
+        }
+      }
+      yield* sql`delete from announcement_mails where entry_id = 'x'`
     }))
 
   it.effect("answers every list, and nothing that the role may not do (operations/admin-api)", () =>

@@ -1,8 +1,9 @@
-/** Every list of the contract, read page by page while the account's requests are recorded: D8 (pages), D29 (usage). */
+/** Every list of the contract, read page by page, also while the account's requests are recorded: D8, D29 (usage). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as DocumentedEndpoints from "../../support/DocumentedEndpoints.ts"
+import { recordInvoicedUsage } from "../../support/InvoicedUsage.ts"
 import * as ListClients from "../../support/ListClients.ts"
 import * as Service from "../../support/Service.ts"
 
@@ -10,6 +11,13 @@ const { requestJson, valueAt } = Service
 
 const lists = DocumentedEndpoints.documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "page")
+)
+
+type Response = Effect.Success<ReturnType<typeof requestJson>>
+
+/** The lists, and the feed of changes, which has cursors instead of pages. */
+const listsAndFeeds = DocumentedEndpoints.documentedEndpoints.filter(({ parameters }) =>
+  parameters.some(({ name }) => name === "page" || name === "after")
 )
 
 /** Fields that requests of the account change in rows that are listed already. */
@@ -52,4 +60,97 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
 
   it.effect("has each row once, in order, on its pages, although reading it is recorded (D8, D29)", () =>
     Effect.forEach(lists, assertPagesFit, { concurrency: "unbounded" }))
+
+  /** The sizes of pages, at most 100 rows on at most 30 pages, that divide the number of rows. Large pages first. */
+  const listExactSizes = (rows: number) =>
+    Array.from({ length: 100 }, (_, index) => 100 - index).filter((size) => rows % size === 0 && rows / size <= 30)
+
+  /** Finds a query for which some size of pages divides the number of rows. */
+  const findExactQuery = Effect.fnUntraced(
+    function* (
+      { parameters, path }: DocumentedEndpoints.DocumentedEndpoint,
+      key: string,
+      symbols: ReadonlyArray<string>,
+    ) {
+      const end = parameters.find(({ kind, name }) => kind === "date" && /^(requested_at|usage_date)_to$/.test(name))
+      const tickers = parameters.some(({ name }) => name === "ticker")
+        ? [...symbols, ...symbols.map((_, index) => symbols.slice(0, index + 2).join())]
+        : []
+      const whole = end === undefined ? [] : [[end.name, "2026-11-02"]] as const
+      const queries = [whole, ...tickers.map((ticker) => [["ticker", ticker]] as const)]
+      for (const query of queries) {
+        const { body } = yield* requestJson(DocumentedEndpoints.buildUrl("/estimate", [["endpoint", path], ...query]), {
+          key,
+        })
+        const rows = Number(valueAt(body, "results", 0, "records_total"))
+        const sizes = rows > 0 ? listExactSizes(rows) : []
+        if (sizes.some((size) => size < rows) || (queries.length === 1 && sizes.length > 0)) {
+          return { query, rows, sizes }
+        }
+      }
+      return assert.fail(`${path} has no query with a few exact pages`)
+    },
+  )
+
+  it.effect("ends with a full page if its rows fill all pages exactly, without a link to an empty one (D8)", () =>
+    Effect.gen(function* () {
+      const { key } = yield* CustomerUsage.createCustomer("fills pages", { tier: "ultimate" })
+      yield* recordInvoicedUsage(key)
+      const screener = yield* requestJson("/v1/screener?limit=100", { key })
+      const symbols = ListClients.getResultRows(screener.body).map((row) => String(valueAt(row, "ticker")))
+      for (const endpoint of listsAndFeeds) {
+        const { query, rows, sizes } = yield* findExactQuery(endpoint, key, symbols)
+        const read = Effect.fnUntraced(function* (path: string) {
+          const answer = yield* requestJson(path, { key })
+          assert.strictEqual(answer.status, 200, answer.text)
+          return answer
+        })
+        const whole = lists.includes(endpoint)
+          ? (yield* read(
+            DocumentedEndpoints.buildUrl(endpoint.path, [...query, ["limit", "all"], ["format", "ndjson"]]),
+          ))
+            .text.trimEnd().split("\n").map((line): unknown => JSON.parse(line))
+          : ListClients.getResultRows(
+            (yield* read(DocumentedEndpoints.buildUrl(endpoint.path, [...query, ["limit", "1000"]]))).body,
+          )
+        assert.lengthOf(whole, rows, endpoint.path)
+        for (const size of sizes.slice(0, 2)) {
+          const first = DocumentedEndpoints.buildUrl(endpoint.path, [...query, ["limit", String(size)]])
+          const seen: Array<unknown> = []
+          let path: string | undefined = first
+          for (let page = 1; path !== undefined; page++) {
+            const { body, headers }: Response = yield* read(path)
+            const hasMore = page < rows / size
+            assert.lengthOf(ListClients.getResultRows(body), size, path)
+            assert.strictEqual(valueAt(body, "has_more"), hasMore, path)
+            const link = ListClients.getNextPageUrl(headers)
+            assert.strictEqual(link !== undefined, hasMore && lists.includes(endpoint), path)
+            seen.push(...ListClients.getResultRows(body))
+            path = hasMore ? link ?? `${first}&after=${String(valueAt(body, "cursor"))}` : undefined
+          }
+          assert.deepStrictEqual(seen, whole, first)
+        }
+      }
+    }))
+
+  it.effect("refuses a place that it cannot read, and names the parameter (D4, D8)", () =>
+    Effect.gen(function* () {
+      const { key } = yield* CustomerUsage.createCustomer("sends wrong places", { tier: "ultimate" })
+      const paths = [
+        ...DocumentedEndpoints.documentedEndpoints.map(({ path }) => path),
+        ...DocumentedEndpoints.streamPaths,
+      ].filter((path) => DocumentedEndpoints.getParameterNames(path).includes("after"))
+      assert.includeMembers(paths, ["/v1/usage", "/v1/usage/daily", "/v1/changes", "/v1/changes/stream"])
+      for (const path of paths) {
+        for (const after of ["", "x", "0", "-1.1.1.1.1", "eyJ9", "9".repeat(500)]) {
+          const { body, status, text } = yield* requestJson(`${path}?after=${after}`, { key })
+          const field = valueAt(body, "error", "details", "fields", 0, "field")
+          assert.deepStrictEqual(
+            [status, valueAt(body, "error", "code"), field],
+            [422, "validation_error", "after"],
+            text,
+          )
+        }
+      }
+    }))
 })
