@@ -3,13 +3,19 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import type { BrowserContextOptions, Page } from "playwright-core"
-import { createAccount } from "../../../src/accounts/Accounts.ts"
+import { OpenApi } from "effect/http-api"
+import { createAccount, listAccounts } from "../../../src/accounts/Accounts.ts"
 import { closeMonth } from "../../../src/accounts/billing/Invoices.ts"
 import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
-import { createApiKey } from "../../../src/accounts/keys/ApiKeyManagement.ts"
+import { createApiKey, listApiKeys } from "../../../src/accounts/keys/ApiKeyManagement.ts"
+import { AdminApi } from "../../../src/operate/admin/AdminApi.ts"
 import type { AdminScope } from "../../../src/operate/admin/AdminErrors.ts"
+import { listAdminTokens } from "../../../src/operate/admin/AdminTokens.ts"
 import { sessionCookie } from "../../../src/operate/console/ConsoleApi.ts"
 import { consolePages } from "../../../src/operate/console/ConsoleRoutes.ts"
+import { readUndeliveredEmails } from "../../../src/outbox/mail/Announcements.ts"
+import { listWebhookEndpoints } from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
+import { readChanges } from "../../../src/postgres/AuditLog.ts"
 import { Admin, makeAdminLayer } from "../../support/Admin.ts"
 import {
   browserTestName,
@@ -686,5 +692,67 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
         stranger.headers.get("location"),
         "/console/sign-in?to=%2Fconsole%2Fkeys%3Faccount%3Da%2526b",
       )
+    }))
+
+  it.effect("has no link to an empty page, on every page with a list (operations/console)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      /** Adds rows with `insert` until the list has two full pages. */
+      const fill = Effect.fnUntraced(
+        function* <E, R>(list: Effect.Effect<ReadonlyArray<unknown>, E, R>, insert: (rows: string) => string) {
+          const { length } = yield* list
+          assert.isBelow(length, 200)
+          yield* sql.unsafe(insert(`generate_series(1, ${200 - length}) as n`))
+          assert.lengthOf(yield* list, 200)
+        },
+      )
+      const anyAccount = "(select min(account_id) from accounts)"
+      yield* fill(
+        listAccounts(),
+        (rows) => `insert into accounts (name, tier) select 'filler ' || n, 'pro' from ${rows}`,
+      )
+      yield* fill(
+        listApiKeys({ account: null, unusedFor: null }),
+        (rows) =>
+          `insert into api_keys (account_id, name, key_hash, key_hint)
+        select ${anyAccount}, n, sha256(('filler ' || n)::bytea), 'tl_live_' from ${rows}`,
+      )
+      yield* fill(listWebhookEndpoints(), (rows) =>
+        `insert into webhook_endpoints (account_id, url, secret)
+        select ${anyAccount}, 'https://filler.example/' || n, '' from ${rows}`)
+      yield* fill(
+        readUndeliveredEmails(),
+        (rows) =>
+          `insert into announcement_mails (entry_id, recipient, status, attempts, last_error)
+        select 'entry', n || '@filler.example', 'failed', 5, 'refused' from ${rows}`,
+      )
+      yield* fill(
+        listAdminTokens({ isUsable: true }),
+        (rows) =>
+          `insert into admin_tokens (name, scope, token_hash, token_hint, created_by)
+        select 'filler ' || n, 'read', sha256(('filler ' || n)::bytea), 'tl_admin_', 'test' from ${rows}`,
+      )
+      // The audit log has recorded all of this.
+      const changes = (yield* readChanges({}, { limit: 100_000 })).length
+      yield* sql`
+        select record_audit('test', n::text, 'created', null, null) from generate_series(1, ${100 - changes % 100}) as n
+      `
+      const readRest = Effect.fnUntraced(function* (first: string) {
+        let links = 0
+        for (let page = yield* get(first);;) {
+          const [, link] = /rel="next" href="([^"]+)"/.exec(page.text) ?? []
+          if (link === undefined) return links
+          page = yield* get(link.replaceAll("&amp;", "&"))
+          assert.isAtLeast(page.text.split("<tr").length - 1, 100, link)
+          links++
+        }
+      })
+      const paths = yield* findPaths
+      const links = yield* Effect.forEach(paths, readRest)
+      const pagedLists = Object.values(OpenApi.fromApi(AdminApi).paths).filter(({ get }) =>
+        JSON.stringify(get?.parameters ?? []).includes('"name":"after"')
+      )
+      assert.lengthOf(links.filter((count) => count > 0), pagedLists.length, paths.join())
+      assert.strictEqual(links[paths.indexOf("/console/audit")], Math.floor(changes / 100))
     }))
 })
