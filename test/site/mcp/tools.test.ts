@@ -296,6 +296,37 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       assert.deepStrictEqual(records, listAt(whole.body, "results"))
     }))
 
+  it.effect("has no cursor after the last row of a list, also if the calls before returned as many as they could (guides/mcp)", () =>
+    Effect.gen(function* () {
+      const { key } = yield* CustomerUsage.createCustomer("reads to the end", { tier: "ultimate" })
+      const client = yield* connect(key)
+      const screener = yield* requestJson("/v1/screener?limit=50", { key })
+      const symbols = listAt(screener.body, "results").map((row) => textAt(row, "ticker"))
+      const query = Effect.fnUntraced(function* (args: Readonly<Record<string, unknown>>) {
+        const { isError, text, value } = yield* callTool(client, "query", args)
+        assert.isFalse(isError, text)
+        return value
+      })
+      const rowsOf = (value: unknown) => Number(valueAt(value, "row_count"))
+      const paged = getQueryableEndpoints().filter(({ paging, parameters }) =>
+        paging !== "none" && parameters.some(({ name }) => name === "ticker")
+      )
+      assert.isAbove(paged.length, 15)
+      for (const { path: endpoint } of paged) {
+        for (const ticker of symbols) {
+          const rows = rowsOf(yield* query({ endpoint, parameters: { ticker, limit: 50 } }))
+          if (rows === 0 || rows === 50) continue
+          const whole = yield* query({ endpoint, parameters: { ticker, limit: rows } })
+          assert.deepStrictEqual([rowsOf(whole), valueAt(whole, "next_cursor")], [rows, undefined], endpoint)
+          if (rows % 2 === 1) continue
+          const half = yield* query({ endpoint, parameters: { ticker, limit: rows / 2 } })
+          const rest = yield* query({ cursor: valueAt(half, "next_cursor") })
+          assert.deepStrictEqual([rowsOf(rest), valueAt(rest, "next_cursor")], [rows / 2, undefined], endpoint)
+          break
+        }
+      }
+    }).pipe(Effect.scoped))
+
   it.effect("continues as_of=now at the moment of the first rows, and always says why a list is empty (guides/as-of, guides/filters)", () =>
     Effect.gen(function* () {
       const first = yield* call("query", { endpoint: "/v1/news", parameters: { limit: 3, as_of: "now" } })
