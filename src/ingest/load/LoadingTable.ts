@@ -197,7 +197,7 @@ const readTableRules = Effect.fnUntraced(function* (table: string) {
 
 export interface ViolatedRule extends Omit<TableRule, "name"> {
   readonly line: number
-  /** The values of `columns`, as text. */
+  /** The values of `columns` as text, if possible as the file has it. */
   readonly values: ReadonlyArray<string | null>
 }
 
@@ -342,7 +342,15 @@ export const makeRowInserter = Effect.fnUntraced(
       )
       const findInvalid = Effect.map(
         findViolations(table, read, parameters, limit),
-        (violations) => violations.map((violation) => ({ ...violation, line: batch[violation.line - 1]?.line ?? 0 })),
+        (violations) =>
+          violations.map((violation): ViolatedRule => {
+            const { cells = {}, line = 0 } = batch[violation.line - 1] ?? {}
+            const values = violation.values.map((value, index) => {
+              const cell = cells[violation.columns[index] ?? ""]
+              return typeof cell === "string" ? cell : value
+            })
+            return { ...violation, line, values }
+          }),
       )
       const [counts] = yield* explainViolations(
         sql.unsafe<InsertedCounts>(insert, parameters),

@@ -117,7 +117,10 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
               // A price outside of its bounds is also outside of those of its session, whose other price is named first.
               assert.isTrue([column, ...others].some((name) => line.includes(` ${name}`)), `${name}: ${message}`)
               assert.notMatch(message, /constraint|relation|Query failed/, name)
-              if (!type.endsWith("[]")) assert.include(line, String(cells[column]), name)
+              const cell = String(cells[column])
+              // The text of the file, not that of the column's type, such as "-1.00".
+              const shown = line.includes("violates the rule") ? `: ${JSON.stringify(cell)}` : cell
+              if (!type.endsWith("[]")) assert.include(line, shown, name)
             }
           }
         }),
