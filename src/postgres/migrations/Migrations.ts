@@ -51,14 +51,20 @@ const TargetDatabase = Schema.Struct({
   may_create: Schema.NullOr(Schema.Boolean),
   database: Schema.String,
   encoding: Schema.String,
+  hidden_extension: Schema.NullOr(Schema.String),
 })
 
-/** Refuses a database without UTF-8: PostgreSQL creates those with `SQL_ASCII` if its machine has no locale. */
+/**
+ * Refuses a database without UTF-8: PostgreSQL creates those with `SQL_ASCII` if its machine has no locale. Also
+ * refuses one whose extension is in a schema that the role does not search, where hosted databases may have it.
+ */
 const requireSuitableDatabase = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(TargetDatabase)(sql`
     select current_user as role, has_schema_privilege(current_schema(), 'create') as may_create,
-      datname::text as database, pg_encoding_to_char(encoding)::text as encoding
+      datname::text as database, pg_encoding_to_char(encoding)::text as encoding,
+      (select extnamespace::regnamespace::text from pg_extension join pg_namespace on pg_namespace.oid = extnamespace
+        where extname = 'pg_trgm' and nspname <> all (current_schemas(true))) as hidden_extension
     from pg_database where datname = current_database()
   `)
   if (found?.may_create !== true) {
@@ -72,6 +78,12 @@ const requireSuitableDatabase = Effect.gen(function* () {
       message:
         `The encoding of the database ${found.database} is ${found.encoding}, in which names of companies would ` +
         `be damaged. Create one in UTF-8: create database NAME template template0 encoding 'UTF8'.`,
+    })
+  }
+  if (found.hidden_extension !== null) {
+    return yield* new MigrationRefused({
+      message: `The schema ${found.hidden_extension} has the extension pg_trgm, but the role ${found.role} does not ` +
+        "search it. Move the extension with a role that may: alter extension pg_trgm set schema public.",
     })
   }
 })
@@ -189,8 +201,8 @@ const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFai
   const name = found?.name ?? "NAME"
   return new MigrationFailed({
     message:
-      `The database ${name} has tables, but no migration was applied to it. If they are those of a restore that ` +
-      `did not finish, drop and create it (drop database ${name}; create database ${name}), then restore again. ` +
+      `The database ${name} is not empty, but no migration was applied to it. If it has the tables of a restore ` +
+      `that did not finish, drop and create it (drop database ${name}; create database ${name}), then restore again. ` +
       "Otherwise check DATABASE_URL: the service needs a database of its own. Nothing was changed.",
     isFirst: error.isFirst,
     cause: error.cause,

@@ -63,6 +63,33 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, tables), [])
     }))
 
+  it.effect("are refused by a database whose extension pg_trgm they cannot find, with the statement that helps (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const migrate = Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`create schema "my extensions"`
+        yield* sql`create extension pg_trgm schema "my extensions"`
+        const { message } = yield* Effect.flip(Migrations.runMigrations)
+        yield* sql.unsafe(/: (alter extension .*)\.$/.exec(message)?.[1] ?? assert.fail(message))
+        return yield* Migrations.runMigrations
+      })
+      assert.deepStrictEqual(yield* withDatabase(yield* Service.createTestDatabase(), migrate), [[0, "schema"]])
+    }))
+
+  it.effect("are refused by a database with objects of another program, of whatever kind (operations/deployment)", () =>
+    Effect.forEach(
+      ["table news (a integer)", "type ticker as enum ('a')", "domain cik as text"],
+      (object) =>
+        Effect.gen(function* () {
+          const migrate = Effect.gen(function* () {
+            yield* (yield* SqlClient.SqlClient).unsafe(`create ${object}`)
+            return yield* Effect.flip(Migrations.runMigrations)
+          })
+          const { message } = yield* withDatabase(yield* Service.createTestDatabase(), migrate)
+          assert.match(message, /^The database test_\w+ is not empty, but no migration was applied to it\./)
+        }),
+    ))
+
   it.effect("can create an index concurrently while other processes start (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
