@@ -2,6 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import { describeSqlError } from "../../postgres/FailureText.ts"
 import { recordEvent } from "../../postgres/AuditLog.ts"
 import { DirectConnectionConfig, quoteIdentifier } from "../../postgres/pool/ConnectionSettings.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -218,9 +219,11 @@ const createDatabase = Effect.fnUntraced(function* (name: string) {
   yield* sql.unsafe(create?.statement ?? "")
 })
 
+/** Drops a database. PostgreSQL ends its autovacuum workers, but with `force` only for a superuser. */
 const dropDatabase = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe(`drop database if exists ${quoteIdentifier(name)} with (force)`)
+  const drop = `drop database if exists ${quoteIdentifier(name)}`
+  yield* Effect.catch(sql.unsafe(drop), () => sql.unsafe(`${drop} with (force)`))
 })
 
 const findDatabase = Effect.fnUntraced(function* (name: string) {
@@ -349,11 +352,10 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
     createScratch(name),
     () => withDatabase(name, restoreDump(task, manifest, false)),
     () =>
-      Effect.catchCause(
-        dropDatabase(name),
-        (cause) =>
-          Effect.logWarning(`The scratch database ${name} could not be dropped. The next check drops it.`, cause),
-      ),
+      Effect.catch(dropDatabase(name), (error) =>
+        Effect.logWarning(
+          `The scratch database ${name} could not be dropped: ${describeSqlError(error)}. The next check drops it.`,
+        )),
   )
   return manifest
 })

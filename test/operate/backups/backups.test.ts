@@ -3,7 +3,7 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Redacted, Schedule, Schema } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Redacted, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { spawnSync } from "node:child_process"
 import { dirname } from "node:path"
@@ -326,6 +326,36 @@ describe.skipIf(!canTest)("With these programs,", () => {
         yield* refuse((manifest) => ({ ...manifest, postgresql: 99 }), /is from PostgreSQL 99, and this server is \d+/)
         yield* refuse((manifest) => ({ ...manifest, roles: ["nobody_there"] }), /has no role nobody_there.*create role/)
         assert.isFalse(yield* findDatabase("never_created"))
+      }))
+
+    it.effect("say in one line if a check cannot drop its database, because a session of another role uses it (operations/backups)", () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const { folder, url } = yield* makeBackup
+        const role = yield* makeRole("createdb")
+        const scratch = `${getDatabaseName(url)}_backup_check`
+        yield* Effect.addFinalizer(() =>
+          Effect.orDie(
+            Effect.scoped(Effect.flatMap(admin, ({ query }) => query(`drop database ${scratch} with (force)`))),
+          )
+        )
+        const tools = yield* makePrograms(`case "$*" in *--use-list*)
+          touch FOLDER/started; until test -e FOLDER/continued; do sleep 0.1; done;;
+        esac`)
+        const checking = yield* Effect.forkScoped(run(connectAs(role, url), ["backup", "check", folder], tools))
+        yield* Effect.repeat(fs.exists(`${tools}/started`), {
+          until: (exists) => exists || checking.pollUnsafe() !== undefined,
+          schedule: Schedule.spaced("20 millis"),
+        })
+        const { query } = yield* connectTo(scratch)
+        yield* query("select 1")
+        yield* fs.writeFileString(`${tools}/continued`, "")
+        const { code, err } = yield* Fiber.join(checking)
+        assert.strictEqual(code, 0, err)
+        const lines = err.split("\n").filter((line) => line.includes(scratch))
+        assert.lengthOf(lines, 1, err)
+        assert.match(lines[0] ?? "", /could not be dropped: .*The next check drops it\./)
+        assert.notMatch(err, /^ +at /m)
       }))
 
     it.effect("leave nothing behind when they are interrupted, and continue after a kill (operations/backups)", () =>
