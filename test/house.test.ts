@@ -1,9 +1,12 @@
-/** The layout rules (ARCHITECTURE.md): which folder may import which, and how long a line may be. */
+/**
+ * The layout rules (ARCHITECTURE.md): which folder may import which, how long a line may be, and what may build HTML.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi } from "effect/http-api"
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
 import { fileURLToPath } from "node:url"
+import { parseAst } from "rolldown/parseAst"
 import { AuthenticationMiddleware } from "../src/contract/Authentication.ts"
 import { Api } from "../src/contract/Api.ts"
 
@@ -183,5 +186,53 @@ describe("By the layout rules,", () => {
       )
     )
     assert.deepStrictEqual(long, [])
+  })
+})
+
+/** Returns the strings in a file, also the parts of templates, except in templates with the tag `markup`. */
+const stringsOf = (file: string) => {
+  const strings: Array<string> = []
+  const visit = (node: unknown): void => {
+    const { quasi, tag, type, value } = Object(node)
+    if (type === "Literal" && typeof value === "string") strings.push(value)
+    if (type === "TemplateElement") strings.push(value.cooked)
+    const isMarkup = type === "TaggedTemplateExpression" && tag.name === "markup"
+    if (typeof node === "object" && node !== null) Object.values(isMarkup ? quasi.expressions : node).forEach(visit)
+  }
+  visit(parseAst(textOf(file), { lang: file.endsWith(".ts") ? "ts" : "js" }))
+  return strings
+}
+
+describe("HTML", () => {
+  const filesWith = (pattern: RegExp) => sourceFiles.filter((file) => pattern.test(textOf(file)))
+  const markupModule = "src/site/browser/markup.js"
+  /** The feed is XML, which a folder above `src/site` writes. */
+  const feed = "src/api/changelog/AtomFeed.ts"
+
+  it("is written only in templates that escape every value (SECURITY.md, documentation pages)", () => {
+    const tag = /<\/?[a-z][a-z0-9-]*(?=\s|\/?>|$)|<!doctype/i
+    // Stands for an API key in messages.
+    const placeholder = "<key>"
+    const found = sourceFiles.filter((file) => file !== markupModule && file !== feed).flatMap((file) =>
+      stringsOf(file).filter((text) => tag.test(text.replaceAll(placeholder, ""))).map((text) => `${file}: ${text}`)
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("is escaped by one function, which nothing but the templates can call (SECURITY.md, documentation pages)", () => {
+    const escapes = sourceFiles.filter((file) => stringsOf(file).some((text) => /&(lt|#60|#x3c);/i.test(text)))
+    assert.deepStrictEqual(escapes, [feed, markupModule])
+    assert.notMatch(textOf(markupModule), /export const escape/)
+  })
+
+  it("is taken from text only where a library or a page has built it (SECURITY.md, documentation pages)", () => {
+    assert.deepStrictEqual(filesWith(/\bnew Html\(/), ["src/site/Layout.ts", "src/site/Markdown.ts", markupModule])
+  })
+
+  it("gets into a page only as the result of a template (SECURITY.md, documentation pages)", () => {
+    const sinks = /\b(?:innerHTML|outerHTML|srcdoc|insertAdjacentHTML|createContextualFragment|setHTML\w*|writeln?)\b/
+    const scripts = sourceFiles.filter((file) => file.endsWith(".js"))
+    assert.deepStrictEqual(scripts.filter((file) => sinks.test(textOf(file))), [])
+    assert.deepStrictEqual(filesWith(/\bparseFromString\b/), ["src/site/browser/dom.js"])
   })
 })

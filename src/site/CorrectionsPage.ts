@@ -4,7 +4,7 @@ import {
   correctionDelayClasses,
   type CorrectionsResponse,
 } from "../contract/endpoints/corrections.ts"
-import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable } from "./browser/markup.js"
+import { joinMarkup, makeNumericColumn, markup, renderInlineCode, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
@@ -13,7 +13,7 @@ type DatasetCounts = CorrectionCounts["results"][number]
 
 const path = getPagePath("corrections")
 
-const introduction = `<h1>Corrections</h1>
+const introduction = markup`<h1>Corrections</h1>
 <p>How often the rows of each dataset were corrected, how late, and in which fields. A correction replaces a row with
 other values under the same key. Programs can request the same from
 <a href="/v1/corrections"><code>/v1/corrections</code></a>, without a key and free of charge.</p>
@@ -40,7 +40,7 @@ export const correctionsPageWithoutCounts: SitePage = {
 
 /** Returns a link to the section of the corrections page about a dataset. */
 export const renderCorrectionsLink = (dataset: string) =>
-  `<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
+  markup`<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
 
 const delayNames: Readonly<Record<CorrectionDelayClass, string>> = {
   within_hour: "Within an hour",
@@ -56,17 +56,18 @@ const formatShare = (part: number, whole: number) =>
 
 /** Renders a time such as `2026-11-22T18:14:33.000000-05:00` as `2026-11-22 18:14 -05:00`. */
 const renderTime = (time: string) =>
-  `<time datetime="${escapeMarkup(time)}">${escapeMarkup(time.slice(0, 16).replace("T", " "))} -05:00</time>`
+  markup`<time datetime="${time}">${time.slice(0, 16).replace("T", " ")} -05:00</time>`
 
 const maxFields = 10
 
 const renderFields = ({ dataset, fields }: DatasetCounts) => {
   const others = fields.length - maxFields
-  return renderTable(
+  const table = renderTable(
     ["Field", makeNumericColumn("Corrections")],
     fields.slice(0, maxFields).map(({ corrections, field }) => [renderInlineCode(field), formatInteger(corrections)]),
     { label: `Corrected fields of ${dataset}` },
-  ) + (others > 0 ? `<p>And ${others} more, less often.</p>` : "")
+  )
+  return markup`${table}${others > 0 && markup`<p>And ${others} more, less often.</p>`}`
 }
 
 const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
@@ -89,19 +90,19 @@ const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
 const renderDataset = (counts: DatasetCounts) => {
   const { dataset, total } = counts
   const query = `/v1/changes?dataset=${dataset}&kind=corrected`
-  return `<h2 id="${dataset}">${renderInlineCode(dataset)}</h2>
+  return markup`<h2 id="${dataset}">${renderInlineCode(dataset)}</h2>
 <p>Rows added: ${formatInteger(total.added)}. Corrected: ${formatInteger(total.corrected)}. Removed: ${
     formatInteger(total.removed)
   }.</p>
-${total.corrected === 0 ? "" : `${renderDelays(counts)}${renderFields(counts)}`}
+${total.corrected > 0 && [renderDelays(counts), renderFields(counts)]}
 <p class="quiet">The request for its corrections: ${renderInlineCode(query)}</p>`
 }
 
 const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
-  `<p>Changes have been counted since ${renderTime(since)}. ${
+  markup`<p>Changes have been counted since ${renderTime(since)}. ${
     counted_until === null
       ? "None has been recorded yet."
-      : `The newest counted change is from ${renderTime(counted_until)}.`
+      : markup`The newest counted change is from ${renderTime(counted_until)}.`
   } A change appears here about a minute after it took effect.</p>
 <h2 id="overview">Overview</h2>
 ${
@@ -116,21 +117,23 @@ ${
         renderCorrectionsLink(dataset),
         formatInteger(last_30_days.corrected),
         formatInteger(total.corrected),
-        fields.slice(0, 3).map(({ field }) => renderInlineCode(field)).join(", ") || "–",
+        fields.length === 0 ? "–" : joinMarkup(fields.slice(0, 3).map(({ field }) => renderInlineCode(field)), ", "),
       ]),
       { label: "Corrections by dataset" },
     )
   }
 <p>A row that is corrected twice counts twice. The delay of a correction is the time since the replaced row was
 recorded; it is not known for rows that are older than the counts.</p>
-${results.map(renderDataset).join("\n")}`
+${joinMarkup(results.map(renderDataset), "\n")}`
 
 /** Makes the corrections page. `counts` is undefined if the database cannot be read. */
 export const makeCorrectionsPageWithCounts = (counts: CorrectionCounts | undefined): SitePage => {
   const { body, description } = correctionsPageWithoutCounts.render()
-  const unavailable = `<div class="notice"><p>The counts cannot be read at the moment. Try again in a minute.</p></div>`
+  const shown = counts === undefined
+    ? markup`<div class="notice"><p>The counts cannot be read at the moment. Try again in a minute.</p></div>`
+    : renderCounts(counts)
   return {
     ...correctionsPageWithoutCounts,
-    render: () => ({ description, body: body + (counts === undefined ? unavailable : renderCounts(counts)) }),
+    render: () => ({ description, body: markup`${body}${shown}` }),
   }
 }

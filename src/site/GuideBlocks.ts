@@ -2,7 +2,7 @@
 import { DateTime, Effect, Option } from "effect"
 import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { renderLineageFigure } from "./browser/lineage-figure.js"
-import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
+import { markup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import type { GuideBlockRenderers } from "./Markdown.ts"
 import { getPagePath } from "./Page.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
@@ -18,7 +18,7 @@ const timelineEnd = (body: string) => {
 const renderLineageBlock = (body: string, argument: string) => {
   const [symbol = "", variant = ""] = argument.split(" ")
   // A new block is empty until `test/docs/examples.test.ts` runs with `UPDATE_EXAMPLES=1`.
-  if (body.trim() === "") return ""
+  if (body.trim() === "") return markup``
   const figure = renderLineageFigure(JSON.parse(body), {
     id: `chain-${symbol.toLowerCase()}`,
     today: timelineEnd(body),
@@ -27,11 +27,11 @@ const renderLineageBlock = (body: string, argument: string) => {
   if (figure === undefined) {
     throw new Error(`docs: the block is not a response of /v1/ticker-changes?ticker=${symbol}: ${body}`)
   }
-  return `${figure}\n`
+  return markup`${figure}\n`
 }
 
 /** The form that `browser/timestamp-converter.js` activates. */
-const timestampConverter = `<div id="converter" class="converter" hidden>
+const timestampConverter = markup`<div id="converter" class="converter" hidden>
 <p class="field"><label for="wall">New York time</label>
 <input id="wall" type="datetime-local" step="1" value="2026-07-15T09:30:00"></p>
 <p class="field"><label for="printed">API timestamp</label>
@@ -47,16 +47,17 @@ const deprecated = catalogueEndpoints.flatMap(({ deprecation, row }) =>
 
 /** The deprecated endpoints (§9.4, D24): `deprecations short` renders notices, `deprecations list` a table. */
 const renderDeprecations = (variant: string) => {
-  if (deprecated.length === 0) return `<p>No endpoint is deprecated.</p>\n`
+  if (deprecated.length === 0) return markup`<p>No endpoint is deprecated.</p>\n`
   if (variant === "short") {
-    return deprecated.map(({ announced, note, path, successor, sunset }) => {
-      const end = sunset === undefined ? "No end date is set." : `It may stop responding after ${escapeMarkup(sunset)}.`
-      return `<div class="notice"><p><strong>${renderInlineCode(path)} has been deprecated</strong> since ${
-        escapeMarkup(announced)
-      }. ` +
-        `${end} Use ${renderInlineCode(successor)}. ${renderProse(note)} ` +
-        `<a href="${getPagePath("deprecations")}">How to migrate</a></p></div>\n`
-    }).join("")
+    const notices = deprecated.map(({ announced, note, path, successor, sunset }) => {
+      const end = sunset === undefined ? "No end date is set." : `It may stop responding after ${sunset}.`
+      const advice = markup`Use ${renderInlineCode(successor)}. ${renderProse(note)}`
+      const link = markup`<a href="${getPagePath("deprecations")}">How to migrate</a>`
+      return markup`<div class="notice"><p><strong>${
+        renderInlineCode(path)
+      } has been deprecated</strong> since ${announced}. ${end} ${advice} ${link}</p></div>\n`
+    })
+    return markup`${notices}`
   }
   return renderTable(
     ["Endpoint", "Announced", "Sunset", "Use instead", "Changes"],
@@ -64,8 +65,8 @@ const renderDeprecations = (variant: string) => {
       { announced, note, path, successor, sunset },
     ) => [
       renderInlineCode(path),
-      escapeMarkup(announced),
-      sunset === undefined ? "not set" : escapeMarkup(sunset),
+      announced,
+      sunset ?? "not set",
       renderInlineCode(successor),
       renderProse(note),
     ]),

@@ -12,7 +12,7 @@ import { answerUnknownPath, EndpointDirectory, makeEmptyAnswer } from "../api/Un
 import type { PlainAnswer } from "../contract/rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { findNearestName } from "../contract/rules/Suggestions.ts"
-import { escapeMarkup } from "./browser/markup.js"
+import { markup } from "./browser/markup.js"
 import { type Asset, loadAssets } from "./Assets.ts"
 import { changelogPage } from "./ChangelogPage.ts"
 import { correctionsPageWithoutCounts, makeCorrectionsPageWithCounts } from "./CorrectionsPage.ts"
@@ -126,9 +126,7 @@ const findSimilarPages = (path: string, pages: ReadonlyArray<SitePage>) => {
 }
 
 const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage => {
-  const links = findSimilarPages(path, pages).map(({ path, title }) =>
-    `<li><a href="${escapeMarkup(path)}">${escapeMarkup(title)}</a></li>`
-  )
+  const links = findSimilarPages(path, pages).map(({ path, title }) => markup`<li><a href="${path}">${title}</a></li>`)
   return {
     path: getPagePath("not-found"),
     title: "Page not found",
@@ -136,9 +134,9 @@ const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage =>
     scripts: [],
     render: () => ({
       description: "The documentation has no page at this address.",
-      body: `<h1>Page not found</h1>
-<p>The documentation has no page at <code>${escapeMarkup(path.slice(0, 200))}</code>.</p>
-${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
+      body: markup`<h1>Page not found</h1>
+<p>The documentation has no page at <code>${path.slice(0, 200)}</code>.</p>
+${links.length > 0 && markup`<p>Did you mean:</p><ul>${links}</ul>`}
 <p>Go to the <a href="${getPagePath("index")}">start page</a>, or use the search.</p>`,
     }),
   }

@@ -3,11 +3,11 @@ import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { endpointsByDataset } from "../api/catalogue/DatasetEndpoints.ts"
 import { getListAt, getTextAt } from "./browser/json-values.js"
-import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
+import { joinMarkup, markup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
 /** The form for the visitor's key, activated by `browser/api-key.js`, which hides the fields while a key is set. */
-export const apiKeyFormHtml = `<div id="key-box" class="key" hidden>
+export const apiKeyForm = markup`<div id="key-box" class="key" hidden>
 <div class="field"><p id="key-state" role="status"></p>
 <button type="button" class="quiet" id="key-change" aria-expanded="false" aria-controls="key-form">Change key</button>
 <button type="button" class="quiet" id="key-forget">Forget key</button></div>
@@ -23,12 +23,12 @@ export const apiKeyFormHtml = `<div id="key-box" class="key" hidden>
 
 /** Renders a notice that is visible until a script hides it. */
 const withoutScripts = (feature: string, path: string) =>
-  `<div id="without-scripts"><div class="notice">
+  markup`<div id="without-scripts"><div class="notice">
 <p>${feature} needs JavaScript. This command requests the same data:</p></div>${
-    renderCodeBlock("Shell", escapeMarkup(`curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${path}"`))
+    renderCodeBlock("Shell", `curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${path}"`)
   }</div>`
 
-const state = `<div id="state" class="state" role="status"></div>`
+const state = markup`<div id="state" class="state" role="status"></div>`
 
 const sampleSymbols = [
   ["OSTK", "a chain of three changes"],
@@ -54,12 +54,12 @@ const explorer: SitePage = {
   scripts: ["lineage-explorer.js"],
   render: () => ({
     description: "Enter a symbol to see its former and later symbols on a timeline, or why its history is ambiguous.",
-    body: `<h1>Lineage explorer</h1>
+    body: markup`<h1>Lineage explorer</h1>
 <p>Enter a current or former symbol to see the chain of changes that it belongs to, and the events of the company. If
  the changes do not form a single chain, the explorer shows the conflicts and
  <a href="${getPagePath("lineage")}">why the service returns no chain</a>.</p>
 ${withoutScripts("The explorer", "/v1/ticker-changes?ticker=META")}
-${apiKeyFormHtml}
+${apiKeyForm}
 <form id="lineage-form" class="lineage-form" hidden>
 <label for="symbol">Symbol</label>
 <div class="field"><input id="symbol" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false"
@@ -69,7 +69,7 @@ ${apiKeyFormHtml}
 </form>
 <nav id="samples" class="samples" aria-label="Symbols in the sample data" hidden>
 <p>Symbols in the sample data:</p><ul class="links">${
-      sampleSymbols.map(([symbol, note]) => `<li><a href="#${symbol}">${symbol}</a> <span>${note}</span></li>`).join("")
+      sampleSymbols.map(([symbol, note]) => markup`<li><a href="#${symbol}">${symbol}</a> <span>${note}</span></li>`)
     }</ul></nav>
 ${state}
 <div id="result"></div>
@@ -80,10 +80,10 @@ ${state}
 <h2>Show this company's rows in</h2>
 <ul class="links">${
       listFollowingEndpoints().map(({ row }) =>
-        `<li><a href="${getReferencePagePath(row.path)}" data-path="${row.path}">${row.path}</a> <span>${
-          escapeMarkup(row.label)
-        }</span></li>`
-      ).join("")
+        markup`<li><a href="${
+          getReferencePagePath(row.path)
+        }" data-path="${row.path}">${row.path}</a> <span>${row.label}</span></li>`
+      )
     }</ul>
 </section>`,
   }),
@@ -96,11 +96,11 @@ const account: SitePage = {
   scripts: ["account-page.js"],
   render: () => ({
     description: "Limits, balance, daily usage and cost, recent requests and API keys of your account.",
-    body: `<h1>Your account</h1>
+    body: markup`<h1>Your account</h1>
 <p>Limits, balance, daily usage and cost, recent requests and API keys of the account that your key belongs to. This
  page is free of charge; <a href="${getPagePath("cost")}">Cost</a> explains how other requests are charged.</p>
 ${withoutScripts("This page", "/v1/overview")}
-${apiKeyFormHtml}
+${apiKeyForm}
 ${state}
 <div id="result" hidden>
 <h2 id="overview">Overview</h2>
@@ -127,11 +127,11 @@ const invoices: SitePage = {
   scripts: ["invoices-page.js"],
   render: () => ({
     description: "The closed months of your account, with every line, to read and to print.",
-    body: `<div class="screen-only"><h1>Your invoices</h1>
+    body: markup`<div class="screen-only"><h1>Your invoices</h1>
 <p>The closed months of the account that your key belongs to. <a href="${getPagePath("invoices")}">Invoices</a> explains
  the lines, and how you check them. This page is free of charge.</p>
 ${withoutScripts("This page", "/v1/account/invoices")}
-${apiKeyFormHtml}
+${apiKeyForm}
 ${state}
 <div id="months"></div></div>
 <div id="invoice"></div>`,
@@ -141,16 +141,15 @@ ${state}
 const renderDatasetTable = () => {
   const labels = new Map(catalogueEndpoints.map(({ row }) => [row.path, row.label]))
   const link = (path: string) =>
-    `<a href="${getReferencePagePath(path)}">${renderInlineCode(path)}</a> ${escapeMarkup(labels.get(path) ?? "")}`
+    markup`<a href="${getReferencePagePath(path)}">${renderInlineCode(path)}</a> ${labels.get(path)}`
   return renderTable(
     ["Dataset", "Endpoints", "Last changed (-05:00)"],
     endpointsByDataset.map((
       { dataset, endpoints },
-    ) => [renderInlineCode(dataset), endpoints.map(link).join("<br>"), ""]),
+    ) => [renderInlineCode(dataset), joinMarkup(endpoints.map(link), markup`<br>`), ""]),
     {
       label: "All datasets",
-      attributes: (row, column) =>
-        column === 2 ? ` data-dataset="${escapeMarkup(endpointsByDataset[row]?.dataset ?? "")}"` : "",
+      attributes: (row, column) => column === 2 && markup` data-dataset="${endpointsByDataset[row]?.dataset}"`,
     },
   )
 }
@@ -162,7 +161,7 @@ const datasets: SitePage = {
   scripts: ["datasets-page.js"],
   render: () => ({
     description: "Every dataset, the endpoints that use it, and when its rows last changed.",
-    body: `<h1>Datasets</h1>
+    body: markup`<h1>Datasets</h1>
 <p>Every dataset, the endpoints that use it, and when its rows last changed. Programs can request the same from
  <code>/v1/datasets</code>, free of charge.</p>
 <p>The operator of this service loads files into the datasets, or adds rows. A load replaces all rows of a dataset at
@@ -173,7 +172,7 @@ const datasets: SitePage = {
     }">Corrections</a> shows how often the rows of each dataset were corrected, and how
  late.</p>
 ${withoutScripts("The column with the last change", "/v1/datasets?limit=100")}
-${apiKeyFormHtml}
+${apiKeyForm}
 ${state}
 <h2 id="all">All datasets</h2>
 <div id="freshness"></div>

@@ -4,8 +4,8 @@ import bash from "highlight.js/lib/languages/bash"
 import json from "highlight.js/lib/languages/json"
 import python from "highlight.js/lib/languages/python"
 import typescript from "highlight.js/lib/languages/typescript"
-import { Marked, type Tokens } from "marked"
-import { escapeMarkup, renderCodeBlock, renderTable, stripTags } from "./browser/markup.js"
+import { Marked, type RendererThis, type Token, type Tokens } from "marked"
+import { Html, markup, renderCodeBlock, renderTable, stripTags } from "./browser/markup.js"
 import { getPagePath } from "./Page.ts"
 
 highlight.registerLanguage("sh", bash)
@@ -26,11 +26,11 @@ const languageNames: Readonly<Record<string, string>> = {
 export const renderHighlightedCode = (language: string, text: string) =>
   renderCodeBlock(
     languageNames[language] ?? language,
-    highlight.getLanguage(language) === undefined ? escapeMarkup(text) : highlight.highlight(text, { language }).value,
+    highlight.getLanguage(language) === undefined ? text : new Html(highlight.highlight(text, { language }).value),
   )
 
-/** Renders a fenced block as HTML. `argument` is the text that follows the block's name on the opening line. */
-type RenderBlock = (text: string, argument: string) => string
+/** Renders a fenced block. `argument` is the text that follows the block's name on the opening line. */
+type RenderBlock = (text: string, argument: string) => Html
 
 /** Renderers of special fenced blocks, by name. All other blocks are code. */
 export type GuideBlockRenderers = Readonly<Record<string, RenderBlock>>
@@ -39,7 +39,7 @@ interface RenderedGuide {
   readonly title: string
   /** The first paragraph as plain text. */
   readonly description: string
-  readonly body: string
+  readonly body: Html
 }
 
 /** Returns the anchor of a heading, as GitHub generates it: `## Retry, or not` is `#retry-or-not`. */
@@ -51,6 +51,9 @@ const linkAddress = (href: string) => {
   const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
   return name === undefined ? href : `${getPagePath(name)}${anchor}`
 }
+
+/** Renders the tokens inside an element, as `marked` does. */
+const renderInline = ({ parser }: RendererThis, tokens: Array<Token>) => new Html(parser.parseInline(tokens))
 
 const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
 
@@ -73,33 +76,36 @@ export const renderGuide = (file: string, source: string, blocks: GuideBlockRend
         throw new Error(`docs/${file}: guides must not contain HTML: ${text.trim()}`)
       },
       heading({ depth, tokens }: Tokens.Heading) {
-        const inner = this.parser.parseInline(tokens)
-        if (depth === 1) return `<h1>${inner}</h1>\n`
-        const slug = makeHeadingAnchor(stripTags(inner))
+        const inner = renderInline(this, tokens)
+        if (depth === 1) return markup`<h1>${inner}</h1>\n`.toString()
+        const slug = makeHeadingAnchor(stripTags(inner).toString())
         if (slugs.has(slug)) throw new Error(`docs/${file}: two headings have the anchor #${slug}`)
         slugs.add(slug)
-        return `<h${depth} id="${slug}">${inner}</h${depth}>\n`
+        return markup`<h${depth} id="${slug}">${inner}</h${depth}>\n`.toString()
       },
       paragraph({ tokens }: Tokens.Paragraph) {
         description ||= plainText(tokens.map(({ raw }) => raw).join(""))
           .replace(/\s+/g, " ")
-        return `<p>${this.parser.parseInline(tokens)}</p>\n`
+        return markup`<p>${renderInline(this, tokens)}</p>\n`.toString()
       },
       link({ href, tokens }: Tokens.Link) {
-        const rel = /^https?:/.test(href) ? ` rel="noreferrer"` : ""
-        return `<a href="${escapeMarkup(linkAddress(href))}"${rel}>${this.parser.parseInline(tokens)}</a>`
+        const rel = /^https?:/.test(href) && markup` rel="noreferrer"`
+        return markup`<a href="${linkAddress(href)}"${rel}>${renderInline(this, tokens)}</a>`.toString()
       },
       code({ lang = "", text }: Tokens.Code) {
         const [name = "", ...argument] = lang.split(" ")
         const renderBlock = blocks[name]
-        return renderBlock === undefined ? renderHighlightedCode(name, text) : renderBlock(text, argument.join(" "))
+        const block = renderBlock === undefined
+          ? renderHighlightedCode(name, text)
+          : renderBlock(text, argument.join(" "))
+        return block.toString()
       },
       table({ header, rows }: Tokens.Table) {
-        const cells = (row: ReadonlyArray<Tokens.TableCell>) => row.map(({ tokens }) => this.parser.parseInline(tokens))
-        return renderTable(cells(header), rows.map(cells))
+        const cells = (row: ReadonlyArray<Tokens.TableCell>) => row.map(({ tokens }) => renderInline(this, tokens))
+        return renderTable(cells(header), rows.map(cells)).toString()
       },
     },
   })
-  const body = marked.parse(source, { async: false })
+  const body = new Html(marked.parse(source, { async: false }))
   return { title, description, body }
 }

@@ -1,6 +1,7 @@
 /** A page of the documentation, and the addresses of pages and assets. */
 import { Function } from "effect"
 import { documentationPath } from "../contract/rules/Deprecation.ts"
+import type { Html } from "./browser/markup.js"
 import { getReferencePageName } from "./browser/request-links.js"
 import type { Entry } from "./browser/search-matching.js"
 
@@ -23,8 +24,8 @@ export interface SitePage {
 interface PageContent {
   /** A sentence for search results and link previews. */
   readonly description: string
-  /** HTML of the `main` element, beginning with `h1`. */
-  readonly body: string
+  /** The content of the `main` element, beginning with `h1`. */
+  readonly body: Html
   /** Replaces the entries that the search index would take from the body. */
   readonly search?: Entry
 }

@@ -7,7 +7,7 @@ import { toEndpointName } from "../client/EndpointTypes.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { changeFeedDatasets } from "../contract/endpoints/changes.ts"
 import { endpointsByDataset } from "../api/catalogue/DatasetEndpoints.ts"
-import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
+import { type HtmlValue, joinMarkup, markup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import {
   type ExampleRequest,
   formatCurlExample,
@@ -35,10 +35,9 @@ import {
   renderSentences,
   resolveSchemaReference,
 } from "./SchemaDescriptions.ts"
-import { apiKeyFormHtml } from "./InteractivePages.ts"
+import { apiKeyForm } from "./InteractivePages.ts"
 
-const section = (id: string, title: string, body: string) =>
-  body === "" ? "" : `<h2 id="${id}">${title}</h2>\n${body}\n`
+const section = (id: string, title: string, body: HtmlValue) => body && markup`<h2 id="${id}">${title}</h2>\n${body}\n`
 
 /** Returns the examples of an operation, ordered by status. */
 const examplesOf = (operation: unknown) =>
@@ -98,29 +97,25 @@ const optionsOf = ({ schema, type }: Parameter) => {
 
 const parameterField = (parameter: Parameter) => {
   const { name, type, value } = parameter
-  const attributes = `id="p-${escapeMarkup(name)}" name="${escapeMarkup(name)}" form="try" data-type="${type}"`
+  const attributes = markup`id="p-${name}" name="${name}" form="try" data-type="${type}"`
   const options = optionsOf(parameter)
   if (options.length === 0) {
-    return `<input type="text" ${attributes} value="${escapeMarkup(value)}" autocomplete="off" spellcheck="false">`
+    return markup`<input type="text" ${attributes} value="${value}" autocomplete="off" spellcheck="false">`
   }
   const choices = ["", ...options].map((option) =>
-    `<option value="${escapeMarkup(option)}"${option === value ? " selected" : ""}>${
-      option === "" ? "not sent" : escapeMarkup(option)
-    }</option>`
+    markup`<option value="${option}"${option === value && " selected"}>${option === "" ? "not sent" : option}</option>`
   )
-  return `<select ${attributes}>${choices.join("")}</select>`
+  return markup`<select ${attributes}>${choices}</select>`
 }
 
 /** Renders the table of parameters. If the page has a form, its fields are filled in from the example request. */
 const renderParameters = (parameters: ReadonlyArray<Parameter>, hasForm: boolean) => {
   const rows = parameters.map((parameter) => {
     const { description, isRequired, name, schema, type } = parameter
-    const badge = isRequired ? ` <span class="badge warn">required</span>` : ""
-    const label = hasForm
-      ? `<label for="p-${escapeMarkup(name)}">${renderInlineCode(name)}</label>`
-      : renderInlineCode(name)
+    const badge = isRequired && markup` <span class="badge warn">required</span>`
+    const label = hasForm ? markup`<label for="p-${name}">${renderInlineCode(name)}</label>` : renderInlineCode(name)
     return [
-      `${label} ${renderSchemaType(schema)}${badge}`,
+      markup`${label} ${renderSchemaType(schema)}${badge}`,
       ...(hasForm ? [parameterField(parameter)] : []),
       renderSentences(
         description,
@@ -130,11 +125,10 @@ const renderParameters = (parameters: ReadonlyArray<Parameter>, hasForm: boolean
     ]
   })
   const columns = ["Parameter", ...(hasForm ? ["Value"] : []), "Meaning"]
-  const sendButton = `<p id="send-below" class="field" hidden><button class="main" form="try">Send</button>
+  const sendButton = markup`<p id="send-below" class="field" hidden><button class="main" form="try">Send</button>
 <span>The response appears under <a href="#try-it">Try it</a>.</span></p>`
-  return rows.length === 0
-    ? ""
-    : `<div class="parameters">${renderTable(columns, rows, { label: "Parameters" })}</div>${hasForm ? sendButton : ""}`
+  const table = renderTable(columns, rows, { label: "Parameters" })
+  return rows.length > 0 && markup`<div class="parameters">${table}</div>${hasForm && sendButton}`
 }
 
 const errorCodesOf = (response: unknown) => {
@@ -150,25 +144,26 @@ const renderErrors = (operation: unknown) => {
     [status, response],
   ) => [
     status,
-    errorCodesOf(response).map(renderInlineCode).join(" "),
+    joinMarkup(errorCodesOf(response).map(renderInlineCode), " "),
     renderProse(getTextAt(response, "description") ?? ""),
   ])
-  return rows.length === 0 ? "" : renderTable(["Status", "Code", "Meaning"], rows, { label: "Errors" }) +
-    `<p><a href="${getPagePath("errors")}">Errors and retries</a> explains what to do about each error.</p>`
+  const table = renderTable(["Status", "Code", "Meaning"], rows, { label: "Errors" })
+  const advice = markup`<a href="${getPagePath("errors")}">Errors and retries</a> explains what to do about each error.`
+  return rows.length > 0 && markup`${table}<p>${advice}</p>`
 }
 
 const renderHeaders = (response: unknown) => {
   const rows = getObjectEntriesAt(response, "headers").map((
     [name, header],
   ) => [renderInlineCode(name), renderProse(getTextAt(resolveSchemaReference(header), "description") ?? "")])
-  return rows.length === 0 ? "" : renderTable(["Header", "Meaning"], rows, { label: "Response headers" })
+  return rows.length > 0 && renderTable(["Header", "Meaning"], rows, { label: "Response headers" })
 }
 
 const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
-  if (deprecation._tag === "None") return ""
+  if (deprecation._tag === "None") return undefined
   const { announced, note, successor } = deprecation.value
-  const end = row.sunset === null ? "No end date is set." : `It may stop responding after ${escapeMarkup(row.sunset)}.`
-  return `<div class="notice"><p><strong>Deprecated</strong> since ${escapeMarkup(announced)}. Use <a href="${
+  const end = row.sunset === null ? "No end date is set." : `It may stop responding after ${row.sunset}.`
+  return markup`<div class="notice"><p><strong>Deprecated</strong> since ${announced}. Use <a href="${
     getReferencePagePath(successor)
   }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
@@ -180,27 +175,27 @@ const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
       ? [renderCorrectionsLink(dataset)]
       : []
   )
-  return links.length === 0 ? "" : `<p class="quiet">Corrections of its data: ${links.join(", ")}.</p>\n`
+  return links.length > 0 && markup`<p class="quiet">Corrections of its data: ${joinMarkup(links, ", ")}.</p>\n`
 }
 
-/** Renders the example request for a client, with a link to its guide. Empty if the client cannot send the request. */
+/** Renders the example request for a client, with a link to its guide, unless the client cannot send the request. */
 const renderClientExample = (guide: string, language: "Python" | "TypeScript", program: string) =>
-  program === "" ? "" : `<details class="example"><summary>${language}</summary>
+  program !== "" && markup`<details class="example"><summary>${language}</summary>
 ${renderHighlightedCode(language === "Python" ? "python" : "ts", program)}
 <p class="quiet">Requires <a href="${getPagePath(guide)}">the ${language} client</a>.</p></details>`
 
 /** Renders the form that sends the request and shows the response. Pages about streams have no form. */
-const renderRequestForm = (request: ExampleRequest, hasParameters: boolean, response: string) =>
-  `<h2 id="try-it">Try it</h2>
-${request.needsKey ? apiKeyFormHtml : ""}
+const renderRequestForm = (request: ExampleRequest, hasParameters: boolean, response: HtmlValue) =>
+  markup`<h2 id="try-it">Try it</h2>
+${request.needsKey && apiKeyForm}
 <p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
 <div id="request">${renderHighlightedCode("sh", formatCurlExample(request))}${
     renderClientExample("python", "Python", formatPythonExample(request))
   }${renderClientExample("client", "TypeScript", formatTypeScriptExample(request))}</div>
-<form id="try" data-path="${escapeMarkup(request.path)}" data-key="${request.needsKey ? "yes" : "no"}"
+<form id="try" data-path="${request.path}" data-key="${request.needsKey ? "yes" : "no"}"
 data-client-method="${request.clientMethod}" hidden>
 <p class="field"><button class="main">Send</button>${
-    hasParameters ? ` <a href="#parameters">Change the parameters</a>` : ""
+    hasParameters && markup` <a href="#parameters">Change the parameters</a>`
   }</p></form>
 <section id="answer" tabindex="-1" aria-label="Response"><div id="state" class="state" role="status"></div>
 <div id="response">${response}</div></section>`
@@ -225,37 +220,36 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   }
   const access = row.tier === null
     ? "No API key required."
-    : `Requires an API key of tier <b>${row.tier}</b> or higher.`
+    : markup`Requires an API key of tier <b>${row.tier}</b> or higher.`
   const price = isPriced
-    ? `<a href="${getPagePath("cost")}">Charged</a> by the size of the response.`
+    ? markup`<a href="${getPagePath("cost")}">Charged</a> by the size of the response.`
     : "Free of charge."
-  const exampleResponse = firstExample === undefined
-    ? ""
-    : `<p>Example response from the sample data to ${renderInlineCode(example)}: <span class="badge good">200</span></p>
+  const exampleRequest = markup`Example response from the sample data to ${renderInlineCode(example)}`
+  const exampleResponse = firstExample !== undefined &&
+    markup`<p>${exampleRequest}: <span class="badge good">200</span></p>
 ${firstExample.body}`
   const moreExamples = examples.filter((example) => example !== firstExample)
     .map(({ body, name, request, status }) =>
-      `<details class="example"><summary><span class="badge ${status < 400 ? "good" : "bad"}">${status}</span> ${
-        escapeMarkup(name)
-      }: ${renderInlineCode(request)}</summary>${body}</details>`
+      markup`<details class="example"><summary><span class="badge ${
+        status < 400 ? "good" : "bad"
+      }">${status}</span> ${name}: ${renderInlineCode(request)}</summary>${body}</details>`
     )
   const sections = [
     section("parameters", "Parameters", parameterTable),
     section(
       "response-fields",
       "Response fields",
-      fields.length === 0
-        ? ""
-        : renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" }),
+      fields.length > 0 &&
+        renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" }),
     ),
     section("response-headers", "Response headers", renderHeaders(success)),
-    section("examples", "More examples", moreExamples.join("")),
+    section("examples", "More examples", moreExamples.length > 0 && moreExamples),
     section("errors", "Errors", renderErrors(operation)),
   ]
   return {
     description: row.description,
     search: makeEndpointSearchEntry(endpoint),
-    body: `<h1>${escapeMarkup(title)}</h1>
+    body: markup`<h1>${title}</h1>
 <p>${renderProse(row.description)}</p>
 ${renderDeprecation(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${renderInlineCode(row.path)}</p>
@@ -265,7 +259,7 @@ ${renderCorrectionLinks(endpoint)}${
       isEndless
         ? renderHighlightedCode("sh", formatCurlExample(request, "-N "))
         : renderRequestForm(request, parameters.length > 0, exampleResponse)}
-${sections.join("")}`,
+${sections}`,
   }
 }
 
@@ -276,7 +270,7 @@ const overview: SitePage = {
   scripts: [],
   render: () => ({
     description: "Every endpoint with its parameters, fields, examples and errors. Send requests with your own key.",
-    body: `<h1>API reference</h1>
+    body: markup`<h1>API reference</h1>
 <p>Every endpoint with its parameters, fields, examples and errors. Each page can send requests with your key.</p>
 <p>The same is available as an <a href="/v1/openapi.json">OpenAPI 3.1 document</a>, from which you can generate clients.
 All requests use <code>GET</code>; send your key in the header <code>Authorization: Bearer …</code> or

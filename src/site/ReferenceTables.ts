@@ -6,7 +6,15 @@ import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
 import { declaredEndpoints, pricedEndpointPaths } from "../api/catalogue/Endpoints.ts"
 import { isTierSufficient, tiers } from "../contract/rules/EndpointAnnotations.ts"
 import * as Errors from "../contract/rules/Errors.ts"
-import { renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
+import {
+  type Html,
+  type HtmlValue,
+  joinMarkup,
+  markup,
+  renderInlineCode,
+  renderProse,
+  renderTable,
+} from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
 import { getReferencePagePath } from "./Page.ts"
 
@@ -75,8 +83,9 @@ export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }
   renderTable(
     ["Path", "Description", "Tier"],
     declaredEndpoints.filter((endpoint) => endpoint.isPriced === isPriced).map(({ row }) => [
-      `<a href="${getReferencePagePath(row.path)}">${renderInlineCode(row.path)}</a>` +
-      (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
+      markup`<a href="${getReferencePagePath(row.path)}">${renderInlineCode(row.path)}</a>${
+        row.deprecated && markup` <span class="badge warn">deprecated</span>`
+      }`,
       renderProse(row.description),
       row.tier ?? "no key",
     ]),
@@ -91,7 +100,7 @@ const makeTierTable = Effect.map(
         const closed = declaredEndpoints.filter(({ row }) => row.tier !== null && !isTierSufficient(tier, row.tier))
         const access = closed.length === 0
           ? "all"
-          : `all except ${closed.map(({ row }) => renderInlineCode(row.path)).join(", ")}`
+          : markup`all except ${joinMarkup(closed.map(({ row }) => renderInlineCode(row.path)), ", ")}`
         return [renderInlineCode(tier), formatInteger(perMinute(tier)), access]
       }),
     ),
@@ -109,7 +118,7 @@ const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () =
   const prices = pricedEndpointPaths.map((path) => ({ path, price: getPricePerGigabyte(path) }))
   const usual = modeOf(prices.map(({ price }) => price))
   const row = (
-    data: string,
+    data: HtmlValue,
     price: number,
   ) => [data, formatPrice(price), `${formatInteger(Math.ceil(price * 10_000 / 1_000_000_000))} µ$`]
   return renderTable(["Data", "1 GB (1,000,000,000 bytes)", "A response of 10,000 bytes"], [
@@ -120,7 +129,7 @@ const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () =
 
 /** Returns a function that renders a table by its name, such as `errors` in the guide block `table errors`. */
 export const makeReferenceTables = Effect.gen(function* () {
-  const tables: Readonly<Record<string, () => string>> = {
+  const tables: Readonly<Record<string, () => Html>> = {
     errors: errorTable,
     data: () => renderEndpointTable({ isPriced: true }),
     free: () => renderEndpointTable({ isPriced: false }),

@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { decimalPattern } from "../contract/rules/Filters.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
-import { renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
+import { type Html, markup, renderInlineCode, renderProse } from "./browser/markup.js"
 
 export const getObjectEntriesAt = (
   value: unknown,
@@ -70,7 +70,7 @@ const typeName = (schema: unknown): string => {
   return Array.from(new Set([...names, ...nullable])).join(" or ")
 }
 
-export const renderSchemaType = (schema: unknown) => renderTextElement("span", { class: "type" }, typeName(schema))
+export const renderSchemaType = (schema: unknown) => markup`<span class="type">${typeName(schema)}</span>`
 
 /** Describes the range and the default, such as `1 to 100. Default: 20.` */
 export const describeRangeAndDefault = (schema: unknown) => {
@@ -84,7 +84,7 @@ export const describeRangeAndDefault = (schema: unknown) => {
 export const describeAllowedValues = (values: ReadonlyArray<string>) =>
   values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
 
-/** Joins the sentences that are not empty, and renders them as HTML. */
+/** Joins the sentences that are not empty, and renders them. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
 interface FieldDescription {
@@ -92,8 +92,8 @@ interface FieldDescription {
   readonly path: string
   /** Plain text. */
   readonly description: string
-  /** Cells of a table, as HTML. */
-  readonly cells: ReadonlyArray<string>
+  /** Cells of a table. */
+  readonly cells: ReadonlyArray<Html>
 }
 
 /** Describes each field of a response once, followed by the fields inside it. */
@@ -108,11 +108,10 @@ export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDesc
         const description = String(keywordOf(field, "description") ?? "")
         const meaning = renderSentences(description, describeAllowedValues(listAllowedSchemaValues(field)))
         return [
-          { path, description, cells: [`${renderInlineCode(path)} ${renderSchemaType(field)}`, meaning] },
+          { path, description, cells: [markup`${renderInlineCode(path)} ${renderSchemaType(field)}`, meaning] },
           ...visit(field, path, inside),
         ]
       })
     })
-  return Array.from(new Map(visit(schema, "", []).map((field) => [field.cells[0], field]))
-    .values())
+  return Array.from(new Map(visit(schema, "", []).map((field) => [String(field.cells[0]), field])).values())
 }

@@ -31,7 +31,7 @@ export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<Entry> => 
     fields: "",
     isChange: path.startsWith(`${changelogPage.path}#`),
   })
-  const [introduction = "", ...parts] = body.split(/(?=<h[23] id=")/)
+  const [introduction = "", ...parts] = body.toString().split(/(?=<h[23] id=")/)
   return [
     entry(path, "", introduction.replace(/<h1[\s\S]*?<\/h1>/, "")),
     ...parts.map((part) => {

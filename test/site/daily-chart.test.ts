@@ -24,7 +24,7 @@ const renderChart = (values: ReadonlyArray<number>, more: Partial<Parameters<typ
     format: formatDollars,
     formatAxis: formatDollars,
     ...more,
-  })
+  }).toString()
 
 const amounts = Arbitrary.flatMap(
   arbitraryInteger(0, 15),

@@ -32,7 +32,7 @@ describe("The event lanes", () => {
   ], (days) => {
     const results = days.map((day) => ({ ...news, at: new Date(day * 86_400_000).toISOString() }))
     for (const lineage of lineages) {
-      const html = renderEventLanes(lineage, parseTimelineEvents({ results }), today)
+      const html = renderEventLanes(lineage, parseTimelineEvents({ results }), today).toString()
       assertWellFormedMarkup(html)
       assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
       assert.lengthOf(html.match(/class="event"/g) ?? [], 2 * results.length)
@@ -46,7 +46,7 @@ describe("The event lanes", () => {
     })
     assert.lengthOf(events, 1)
     for (const lineage of lineages) {
-      const html = renderEventLanes(lineage, events, today)
+      const html = renderEventLanes(lineage, events, today).toString()
       assertWellFormedMarkup(html)
       const links = Array.from(html.matchAll(/<a href="([^"]*)"/g), ([, href = ""]) => href)
       assert.lengthOf(links, 3)

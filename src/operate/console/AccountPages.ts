@@ -31,7 +31,7 @@ import {
   type SentForm,
   type SentValues,
 } from "./Forms.ts"
-import { Html, makeNumericColumn, markup } from "../../site/browser/markup.js"
+import { makeNumericColumn, markup } from "../../site/browser/markup.js"
 import { renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 import { createKey, createKeyForm, renderKeys } from "./KeyPages.ts"
 
@@ -252,11 +252,11 @@ const renderUsage = Effect.fnUntraced(function* (name: string, { api, query }: P
       markup`<option value="${value}"${value === chosen && markup` selected`}>${label}</option>`
     )
   }</select></p><button class="quiet">Show</button></form>
-${new Html(renderUsageCharts(days, listDaysBetween(from, to)))}
+${renderUsageCharts(days, listDaysBetween(from, to))}
 ${
     byEndpoint.results.length === 0
       ? markup`<p>No requests in this period.</p>`
-      : new Html(renderUsageByEndpoint(byEndpoint.results))
+      : renderUsageByEndpoint(byEndpoint.results)
   }`
 })
 

@@ -6,7 +6,7 @@ import type { AdminScope } from "../admin/AdminErrors.ts"
 import { favicon, logo, themeSwitch } from "../../site/Layout.ts"
 import { type ApiFailure, type ConsoleApi, makeFailure } from "./ConsoleApi.ts"
 import { type RefusedForm, renderErrorSummary } from "./Forms.ts"
-import { Html, type HtmlValue, markup } from "../../site/browser/markup.js"
+import { type Html, type HtmlValue, markup } from "../../site/browser/markup.js"
 
 export interface Admin {
   readonly name: string
@@ -145,8 +145,7 @@ interface Shell {
 /** Renders a complete document. */
 export const renderConsolePage = ({ body, title }: PageContent, { admin, done, pages, path, refused }: Shell) => {
   const navigation = admin === undefined ? undefined : renderNavigation(pages, admin, path)
-  const theme = new Html(themeSwitch)
-  return markup`${new Html("<!doctype html>")}
+  return markup`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -163,14 +162,14 @@ export const renderConsolePage = ({ body, title }: PageContent, { admin, done, p
 <body>
 <a class="skip" href="#page-content">Skip to the content</a>
 <header>
-<a class="brand" href="/console/">${new Html(logo)} Tickerline console</a>
+<a class="brand" href="/console/">${logo} Tickerline console</a>
 ${
     admin !== undefined && markup`<form method="post" action="${signOutPath}" class="admin"><span>${admin.name}
 (${admin.scope})</span> <button class="quiet">Sign out</button></form>`
   }
-${theme}
+${themeSwitch}
 ${
-    navigation !== undefined && markup`<details class="menu"><summary>Menu</summary>${theme}
+    navigation !== undefined && markup`<details class="menu"><summary>Menu</summary>${themeSwitch}
 <nav aria-label="Console, menu">${navigation}</nav></details>`
   }
 </header>

@@ -1,6 +1,6 @@
 /** Forms of the console, which work without scripts. A form that was refused comes back with its values and errors. */
 import { SecureRandom } from "effect/crypto"
-import { Html, markup } from "../../site/browser/markup.js"
+import { type Html, markup } from "../../site/browser/markup.js"
 
 export interface FieldError {
   /** The name of the field in the API. */

@@ -1,5 +1,5 @@
 /** The parts of which the pages of the console consist. */
-import { type Column, Html, type HtmlValue, markup, renderTable, toMarkup } from "../../site/browser/markup.js"
+import { type Column, type HtmlValue, markup, renderTable } from "../../site/browser/markup.js"
 
 /** Renders a table, or a sentence if there are no rows. The first cell is the header of its row. */
 export const renderRows = (
@@ -7,10 +7,7 @@ export const renderRows = (
   columns: ReadonlyArray<Column>,
   rows: ReadonlyArray<ReadonlyArray<HtmlValue>>,
   ifEmpty = "None.",
-) =>
-  rows.length === 0
-    ? markup`<p>${ifEmpty}</p>`
-    : new Html(renderTable(columns, rows.map((row) => row.map(toMarkup)), { label }))
+) => rows.length === 0 ? markup`<p>${ifEmpty}</p>` : renderTable(columns, rows, { label })
 
 /** Renders a time such as `2026-03-02T09:30:00-05:00`. */
 export const renderTime = (time: string | null, ifNull = "–") =>

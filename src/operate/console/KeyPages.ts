@@ -29,7 +29,7 @@ import {
   type SentForm,
   type SentValues,
 } from "./Forms.ts"
-import { escapeMarkup, Html, markup, renderCodeBlock } from "../../site/browser/markup.js"
+import { markup, renderCodeBlock } from "../../site/browser/markup.js"
 import { renderBadge, renderFacts, renderLong, renderRows, renderTime } from "./Html.ts"
 
 const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoked: "bad" } as const
@@ -91,7 +91,7 @@ export const showSecret = (what: "key" | "token", secret: string | null, next: s
         ? markup`<p>This form was sent before. Its ${what} was shown once and cannot be shown again. If it is lost,
 create another ${what} and revoke the lost one.</p>`
         : markup`<p role="status">Copy it now: it is shown only this once, and is not stored.</p>
-${new Html(renderCodeBlock(`The ${what}`, `<span class="secret" id="secret">${escapeMarkup(secret)}</span>`))}`
+${renderCodeBlock(`The ${what}`, markup`<span class="secret" id="secret">${secret}</span>`)}`
     }
 <p><a href="${next}">Continue</a></p>`,
   },

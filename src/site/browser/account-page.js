@@ -5,13 +5,14 @@ import { listDaysBetween } from "./daily-chart.js"
 import { createElement, makeLatestRequestSignal, parseHtml, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
 import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"
-import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable, renderTextElement } from "./markup.js"
+import { joinMarkup, makeNumericColumn, markup, renderInlineCode, renderTable, renderTextElement } from "./markup.js"
 import { loadEveryPage } from "./list-pages.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 import { formatNewYorkTime } from "./timestamps.js"
 import { renderUsageByEndpoint, renderUsageCharts } from "./usage-figures.js"
 
 /** @typedef {import("./api-key.js").ApiResponse} ApiResponse */
+/** @typedef {import("./markup.js").Html} Html */
 
 const result = requireElement("result", HTMLElement)
 const state = requireElement("state", HTMLElement)
@@ -66,7 +67,7 @@ const requestCells = (row) => {
   const count = getNumberAt(row, "request_count") ?? 1
   return [
     timeCell(getTextAt(row, "requested_at")),
-    `${renderInlineCode(getTextAt(row, "endpoint") ?? "")}<br><span class="long">${
+    markup`${renderInlineCode(getTextAt(row, "endpoint") ?? "")}<br><span class="long">${
       renderInlineCode(getTextAt(row, "request_id") ?? "")
     }</span>`,
     `${getNumberAt(row, "status_code") ?? ""}${count > 1 ? ` (${formatInteger(count)} requests)` : ""}`,
@@ -91,8 +92,8 @@ const requestColumns = [
 const keyCells = (row) => [
   renderInlineCode(`${getTextAt(row, "key_hint") ?? ""}…`),
   renderTextElement("span", { class: "long" }, getTextAt(row, "name") ?? "—"),
-  escapeMarkup(getTextAt(row, "status") ?? "—"),
-  getValueAt(row, "endpoints") === null ? "all" : getTextsAt(row, "endpoints").map(renderInlineCode).join(", "),
+  getTextAt(row, "status") ?? "—",
+  getValueAt(row, "endpoints") === null ? "all" : joinMarkup(getTextsAt(row, "endpoints").map(renderInlineCode), ", "),
   timeCell(getTextAt(row, "last_used_at")),
   getTextAt(row, "expires_at") === undefined ? "never" : timeCell(getTextAt(row, "expires_at")),
 ]
@@ -132,11 +133,11 @@ const load = async () => {
     state.replaceChildren(createErrorNotice(rejected, () => void load()))
     return
   }
-  /** @param {HTMLElement} section @param {ApiResponse | undefined} response @param {() => Node | string} render */
+  /** @param {HTMLElement} section @param {ApiResponse | undefined} response @param {() => Node | Html} render */
   const fill = (section, response, render) => {
     const failed = response !== undefined && response.status !== 200
     const content = failed ? createErrorNotice(response, () => void load()) : render()
-    section.replaceChildren(typeof content === "string" ? parseHtml(content) : content)
+    section.replaceChildren(content instanceof Node ? content : parseHtml(content))
   }
   /** @param {string} text */
   const emptyNote = (text) => createElement("p", { class: "quiet" }, text)

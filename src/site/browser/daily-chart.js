@@ -1,8 +1,8 @@
 /** A bar chart of daily amounts, with a table of the same numbers. Pure. */
 import {
-  escapeMarkup,
   figureLayouts,
   makeNumericColumn,
+  markup,
   renderElement,
   renderSvg,
   renderTable,
@@ -140,17 +140,17 @@ const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }
 const chartTable = ({ days, format, name, subset, values }) => {
   const series = [{ name, values }, ...(subset === undefined ? [] : [subset])]
   const rows = days.map((day, index) => [
-    escapeMarkup(day),
-    ...series.map(({ values }) => escapeMarkup(format(toAmount(values[index])))),
+    day,
+    ...series.map(({ values }) => format(toAmount(values[index]))),
   ]).toReversed()
-  const columns = ["Day in New York", ...series.map(({ name }) => makeNumericColumn(escapeMarkup(name)))]
-  return `<details class="table"><summary>Show as a table</summary>${
+  const columns = ["Day in New York", ...series.map(({ name }) => makeNumericColumn(name))]
+  return markup`<details class="table"><summary>Show as a table</summary>${
     renderTable(columns, rows, { label: `${name} by day` })
   }</details>`
 }
 
 /** @param {Chart} chart */
 export const renderDailyChart = (chart) =>
-  `<figure class="plotted">${
-    figureLayouts.map(([layout, width]) => drawChart(chart, layout, width)).join("")
-  }<figcaption>${escapeMarkup(chart.title)}</figcaption>${chartTable(chart)}</figure>`
+  markup`<figure class="plotted">${
+    figureLayouts.map(([layout, width]) => drawChart(chart, layout, width))
+  }<figcaption>${chart.title}</figcaption>${chartTable(chart)}</figure>`

@@ -1,5 +1,5 @@
 /** A chart of dataset ages on a logarithmic axis, from now to ten years ago. Pure. */
-import { escapeMarkup, figureLayouts, renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
+import { figureLayouts, markup, renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
 import { formatAge } from "./timestamps.js"
 
 /** @typedef {{ readonly name: string, readonly changedAt: number | undefined }} Dataset `changedAt` is in epoch ms */
@@ -81,6 +81,6 @@ const drawAges = (datasets, { id, layout, now, width }) => {
  * @param {{ readonly id: string, readonly now: number }} options
  */
 export const renderDatasetAges = (datasets, { id, now }) =>
-  `<figure class="plotted">${
-    figureLayouts.map(([layout, width]) => drawAges(datasets, { id, layout, width, now })).join("")
-  }<figcaption>${escapeMarkup("Time since the last change of each dataset")}</figcaption></figure>`
+  markup`<figure class="plotted">${
+    figureLayouts.map(([layout, width]) => drawAges(datasets, { id, layout, width, now }))
+  }<figcaption>Time since the last change of each dataset</figcaption></figure>`

@@ -1,5 +1,5 @@
 /** Creates and finds elements. Markup comes only from `markup.js` and the pure modules, which escape every value. */
-import { escapeMarkup, renderCodeBlock } from "./markup.js"
+import { renderCodeBlock } from "./markup.js"
 import { watchOverflow } from "./scroll-hints.js"
 
 /**
@@ -71,17 +71,17 @@ export const enhanceCodeAndTables = (root) => {
 
 /**
  * Parses markup from the pure modules. `DOMParser` never runs scripts.
- * @param {string} html
+ * @param {import("./markup.js").Html} html
  */
 export const parseHtml = (html) => {
   const fragment = document.createDocumentFragment()
-  fragment.append(...new DOMParser().parseFromString(html, "text/html").body.childNodes)
+  fragment.append(...new DOMParser().parseFromString(html.toString(), "text/html").body.childNodes)
   enhanceCodeAndTables(fragment)
   return fragment
 }
 
 /** @param {string} label @param {string} text */
-export const createCodeBlock = (label, text) => parseHtml(renderCodeBlock(label, escapeMarkup(text)))
+export const createCodeBlock = (label, text) => parseHtml(renderCodeBlock(label, text))
 
 /** Returns a function that aborts the previous request and creates an abort signal for the next one. */
 export const makeLatestRequestSignal = () => {

@@ -1,7 +1,7 @@
 /** Renders the events of a `/v1/timeline` response in one lane per type: a drawing and lists of links to rows. Pure. */
 import { getListAt, getTextAt } from "./json-values.js"
 import { isIsoDate } from "./lineage-response.js"
-import { escapeMarkup, figureLayouts, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
+import { figureLayouts, markup, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
 import { makeRequestHref } from "./request-links.js"
 import { axisMargin, drawYearGrid, makeTimeAxis, yearsHeight } from "./time-axis.js"
 
@@ -78,17 +78,17 @@ const renderLane = ([type, events], index) => {
   const title = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${events.length})`
   /** @param {ReadonlyArray<CompanyEvent>} listed */
   const renderList = (listed) => {
-    const items = listed.map(({ description, href }) => `<li>${renderTextElement("a", { href }, description)}</li>`)
-    return `<ul class="lane" aria-labelledby="${id}">${items.join("")}</ul>`
+    const items = listed.map(({ description, href }) =>
+      markup`<li>${renderTextElement("a", { href }, description)}</li>`
+    )
+    return markup`<ul class="lane" aria-labelledby="${id}">${items}</ul>`
   }
   const heading = renderTextElement("h3", { id }, title)
-  if (events.length <= maxListedEvents) return heading + renderList(events)
+  if (events.length <= maxListedEvents) return [heading, renderList(events)]
   const older = events.slice(shortListLength)
-  return `${heading}${
+  return markup`${heading}${
     renderList(events.slice(0, shortListLength))
-  }<details class="more"><summary>Show ${older.length} older events: ${escapeMarkup(type)}</summary>${
-    renderList(older)
-  }</details>`
+  }<details class="more"><summary>Show ${older.length} older events: ${type}</summary>${renderList(older)}</details>`
 }
 
 /**
@@ -104,5 +104,5 @@ export const renderEventLanes = ({ changes }, events, today) => {
   const drawings = figureLayouts.map(([layout, width]) =>
     drawLanes(lanes, makeTimeAxis(symbols, dates, { today, width }), { layout, width })
   )
-  return `<figure class="lanes">${drawings.join("")}</figure>${lanes.map(renderLane).join("")}`
+  return markup`<figure class="lanes">${drawings}</figure>${lanes.map(renderLane)}`
 }

@@ -4,7 +4,7 @@ import { createElement, makeLatestRequestSignal, parseHtml, requireElement } fro
 import { createErrorNotice } from "./error-notice.js"
 import { getNumberAt, getTextAt, getValueAt } from "./json-values.js"
 import { loadEveryPage } from "./list-pages.js"
-import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable } from "./markup.js"
+import { makeNumericColumn, markup, renderInlineCode, renderTable } from "./markup.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 
 /** @typedef {import("./api-key.js").ApiResponse} ApiResponse */
@@ -27,9 +27,9 @@ const renderInvoiceList = (invoices) =>
   renderTable(
     ["Month", ...["Lines", "Requests", "Bytes"].map(makeNumericColumn), money("Cost")],
     invoices.map((invoice) => {
-      const month = escapeMarkup(getTextAt(invoice, "month") ?? "")
+      const month = getTextAt(invoice, "month") ?? ""
       return [
-        `<a href="#${month}">${month}</a>`,
+        markup`<a href="#${month}">${month}</a>`,
         ...["lines", "requests", "bytes"].map((field) => formatCount(invoice, field)),
         formatCost(invoice),
       ]
@@ -42,9 +42,9 @@ const renderLine = (line) => {
   const price = getNumberAt(line, "price_per_gb_microdollars")
   return [
     formatCount(line, "line"),
-    `<time>${escapeMarkup(getTextAt(line, "usage_date") ?? "")}</time>`,
+    markup`<time>${getTextAt(line, "usage_date") ?? ""}</time>`,
     renderInlineCode(getTextAt(line, "endpoint") ?? ""),
-    escapeMarkup(getTextAt(line, "kind") ?? ""),
+    getTextAt(line, "kind") ?? "",
     formatCount(line, "requests"),
     formatCount(line, "bytes"),
     price === undefined ? "—" : formatDollars(price),
@@ -68,9 +68,7 @@ const renderInvoice = (account, invoice, lines) => {
     ["Closed", `${closed} -05:00`],
     ["SHA-256", getTextAt(invoice, "digest") ?? "—"],
   ]
-  const list = facts.map(([name = "", value = ""]) =>
-    `<div><dt>${escapeMarkup(name)}</dt><dd class="long">${escapeMarkup(value)}</dd></div>`
-  )
+  const list = facts.map(([name = "", value = ""]) => markup`<div><dt>${name}</dt><dd class="long">${value}</dd></div>`)
   const table = renderTable(
     [
       makeNumericColumn("Line"),
@@ -85,9 +83,9 @@ const renderInvoice = (account, invoice, lines) => {
     lines.map(renderLine),
     { label: "Lines" },
   )
-  return `<h2>Invoice for ${escapeMarkup(getTextAt(invoice, "month") ?? "")}</h2>
-<dl class="facts">${list.join("")}</dl>
-${lines.length === 0 ? "<p>No requests.</p>" : table}`
+  return markup`<h2>Invoice for ${getTextAt(invoice, "month") ?? ""}</h2>
+<dl class="facts">${list}</dl>
+${lines.length === 0 ? markup`<p>No requests.</p>` : table}`
 }
 
 const latestSignal = makeLatestRequestSignal()

@@ -128,7 +128,7 @@ const drawDates = (joints, obstacles, frame) => {
       taken.push(box)
       return renderTextElement("text", { x: start + 2, y: baseline, class: hasConflict ? "date clash" : "date" }, date)
     }
-    return ""
+    return undefined
   })
 }
 

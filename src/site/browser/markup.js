@@ -1,20 +1,23 @@
 /**
- * Builds HTML and SVG as text with every value escaped. Pure, because the server uses it too
+ * Builds all HTML and SVG, with every value escaped. Pure, because the server uses it too
  * (docs/decisions/0061-one-markup-module-for-server-and-browser.md).
  */
 
 /** @type {Readonly<Record<string, string>>} */
-const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
+const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
 
 /**
  * Escapes text for element content and quoted attributes. Characters that XML forbids become U+FFFD.
  * @param {string} text
  */
-export const escapeMarkup = (text) =>
+const escapeText = (text) =>
   text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd")
-    .replace(/[&<>"']/g, (character) => escapes[character] ?? character)
+    .replace(/[&<>"']/g, (character) => entities[character] ?? character)
 
-/** Complete markup. Only `markup`, and functions that escape their values, make it. */
+/**
+ * Markup that is inserted as it is. Only `markup` creates it, except from the output of other libraries and from other
+ * `Html`; `test/house.test.ts` lists the files that do so.
+ */
 export class Html {
   /** @type {string} */
   #markup
@@ -34,10 +37,10 @@ export class Html {
 const isList = (value) => Array.isArray(value)
 
 /** @type {(value: HtmlValue) => string} */
-export const toMarkup = (value) => {
+const toMarkup = (value) => {
   if (value === false || value === null || value === undefined) return ""
   if (isList(value)) return value.map(toMarkup).join("")
-  return value instanceof Html ? value.toString() : escapeMarkup(String(value))
+  return value instanceof Html ? value.toString() : escapeText(String(value))
 }
 
 /**
@@ -49,8 +52,16 @@ export const toMarkup = (value) => {
 export const markup = (parts, ...values) =>
   new Html(parts.map((part, index) => part + toMarkup(values[index])).join(""))
 
-/** @param {string} html */
-export const stripTags = (html) => html.replace(/<[^>]+>/g, "")
+/**
+ * Joins values with a separator between them.
+ * @param {ReadonlyArray<HtmlValue>} values
+ * @param {HtmlValue} separator
+ */
+export const joinMarkup = (values, separator) =>
+  markup`${values.map((value, index) => index === 0 ? value : [separator, value])}`
+
+/** Returns the content without its elements. @param {Html} html */
+export const stripTags = (html) => new Html(html.toString().replace(/<[^>]+>/g, ""))
 
 /**
  * Rounds a coordinate to a tenth; NaN and infinities become 0.
@@ -63,102 +74,107 @@ export const roundCoordinate = (value) => Number.isFinite(value) ? Math.round(va
 /** @param {Attributes} attributes */
 const renderAttributes = (attributes) =>
   Object.entries(attributes)
-    .map(([name, value]) => ` ${name}="${typeof value === "number" ? roundCoordinate(value) : escapeMarkup(value)}"`)
-    .join("")
+    .map(([name, value]) => markup` ${name}="${typeof value === "number" ? roundCoordinate(value) : value}"`)
 
 /**
  * Renders an element with child elements.
  * @param {string} name
  * @param {Attributes} attributes
- * @param {ReadonlyArray<string>} children markup
+ * @param {ReadonlyArray<HtmlValue>} children
  */
 export const renderElement = (name, attributes, children = []) =>
   children.length === 0
-    ? `<${name}${renderAttributes(attributes)}/>`
-    : `<${name}${renderAttributes(attributes)}>${children.join("")}</${name}>`
+    ? markup`<${name}${renderAttributes(attributes)}/>`
+    : markup`<${name}${renderAttributes(attributes)}>${children}</${name}>`
 
 /**
  * Renders an element with text content.
  * @param {string} name
  * @param {Attributes} attributes
- * @param {string} content plain text
+ * @param {string} content
  */
-export const renderTextElement = (name, attributes, content) =>
-  `<${name}${renderAttributes(attributes)}>${escapeMarkup(content)}</${name}>`
+export const renderTextElement = (name, attributes, content) => renderElement(name, attributes, [content])
 
 /** @param {string} text */
-export const renderInlineCode = (text) => renderTextElement("code", {}, text)
+export const renderInlineCode = (text) => markup`<code>${text}</code>`
 
 /**
- * Escapes a sentence and turns `backticks` into code elements.
+ * Renders a sentence in which `backticks` mark code.
  * @param {string} text
  */
-export const renderProse = (text) => escapeMarkup(text).replace(/`([^`]+)`/g, "<code>$1</code>")
+export const renderProse = (text) =>
+  markup`${text.split(/`([^`]+)`/).map((part, index) => index % 2 === 1 ? renderInlineCode(part) : part)}`
 
 /**
  * Renders a labeled code block that scrolls on its own if it is too wide.
  * @param {string} label
- * @param {string} code HTML
+ * @param {HtmlValue} code
  */
-export const renderCodeBlock = (label, code) =>
-  `<div class="code">${renderTextElement("p", { class: "language" }, label)}` +
-  `<pre tabindex="0" role="group" aria-label="${escapeMarkup(label)}"><code>${code}</code></pre></div>`
+export const renderCodeBlock = (label, code) => {
+  const block = markup`<pre tabindex="0" role="group" aria-label="${label}"><code>${code}</code></pre>`
+  return markup`<div class="code"><p class="language">${label}</p>${block}</div>`
+}
 
-/** A column title as HTML. Values in a numeric column are right-aligned. */
-/** @typedef {string | { readonly title: string, readonly isNumeric: true }} Column */
+/** A column title. Values in a numeric column are right-aligned. */
+/** @typedef {HtmlValue | { readonly title: HtmlValue, readonly isNumeric: true }} Column */
 
 /**
- * @param {string} title
+ * @param {HtmlValue} title
  * @returns {Column}
  */
 export const makeNumericColumn = (title) => ({ title, isNumeric: true })
 
-/** Allows line breaks after the separators in long names. @param {string} cell */
+/** Allows line breaks after the separators in long names. @param {HtmlValue} cell */
 const addBreakOpportunities = (cell) =>
-  cell.replace(/<code>[^<]*<\/code>/g, (code) => code.replace(/[/_,=?](?=[^<>]*[^<>/]<)/g, "$&<wbr>"))
+  new Html(
+    toMarkup(cell)
+      .replace(/<code>[^<]*<\/code>/g, (code) => code.replace(/[/_,=?](?=[^<>]*[^<>/]<)/g, "$&<wbr>")),
+  )
 
 /** On phones, a table with more columns shows each row as a card. */
 const maxColumnsOnPhone = 2
 
-/** @param {string} html */
-const attributeText = (html) => stripTags(html).replaceAll('"', "&quot;")
+/** Returns the text of a title for an attribute. @param {HtmlValue} title */
+const attributeText = (title) => new Html(stripTags(markup`${title}`).toString().replaceAll('"', "&quot;"))
 
 /**
  * Renders a table that scrolls if it is too wide. ARIA roles are explicit, because the card layout turns cells into
  * blocks, which removes their implicit roles.
  * @param {ReadonlyArray<Column>} columns
- * @param {ReadonlyArray<ReadonlyArray<string>>} rows HTML; the first cell is the header of its row
- * @param {{ readonly label?: string, readonly attributes?: (row: number, column: number) => string }} [options]
- *   `label` is plain text; `attributes` returns additional attributes for a cell, as HTML
+ * @param {ReadonlyArray<ReadonlyArray<HtmlValue>>} rows the first cell is the header of its row
+ * @param {{ readonly label?: string, readonly attributes?: (row: number, column: number) => HtmlValue }} [options]
+ *   `attributes` returns additional attributes for a cell
  */
-export const renderTable = (columns, rows, { attributes = () => "", label = "Table" } = {}) => {
-  const titles = columns.map((column) => typeof column === "string" ? column : column.title)
-  /** @param {number} index */
-  const alignment = (index) => typeof columns[index] === "object" ? ` class="number"` : ""
-  const head = titles.map((title, index) => `<th scope="col" role="columnheader"${alignment(index)}>${title}</th>`)
+export const renderTable = (columns, rows, { attributes, label = "Table" } = {}) => {
+  /** @type {(column: Column) => column is { readonly title: HtmlValue, readonly isNumeric: true }} */
+  const isNumeric = (column) => typeof column === "object" && column !== null && "isNumeric" in column
+  const titles = columns.map((column) => isNumeric(column) ? column.title : column)
+  const alignments = columns.map((column) => isNumeric(column) && markup` class="number"`)
+  const head = titles.map((title, index) =>
+    markup`<th scope="col" role="columnheader"${alignments[index]}>${title}</th>`
+  )
   const body = rows.map((cells, row) => {
     const rendered = cells.map((cell, column) => {
-      const [tag, role] = column === 0 ? ["th", `scope="row" role="rowheader"`] : ["td", `role="cell"`]
-      const dataLabel = `data-label="${attributeText(titles[column] ?? "")}"`
-      return `<${tag} ${role} ${dataLabel}${alignment(column)}${attributes(row, column)}>${
+      const tag = column === 0 ? "th" : "td"
+      const role = column === 0 ? markup`scope="row" role="rowheader"` : markup`role="cell"`
+      const dataLabel = markup`data-label="${attributeText(titles[column])}"`
+      return markup`<${tag} ${role} ${dataLabel}${alignments[column]}${attributes?.(row, column)}>${
         addBreakOpportunities(cell)
       }</${tag}>`
     })
-    return `<tr role="row">${rendered.join("")}</tr>`
+    return markup`<tr role="row">${rendered}</tr>`
   })
-  const layout = columns.length > maxColumnsOnPhone ? ` class="cards-on-phone"` : ""
-  return `<div class="scroll" tabindex="0" role="group" aria-label="${
-    escapeMarkup(label)
-  }"><table${layout} role="table">` +
-    `<thead role="rowgroup"><tr role="row">${head.join("")}</tr></thead>` +
-    `<tbody role="rowgroup">${body.join("")}</tbody></table></div>\n`
+  const layout = columns.length > maxColumnsOnPhone && markup` class="cards-on-phone"`
+  const parts = markup`<thead role="rowgroup"><tr role="row">${head}</tr></thead><tbody role="rowgroup">${body}</tbody>`
+  const table = markup`<table${layout} role="table">${parts}</table>`
+  return markup`<div class="scroll" tabindex="0" role="group" aria-label="${label}">${table}</div>\n`
 }
 
 /**
  * Renders an SVG image with a title and a description for screen readers.
  * @param {{ readonly id: string, readonly className: string, readonly width: number, readonly height: number,
  *   readonly title: string, readonly description: string }} image `id` is unique on the page
- * @param {ReadonlyArray<string>} children SVG
+ * @param {ReadonlyArray<HtmlValue>} children
  */
 export const renderSvg = ({ className, description, height, id, title, width }, children) =>
   renderElement("svg", {

@@ -1,7 +1,7 @@
 /** Renders the daily totals of usage by day and by endpoint. Pure, because the console of operators uses it too. */
 import { renderDailyChart } from "./daily-chart.js"
 import { getNumberAt, getTextAt } from "./json-values.js"
-import { makeNumericColumn, renderInlineCode, renderTable } from "./markup.js"
+import { makeNumericColumn, markup, renderInlineCode, renderTable } from "./markup.js"
 import { formatCompactNumber, formatDollars, formatInteger } from "./number-format.js"
 
 /** @param {ReadonlyArray<unknown>} rows @param {string} groupField @param {string} sumField */
@@ -42,7 +42,7 @@ export const renderUsageCharts = (rows, days) => {
     format: formatDollars,
     formatAxis: formatDollars,
   })
-  return requests + cost
+  return markup`${requests}${cost}`
 }
 
 /** Renders a table with one row per endpoint, most expensive first. @param {ReadonlyArray<unknown>} rows */
