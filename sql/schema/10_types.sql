@@ -35,7 +35,8 @@ create domain instant as timestamptz(3)
 -- A text of a column that is never missing. An empty text would be a missing value, which is null (D16).
 create domain filled_text as text check (value <> '');
 create domain risk_level as text check (value in ('high', 'medium', 'low'));
--- A list without nulls and nested lists, which responses could not represent.
+-- A list without nulls and nested lists, which responses could not represent. The list `source` of a table has a link
+-- per document that a row comes from; the fragment names the element or fact (decision 0106).
 create domain text_list as text[] check (
   coalesce(array_ndims(value) = 1 and array_lower(value, 1) = 1, true) and array_position(value, null) is null
 );
@@ -45,8 +46,9 @@ create domain text_list as text[] check (
 create function joined(list text[]) returns text language sql immutable strict parallel safe
 return array_to_string(list, E'\n');
 
--- Lower-cases the elements of an array, for case-insensitive filters (D33). It converts the array's text form, which is
--- twice as fast as each element; this is safe, because quotes and escapes have no letters and NULL may be lower case.
+-- Lower-cases the elements of an array, for filters that ignore case (D33), whose indexes are named `any_case`. It
+-- converts the array's text form, which is twice as fast as each element; this is safe, because quotes and escapes have
+-- no letters and NULL may be lower case.
 create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
 return lower(list::text)::text[];
 
@@ -54,6 +56,7 @@ return lower(list::text)::text[];
 create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);
 
 -- Makes an index on each of the columns, followed by the sort order of the list that it serves, if there is one.
+-- Columns with few distinct values need the order: with it, a page is one range of the index.
 create function index_each(indexed regclass, columns text[], sort_order text default null) returns void
 language plpgsql as $$
 begin
@@ -63,7 +66,20 @@ begin
   );
 end $$;
 
-revoke execute on function index_each from public;
+-- Creates the partition for a month of UTC, unless it exists. Unlike `create table … partition of`, this blocks neither
+-- reads nor writes.
+create function create_month_partition(whole regclass, month date) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  part text := whole || to_char(month, '_YYYY_MM');
+begin
+  if to_regclass(part) is not null then return; end if;
+  execute format('create table %s (like %s including all)', part, whole);
+  execute format('alter table %s attach partition %s for values from (%L) to (%L)', whole, part,
+    to_char(month, 'YYYY-MM-DD"Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"Z"'));
+end $$;
+
+revoke execute on function index_each, create_month_partition from public;
 
 -- What the roles may do to which `grant ROLE` gives privileges (docs/operations/deployment.md): the roles of the
 -- service, and that of the admin API. Each file ends with the grants of what it creates. Both may read all tables and

@@ -99,9 +99,8 @@ begin
   return removed;
 end $$;
 
--- Replaced when an account is erased.
--- Replaces the values of a row or of a response, except those that identify nobody. A column that is not listed is
--- replaced, so that one of a later release is not forgotten.
+-- Replaces the values of a row or of a response of an erased account, except those that identify nobody. A column that
+-- is not listed is replaced, so that one of a later release is not forgotten.
 create function redact_customer_data(fields jsonb) returns jsonb
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select case when jsonb_typeof(fields) = 'object' then (

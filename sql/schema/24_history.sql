@@ -87,18 +87,6 @@ create table history.current_month (
 
 insert into history.current_month (month) values (date_trunc('month', now() at time zone 'UTC'));
 
-create function history.create_partition(whole text, month date) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-  part text := whole || to_char(month, '_YYYY_MM');
-begin
-  if to_regclass('history.' || part) is not null then return; end if;
-  execute format('create table history.%I (like history.%I including all)', part, whole);
-  -- Unlike `create table … partition of`, this blocks neither reads nor writes.
-  execute format('alter table history.%I attach partition history.%I for values from (%L) to (%L)', whole, part,
-    month, month + interval '1 month');
-end $$;
-
 -- Creates the partitions of the current month, and lets new transactions use them. Also deletes the records of
 -- transactions that changed nothing; those of open transactions are not visible here.
 create function history.start_month() returns void
@@ -109,12 +97,12 @@ begin
   perform pg_advisory_xact_lock(7101887);
   delete from history.transactions where recorded_at is null and xact is distinct from pg_current_xact_id();
   if this_month <= (select month from history.current_month) then return; end if;
-  perform history.create_partition(whole, this_month)
+  perform public.create_month_partition(format('history.%I', whole)::regclass, this_month)
   from (select 'changes' as whole union all select dataset from history.datasets) as tables;
   update history.current_month set month = this_month;
 end $$;
 
-select history.create_partition('changes', month) from history.current_month;
+select create_month_partition('history.changes', month) from history.current_month;
 
 -- Begins the record of a transaction with its first statement that writes to a dataset.
 create function history.begin_transaction() returns trigger
@@ -248,6 +236,17 @@ begin
   return counts;
 end $$;
 
+-- Draws the time of a transaction, later than all that were drawn. The caller holds the lock of commits.
+create function history.draw_time() returns timestamptz language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  instant bigint := nextval('history.newest_microsecond');
+begin
+  if instant < extract(epoch from clock_timestamp()) * 1000000 then
+    instant := setval('history.newest_microsecond', (extract(epoch from clock_timestamp()) * 1000000)::bigint);
+  end if;
+  return timestamptz 'epoch' + instant * interval '1 microsecond';
+end $$;
+
 -- Records a transaction when it commits, and earlier if a client sets constraints immediate: then each later record
 -- replaces it. The lock is held until the commit is visible, so times are in commit order.
 create function history.record_transaction() returns trigger
@@ -259,7 +258,6 @@ declare
   counted jsonb := '{}';
   listed  bigint := 0;
   is_used boolean := false;
-  instant bigint;
 begin
   select * into strict current from history.transactions where id = new.id;
   if current.recorded_at is not null then
@@ -280,13 +278,7 @@ begin
     return null;
   end if;
   perform pg_advisory_xact_lock(7101886);
-  instant := nextval('history.newest_microsecond');
-  if instant < extract(epoch from clock_timestamp()) * 1000000 then
-    instant := extract(epoch from clock_timestamp()) * 1000000;
-    perform setval('history.newest_microsecond', instant);
-  end if;
-  update history.transactions set is_pending = false,
-    recorded_at = timestamptz 'epoch' + instant * interval '1 microsecond',
+  update history.transactions set is_pending = false, recorded_at = history.draw_time(),
     highest_id = (select last_value from history.transaction_ids), changes = counted
   where id = current.id;
   return null;
@@ -296,8 +288,8 @@ create constraint trigger record_transaction after insert or update of is_pendin
   deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction();
 alter table history.transactions enable always trigger record_transaction;
 
--- The audit log names each transaction that changed datasets: records it that changed datasets, with its counts and what a load says of itself, such as its file. If
--- constraints are set immediate, the record changes until the commit.
+-- The audit log names each transaction that changed datasets, with its counts and what a load says of itself, such as
+-- its file. If constraints are set immediate, the record changes until the commit.
 create function audit_datasets() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -396,7 +388,7 @@ begin
     loop
       execute format('create index on history.%I using %s', dataset, index.definition);
     end loop;
-    perform history.create_partition(dataset, month) from history.current_month;
+    perform public.create_month_partition(format('history.%I', dataset)::regclass, month) from history.current_month;
   end if;
   -- Earlier versions get what the current rows got when the table got the column, because the API may not expect null.
   for added in

@@ -19,7 +19,6 @@ declare
   source   history.datasets;
   key_json text;
   current  bigint;
-  instant  bigint;
   moment   timestamptz;
   counted  jsonb := '{}';
   listed   bigint := 0;
@@ -34,12 +33,7 @@ begin
   perform pg_advisory_xact_lock(7101886);
   select max(day) into last_day from history.days;
   if new_day <= last_day then return; end if;
-  instant := nextval('history.newest_microsecond');
-  if instant < extract(epoch from clock_timestamp()) * 1000000 then
-    instant := extract(epoch from clock_timestamp()) * 1000000;
-    perform setval('history.newest_microsecond', instant);
-  end if;
-  moment := timestamptz 'epoch' + instant * interval '1 microsecond';
+  moment := history.draw_time();
   insert into history.days values (new_day, moment);
 
   current := nextval('history.transaction_ids');

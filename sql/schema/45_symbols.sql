@@ -109,11 +109,13 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- For each symbol that rows of the companies may carry: the symbols that these rows should carry instead, by period.
--- The estimate makes PostgreSQL find rows with the indexes on their symbol.
+-- `links` is the pattern of links to the company's filings. The estimate makes PostgreSQL find rows with the indexes on
+-- their symbol.
 create function edgar_list_moves(companies text[])
-returns table (cik text, symbol text, ticker text, starts date, ends date)
+returns table (cik text, symbol text, ticker text, starts date, ends date, links text)
 language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
-  select cik, known.alias, period.ticker, coalesce(period."from", '-infinity'), coalesce(period.until, 'infinity')
+  select cik, known.alias, period.ticker, coalesce(period."from", '-infinity'), coalesce(period.until, 'infinity'),
+    'https://www.sec.gov/Archives/edgar/data/' || ltrim(cik, '0') || '/%'
   from public.edgar_companies join public.company_symbols as known using (cik)
     cross join jsonb_to_recordset(periods) as period (ticker text, "from" date, until date)
   where cik = any (companies) and known.alias <> period.ticker
@@ -173,8 +175,7 @@ begin
     and registrations.filed_at >= place.starts and registrations.filed_at < place.ends;
 
   delete from public.historical_float_pro as moved using public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol and moved.cik = place.cik
-    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+  where moved.ticker = place.symbol and moved.cik = place.cik and moved.document_url like place.links
     and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
       select from public.historical_float_pro as kept
       where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
@@ -184,13 +185,11 @@ begin
     );
   update public.historical_float_pro as moved set ticker = place.ticker
   from public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol and moved.cik = place.cik
-    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+  where moved.ticker = place.symbol and moved.cik = place.cik and moved.document_url like place.links
     and moved.filed_at >= place.starts and moved.filed_at < place.ends;
 
   delete from public.ownership as moved using public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol
-    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+  where moved.ticker = place.symbol and moved.document_url like place.links
     and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
       select from public.ownership as kept
       where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
@@ -205,8 +204,7 @@ begin
           moved.shared_voting_shares, moved.event_date)
     );
   update public.ownership as moved set ticker = place.ticker from public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol
-    and moved.document_url like 'https://www.sec.gov/Archives/edgar/data/' || ltrim(place.cik, '0') || '/%'
+  where moved.ticker = place.symbol and moved.document_url like place.links
     and moved.filed_at >= place.starts and moved.filed_at < place.ends;
 
   for move in

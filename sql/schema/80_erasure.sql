@@ -71,8 +71,10 @@ declare
   present   public.accounts;
   new_name  text := 'erased-' || account;
   addresses text[];
-  counts    jsonb := '{}';
-  counted   bigint;
+  notices   bigint;
+  keys      bigint;
+  payments  bigint;
+  webhooks  bigint;
 begin
   -- Emails are queued before or after the erasure. Locked before the account, as `queue_notice` does.
   lock table public.announcement_mails in share row exclusive mode;
@@ -86,26 +88,22 @@ begin
     select entry_id from public.announcements where account_id = account
   );
   delete from public.announcements where account_id = account;
-  get diagnostics counted = row_count;
-  counts := counts || jsonb_build_object('notices', counted);
+  get diagnostics notices = row_count;
   delete from public.announcement_mails where lower(recipient) = any (addresses) and status <> 'sent';
   update public.announcement_mails set recipient = 'erased-' || mail_id, last_error = null
   where lower(recipient) = any (addresses);
 
   delete from public.api_keys where account_id = account;
-  get diagnostics counted = row_count;
-  counts := counts || jsonb_build_object('keys', counted);
+  get diagnostics keys = row_count;
   update public.credits set reference = null where account_id = account and reference is not null;
-  get diagnostics counted = row_count;
-  counts := counts || jsonb_build_object('credit_references', counted);
+  get diagnostics payments = row_count;
   delete from public.balance_reservations where account_id = account;
   -- The messages are deleted later, because there may be a million.
   update public.webhook_endpoints
   set url = 'https://erased.invalid/', tickers = null, secret = '', previous_secret = null,
     disabled_at = coalesce(disabled_at, now()), disabled_reason = 'The account is erased.'
   where account_id = account;
-  get diagnostics counted = row_count;
-  counts := counts || jsonb_build_object('webhooks', counted);
+  get diagnostics webhooks = row_count;
   -- Skips what another request removes because of its age: that request may wait for this account.
   update public.admin_requests set body = public.redact_customer_data(body::jsonb)::text
   where ctid = any (array(
@@ -116,9 +114,9 @@ begin
 
   update public.accounts set name = new_name, contact_email = null, news = false where account_id = account;
   insert into public.account_erasures (account_id) values (account);
-  perform public.write_audit(
-    'account', new_name, 'changed', null, jsonb_build_object('erased', counts), account, null
-  );
+  perform public.write_audit('account', new_name, 'changed', null, jsonb_build_object('erased', jsonb_build_object(
+    'notices', notices, 'keys', keys, 'credit_references', payments, 'webhooks', webhooks
+  )), account, null);
   return new_name;
 end $$;
 

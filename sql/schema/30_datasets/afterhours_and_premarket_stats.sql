@@ -1,6 +1,6 @@
 -- One row per ticker and after-hours session (resources: afterhours-stats), and per ticker and premarket session
 -- (resources: premarket-stats). reference_close is the close of the same day, or of the previous day before the market
--- opens. last_updated is Eastern wall-clock time, others are New York (D15).
+-- opens.
 create table afterhours_stats (
   ticker                 ticker not null,
   date                   fact_day not null,
@@ -35,8 +35,6 @@ create index on afterhours_stats (date desc, ticker);
 select index_each('afterhours_stats', '{
   percentage_gain, change_percentage, volume, dollar_volume, market_cap, tradable_float
 }');
-
--- Filters that ignore case (D33).
 create index afterhours_stats_all_tags_any_case_idx on afterhours_stats using gin (lowered(all_tags));
 
 create table premarket_stats (like afterhours_stats including all);

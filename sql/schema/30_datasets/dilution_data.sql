@@ -1,5 +1,5 @@
 -- Warrants and convertibles, distinguished by security_type (§2.5, §4.5: dilution data); columns of the other type are
--- null. Decimal places: prices 4 (floor price 3), amounts 2, percentages 4. last_updated is New York time (D15).
+-- null.
 create table dilution_data (
   id                                      filled_text primary key,
   ticker                                  ticker not null,
@@ -48,7 +48,6 @@ create table dilution_data (
   )
 );
 
--- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on dilution_data (filed_at desc, id);
 select index_each('dilution_data', '{ticker,security_type,registered}', 'filed_at desc, id');
 select index_each('dilution_data', '{floor_price,underlying_shares_remaining,expiration_date,maturity_date}');

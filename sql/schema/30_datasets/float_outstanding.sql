@@ -21,14 +21,11 @@ create table float_outstanding (
   ownership_source_url text,
   document_url         text,
   last_updated         wall_time not null,
-  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
   source               text_list
 );
 
 -- Lists are sorted by the primary key; each filter has an index in that order.
 select index_each('float_outstanding', '{is_adr,float,outstanding,tradable_float,market_cap}', 'ticker');
-
--- Filters that ignore case (D33) in the order of the list.
 create index float_outstanding_country_any_case_idx on float_outstanding (lower(country), ticker);
 create index float_outstanding_sector_any_case_idx on float_outstanding (lower(sector), ticker);
 create index float_outstanding_industry_any_case_idx on float_outstanding (lower(industry), ticker);

@@ -1,5 +1,4 @@
 -- Days on which a ticker opened with a price gap (resources: gap-stats). gap-stats-advanced returns all columns (D30).
--- last_updated is an instant; the other times are New York wall-clock times (§2.1.4, D15: timestamps).
 create table gap_stats (
   ticker                     ticker not null,
   date                       fact_day not null,
@@ -48,8 +47,6 @@ create table gap_stats (
 create index on gap_stats (date desc, ticker);
 create index on gap_stats (closed_over_vwap, date desc, ticker);
 select index_each('gap_stats', '{gap_percentage,volume,dollar_volume,market_cap}');
-
--- Filters that ignore case (D33).
 create index gap_stats_all_tags_any_case_idx on gap_stats using gin (lowered(all_tags));
 create index gap_stats_filing_types_any_case_idx on gap_stats using gin (lowered(filing_types));
 

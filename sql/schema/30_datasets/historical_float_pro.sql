@@ -19,7 +19,6 @@ create table historical_float_pro (
   ads_ratio            ratio,
   details              text,
   last_updated         wall_time not null,
-  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
   source               text_list,
   unique nulls not distinct (ticker, filed_at, form_type, document_url, reported_date)
 );

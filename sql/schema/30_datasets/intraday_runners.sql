@@ -1,5 +1,4 @@
--- One row per ticker and trading session (§2.4). Decimal places: prices, ratios and percentages 4, amounts 2.
--- Times without a zone: last_updated is Eastern, others are New York wall-clock times (D15: timestamps).
+-- One row per ticker and trading session (§2.4).
 create table intraday_runners (
   ticker                     ticker not null,
   date                       fact_day not null,

@@ -1,5 +1,4 @@
 -- Notices that a company fails a Nasdaq listing requirement, with their status (resources: nasdaq-compliance).
--- Times without a zone are New York wall-clock times (§2.1.4, D15: timestamps).
 create table nasdaq_compliance (
   id                  filled_text primary key,
   ticker              ticker not null,

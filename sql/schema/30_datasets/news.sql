@@ -1,5 +1,5 @@
 -- News and filings (resources: news). news-basic returns fewer columns of the same rows (D30: tables).
--- form_type is `news` or a SEC form. created_at and last_updated are Eastern, filed_at_time is New York time (D15).
+-- form_type is `news` or a SEC form.
 create table news (
   id               filled_text primary key,
   ticker           ticker not null,
@@ -17,7 +17,6 @@ create table news (
   filed_at_time    wall_time,
   created_at       wall_time not null,
   last_updated     wall_time not null,
-  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
   source           text_list,
   -- Searched by the `query` parameter. Truncated to stay within the size limit of a tsvector.
   search           tsvector generated always as (
@@ -33,8 +32,6 @@ create index on news (created_at desc, id) where form_type <> 'news';
 create index on news using gin (search);
 -- The planner chooses between this index and a scan by date from word frequencies, so it needs detailed statistics.
 alter table news alter column search set statistics 1000;
-
--- Filters that ignore case (D33) in the order of the list.
 create index news_form_type_any_case_idx on news (lower(form_type), created_at desc, id);
 create index news_tags_any_case_idx on news using gin (lowered(tags));
 

@@ -24,7 +24,6 @@ create table ownership (
   shared_voting_shares           quantity,
   event_date                     fact_day,
   last_updated                   wall_time not null,
-  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
   source                         text_list,
   unique nulls not distinct (ticker, accession_number, owner_name, owner_cik, owner_type, title, common_shares_amount,
     preferred_shares_amount, options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class,

@@ -1,5 +1,4 @@
--- Companies suspected of pump-and-dump schemes, with the evidence (§4.4). Decimal places: amounts 2, percentages 4.
--- last_updated is New York wall-clock time (D15: timestamps).
+-- Companies suspected of pump-and-dump schemes, with the evidence (§4.4).
 create table pump_and_dump_tracker (
   ticker                ticker primary key,
   company               text,
@@ -37,7 +36,6 @@ create table pump_and_dump_tracker (
   last_updated          wall_time not null
 );
 
--- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on pump_and_dump_tracker (ipo_date desc nulls last, ticker);
 select index_each('pump_and_dump_tracker', '{
   country, underwriter_risk, country_risk, float_risk, scam_risk, known_underwriter, is_adr

@@ -1,5 +1,4 @@
--- Registration statements and the money raised under them (§4.4). Decimal places: prices 4, amounts 2.
--- last_updated is New York wall-clock time (D15: timestamps).
+-- Registration statements and the money raised under them (§4.4).
 create table registrations (
   id                         filled_text primary key,
   ticker                     ticker not null,
@@ -27,11 +26,9 @@ create table registrations (
   details                    text,
   document_url               text,
   last_updated               wall_time not null,
-  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
   source                     text_list
 );
 
--- Text and flag columns have few distinct values, so each index ends with the sort order: a page is one index range.
 create index on registrations (filed_at desc, id);
 select index_each('registrations', '{ticker,type,effective_status,is_atm,over_baby_shelf}', 'filed_at desc, id');
 select index_each('registrations', '{
@@ -39,8 +36,6 @@ select index_each('registrations', '{
   calculated_raisable_amount
 }');
 create index on registrations using gin (bank gin_trgm_ops);
-
--- Filters that ignore case (D33) in the order of the list.
 create index registrations_form_type_any_case_idx on registrations (lower(form_type), filed_at desc, id);
 
 select history.track('registrations');

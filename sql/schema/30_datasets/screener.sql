@@ -49,7 +49,6 @@ create table screener (
   ratio_debt_to_equity     figure,
   pending_s1               boolean not null,
   last_updated             wall_time not null,
-  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
   source                   text_list
 );
 
@@ -60,8 +59,6 @@ create index on screener (ticker desc nulls last);
 select index_each('screener', array_agg(quote_ident(attname) || direction order by attnum, direction), 'ticker')
 from pg_attribute cross join unnest(array['', ' desc nulls last']) as direction
 where attrelid = 'screener'::regclass and atttypid = any ('{price,valuation,quantity,tally,figure}'::regtype[]);
-
--- Filters that ignore case (D33) in the order of the list.
 create index screener_exchange_any_case_idx on screener (lower(exchange), ticker);
 create index screener_sector_any_case_idx on screener (lower(sector), ticker);
 create index screener_industry_any_case_idx on screener (lower(industry), ticker);

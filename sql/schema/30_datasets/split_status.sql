@@ -1,5 +1,4 @@
 -- Stock splits as filings report them, from the vote to the effective date (§4.4). A 1-for-100 split is 100 and 1.
--- last_updated is New York wall-clock time (D15: timestamps).
 create table split_status (
   id                     filled_text primary key,
   ticker                 ticker not null,

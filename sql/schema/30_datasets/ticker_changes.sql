@@ -8,7 +8,6 @@ create table ticker_changes (
   status         text not null check (status in ('confirmed', 'estimated', 'backfill', 'reverted', 'blocked')),
   source         text,
   recorded_at    instant not null default now(),
-  -- One link per document that the row comes from; the fragment names the element or fact (decision 0106).
   source_links   text_list,
   check (old_ticker <> new_ticker),
   -- Duplicate events are stored once; two missing CIKs count as equal (D22: duplicates).

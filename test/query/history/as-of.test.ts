@@ -355,8 +355,8 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
   it.effect("finds rows that were replaced in an old month's partitions, because no service had started the new month", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`select history.create_partition(dataset, '2020-01-01') from history.datasets`
-      yield* sql`select history.create_partition('changes', '2020-01-01')`
+      yield* sql`select create_month_partition(('history.' || dataset)::regclass, '2020-01-01') from history.datasets`
+      yield* sql`select create_month_partition('history.changes', '2020-01-01')`
       yield* sql`update history.current_month set month = '2020-01-01'`
       yield* addNews("lag-replaced", "LAG", "first")
       yield* addNews("lag-ended", "LAG", "ended")

@@ -524,7 +524,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 const moveToMonth = Effect.fnUntraced(function* (month: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
-    yield* sql`select history.create_partition(whole, ${month}::text::date)
+    yield* sql`select create_month_partition(('history.' || whole)::regclass, ${month}::text::date)
       from (select 'changes' as whole union all select dataset from history.datasets) as tables`
     yield* sql`update history.beginning set earliest = ${month}::text::date - interval '1 month'`
     yield* sql`update history.transactions set recorded_at = recorded_at - (now() - ${month}::text::date) + interval '1 day',

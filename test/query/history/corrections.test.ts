@@ -285,7 +285,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
     yield* age("400 days")
     yield* sql`
       with tables as (select 'changes' as whole union all select dataset from history.datasets)
-      select history.create_partition(whole, '2020-03-01') from tables
+      select create_month_partition(('history.' || whole)::regclass, '2020-03-01') from tables
     `
     yield* sql`update history.transactions set month = '2020-03-01'`
     yield* sql`update history.changes set month = '2020-03-01'`

@@ -353,7 +353,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
   it.effect("covers every dataset, with its key, all of its columns and its indexes in each month (0113, 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`select history.create_partition(dataset, '2019-01-01') from history.datasets`
+      yield* sql`select create_month_partition(('history.' || dataset)::regclass, '2019-01-01') from history.datasets`
       const Tracked = Schema.Struct({
         dataset: Schema.String,
         key_columns: Schema.Array(Schema.String),
@@ -485,8 +485,8 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`update history.current_month set month = '2020-01-01'`
-      yield* sql`select history.create_partition(dataset, '2020-01-01') from history.datasets`
-      yield* sql`select history.create_partition('changes', '2020-01-01')`
+      yield* sql`select create_month_partition(('history.' || dataset)::regclass, '2020-01-01') from history.datasets`
+      yield* sql`select create_month_partition('history.changes', '2020-01-01')`
       yield* sql`insert into daily_prices (ticker, date, close) values ('MONTH', '2024-02-01', 1)`
       yield* sql`update daily_prices set close = 2 where ticker = 'MONTH'`
       yield* sql`select history.start_month()`

@@ -69,7 +69,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job 
       const tables = loadableDatasets.length + 2
       // Simulates a database that no service has used since March 2020.
       yield* sql`
-        select history.create_partition(whole, '2020-03-01')
+        select create_month_partition(('history.' || whole)::regclass, '2020-03-01')
         from (select 'changes' as whole union all select dataset from history.datasets) as tables
       `
       for (const whole of ["changes", ...loadableDatasets.map(({ table }) => table)]) {
