@@ -66,8 +66,11 @@ const makeKey = (request: ApiRequest) => {
   return `${getHeader(request, "accept-encoding") ?? ""} ${format === "json" ? "" : format}${request.target}`
 }
 
+/** Memory of an entry, excluding its key, body and header values. All entries share the names of headers. */
+const entryOverheadBytes = 800
+
 const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
-  1024 + key.length + JSON.stringify(headers).length * 2 + (body?.length ?? 0)
+  entryOverheadBytes + key.length + Object.values(headers).join("").length + (body?.length ?? 0)
 
 /** Whether the cache may respond. A request with `Origin`, `Expect` or a body always goes to the router. */
 const isCacheable = ({ headers, method, purpose, via }: ApiRequest) =>

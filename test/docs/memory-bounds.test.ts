@@ -400,6 +400,73 @@ layer(database, { excludeTestServices: true, timeout: "60 seconds" })("The servi
   )
 })
 
+const cacheShapes = [
+  { body: 100, link: 0 },
+  { body: 300, link: 0 },
+  { body: 2_000, link: 200 },
+  { body: 6_000, link: 0 },
+]
+
+/** Few enough that no shape reaches the limit of the cache. */
+const cachedEntries = 4_000
+
+describe("Of what they hold, a cache counts", () => {
+  it.each(cacheShapes)(
+    "the bytes, if it has results: $body bytes, $link in a header (SECURITY.md, memory)",
+    ({ body, link }) => {
+      const before = measureMemory()
+      const results = makePageStore(1_000_000_000)
+      for (let number = 0; number < cachedEntries; number++) {
+        const headers = link === 0 ? {} : { "x-lineage": makeText(link) }
+        const content = { body: new Uint8Array(body), headers, records: 1, nextPage: undefined }
+        const page = makeStorablePage(content, { past: undefined, route: "/v1/news" })
+        results.set(hashQuery(String(number)), { page, version: "version" })
+      }
+      const held = measureMemory() - before
+      assert.closeTo(results.calculatedSize / held, 1, 0.2)
+    },
+  )
+
+  it.effect.each(cacheShapes)(
+    "the bytes, if it has responses: $body bytes, $link in a header (SECURITY.md, memory)",
+    ({ body, link }) =>
+      Effect.gen(function* () {
+        const { store } = yield* makeResponseCache
+        const rules = { access: { path: "/v1/news", required_tier: "basic" as const }, price: 0 }
+        const before = measureMemory()
+        for (let number = 0; number < cachedEntries; number++) {
+          const target = `/v1/news?tag=${makeText(20)}`
+          const etag = `"${makeText(26)}"`
+          const bytes = new Uint8Array(body)
+          const page = makePage({ body: bytes, contentType: "application/json", records: 1, etag, dependencies: [] })
+          const headers = {
+            "content-type": "application/json",
+            "content-length": String(body),
+            etag,
+            "cache-control": "private, no-cache",
+            "x-content-type-options": "nosniff",
+            "x-api-version": "v1",
+            vary: "Accept, Accept-Encoding",
+            "x-ratelimit-remaining": "1",
+            "x-request-id": makeText(36),
+            ...(link === 0 ? {} : { link: makeText(link) }),
+          }
+          store(makeAnsweredRequest({ id: "one", target }), rules, page, makeFinishedResponse({ headers, body: bytes }))
+        }
+        const held = measureMemory() - before
+        const counted = (yield* Metric.snapshot).flatMap((metric) =>
+          metric.id === "tickerline_cache_bytes" && metric.type === "Gauge" ? [Number(metric.state.value)] : []
+        )
+        assert.lengthOf(counted, 1)
+        assert.closeTo((counted[0] ?? 0) / held, 1, 0.2)
+      }).pipe(
+        defaultSettings,
+        Effect.scoped,
+        Effect.provideServiceEffect(Metric.MetricRegistry, Effect.sync(() => new Map())),
+      ),
+  )
+})
+
 layer(serviceWithSettings({ DATABASE_POOL_SIZE: "1" }), { excludeTestServices: true, timeout: "120 seconds" })(
   "The service",
   (it) => {
