@@ -8,15 +8,14 @@ import process from "node:process"
 import { createInterface } from "node:readline"
 import pg from "pg"
 import { runServiceCommand } from "./databases.ts"
+import { options } from "./options.ts"
 import { query, startPostgres } from "./postgres.ts"
 import { makeCleanup, sleep } from "./processes.ts"
 import { readCpu, readMemory } from "./processStats.ts"
 import { startServer } from "./servers/index.ts"
 import { makeRandomGenerator } from "./symbols.ts"
 
-const clients = Number(process.env["CLIENTS"] ?? 100)
-const changesPerSecond = Number(process.env["RATE"] ?? 10_000)
-const seconds = Number(process.env["SECONDS"] ?? 60)
+const { clients, rate: changesPerSecond, seconds } = options
 const reportSeconds = 10
 
 const sizes = [1, 10, 100, 500, 1_000, 2_000]

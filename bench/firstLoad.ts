@@ -1,5 +1,5 @@
 /**
- * `npm run first-load` loads the archives that `edgar_archives.py` has made in `FOLDER`, while a client sends requests
+ * `npm run first-load` loads the archives that `edgar_archives.py` has made in `--folder`, while a client sends requests
  * at a constant rate. It prints the latency during the load, and with the same data after it.
  */
 import { spawn } from "node:child_process"
@@ -17,10 +17,7 @@ import { readCpu, readMemory, readTreeCpu } from "./processStats.ts"
 import { startServer } from "./servers/index.ts"
 import { makeRandomGenerator } from "./symbols.ts"
 
-const requestsPerSecond = Number(process.env["RATE"] ?? 50)
-const reportSeconds = Number(process.env["SECONDS"] ?? 60)
-
-const folder = process.env["FOLDER"] ?? "/tmp/edgar"
+const { folder, rate: requestsPerSecond, seconds: reportSeconds } = options
 
 const endpoints = ["news", "registrations", "float-outstanding", "historical-float-pro", "screener"]
 

@@ -1,71 +1,82 @@
-/** Command-line options. */
-import { parseArgs } from "node:util"
-import { fileURLToPath } from "node:url"
+/** The options of all commands. `main.ts` says which command has which, and sets them before it starts the command. */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
 import { resolve } from "node:path"
+import { fileURLToPath } from "node:url"
 
-const { values } = parseArgs({
-  options: {
-    only: { type: "string" },
-    servers: { type: "string" },
-    rounds: { type: "string" },
-    seconds: { type: "string" },
-    warmup: { type: "string" },
-    "warmup-requests": { type: "string" },
-    connections: { type: "string" },
-    tickerline: { type: "string" },
-    against: { type: "string" },
-    "skip-memory": { type: "boolean", default: false },
-    "skip-growth": { type: "boolean", default: false },
-    quick: { type: "boolean", default: false },
-    fresh: { type: "boolean", default: false },
-    rows: { type: "string" },
-    datasets: { type: "string" },
-    share: { type: "string" },
-    batches: { type: "string" },
-    processes: { type: "string" },
-  },
-})
+const text = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional, Flag.map(Option.getOrUndefined))
 
-const list = (text: string | undefined) => text?.split(",").map((word) => word.trim()).filter((word) => word !== "")
+const splitList = (value: string | undefined) =>
+  value?.split(",").map((word) => word.trim()).filter((word) => word !== "")
 
-const number = (name: string, text: string | undefined, fallback: number) => {
-  const value = text === undefined ? fallback : Number(text)
-  // wrk accepts whole seconds only.
-  if (!Number.isInteger(value) || value < 1) {
-    throw new Error(`--${name} must be an integer above 0, not ${text}`)
-  }
-  return value
-}
+const list = (name: string, description: string) => Flag.map(text(name, description), splitList)
 
-const only = list(values.only)
-const wants = (extra: string, skipped: boolean) => !skipped && (only === undefined || only.includes(extra))
+const boolean = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
-export const options = {
-  only,
-  servers: list(values.servers),
-  rounds: number("rounds", values.rounds, values.quick ? 1 : 5),
-  seconds: number("seconds", values.seconds, values.quick ? 1 : 3),
-  /** Seconds of warm-up before each measurement. */
-  warmup: number("warmup", values.warmup, 1),
-  /** Requests that each server answers before the first measurement of a case. */
-  warmupRequests: number("warmup-requests", values["warmup-requests"], values.quick ? 1000 : 10_000),
-  connections: list(values.connections)?.map((text) => number("connections", text, 1)),
-  memory: wants("memory", values["skip-memory"] || values.quick),
-  growth: wants("growth", values["skip-growth"] || values.quick),
-  quick: values.quick,
-  fresh: values.fresh,
-  /** For `growth`: the number of rows of a dataset. */
-  rows: number("rows", values.rows, 1_000_000),
-  datasets: list(values.datasets),
-  /** For `machines`: the CPU quota of each service, in cores. */
-  share: Number(values.share ?? 0.25),
-  /** For `inprocess`: batches per case and process, and the number of processes. */
-  batches: number("batches", values.batches, values.quick ? 3 : 15),
-  processes: number("processes", values.processes, 2),
-  /** Folder of the service that is measured. */
-  tickerline: resolve(
-    values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),
+const folder = (name: string, description: string) =>
+  Flag.map(text(name, description), (path) => path === undefined ? undefined : resolve(path))
+
+/** A whole number above 0. */
+export const count = (name: string, description: string, value: number) =>
+  Flag.Int(name).pipe(
+    Flag.filter((found) => found > 0, () => "Expected a whole number above 0"),
+    Flag.withDescription(`${description} (default: ${value})`),
+    Flag.withDefault(value),
+  )
+
+const project = fileURLToPath(new URL("..", import.meta.url))
+
+/** The flags with the defaults of most commands. */
+export const flags = {
+  only: list("only", "What is measured, separated by commas (default: everything)"),
+  servers: list("servers", "The servers that are measured, such as tickerline,fastify (default: all)"),
+  datasets: list("datasets", "Of intraday_runners, news and historical_float_pro (default: the first two)"),
+  connections: list("connections", "The numbers of connections, such as 1,32 (default: all that a case has)").pipe(
+    Flag.map((counts) => counts?.map(Number)),
+    Flag.filter((counts) => counts?.every((one) => one > 0) ?? true, () => "Expected numbers above 0"),
   ),
-  /** For `usage`: folder of the version to compare with. */
-  against: values.against === undefined ? undefined : resolve(values.against),
+  rounds: count("rounds", "Rounds of each measurement", 5),
+  // wrk accepts whole seconds only.
+  seconds: count("seconds", "Seconds of each measurement", 3),
+  /** Seconds of warm-up before each measurement. */
+  warmup: count("warmup", "Seconds of warm-up before each measurement", 1),
+  warmupRequests: count("warmup-requests", "Requests that a server answers before a case is measured", 10_000),
+  rows: count("rows", "Rows of a dataset, or requests of an account", 1_000_000),
+  batches: count("batches", "Measured batches per case and process", 12),
+  processes: count("processes", "Processes that measure, one after the other", 2),
+  clients: count("clients", "Clients that follow the stream", 100),
+  rate: count("rate", "Changes per second", 10_000),
+  share: Flag.Finite("share").pipe(
+    Flag.withDescription("CPU quota of each service, in cores (default: 0.25)"),
+    Flag.withDefault(0.25),
+  ),
+  quick: boolean("quick", "Measure briefly, to see whether everything works"),
+  fresh: boolean("fresh", "Create the data again"),
+  skipMemory: boolean("skip-memory", "Do not measure the memory after a million requests"),
+  skipGrowth: boolean("skip-growth", "Do not compare two sizes of a table"),
+  write: boolean("write", "Write the tables into docs/SCALING.md"),
+  tickerline: Flag.map(
+    folder("tickerline", "Folder of the version that is measured (default: this checkout)"),
+    (path) => path ?? project,
+  ),
+  against: folder("against", "Folder of a version to compare with"),
+  folder: Flag.map(folder("folder", "Folder with the archives (default: /tmp/edgar)"), (path) => path ?? "/tmp/edgar"),
 }
+
+type Options = { readonly [Name in keyof typeof flags]: typeof flags[Name] extends Flag.Flag<infer A> ? A : never }
+
+/** The options of the command that runs. Those that it does not offer have their defaults. */
+export let options: Options
+
+export const setOptions = (values: Partial<Options>) => {
+  options = { ...options, ...values }
+}
+
+const readDefaults = Command.make("defaults", flags, (values) =>
+  Effect.sync(() => {
+    options = values
+  }))
+await Effect.runPromise(Effect.provide(Command.runWith(readDefaults, { version: "" })([]), NodeServices.layer))

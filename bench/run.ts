@@ -8,9 +8,30 @@ import { startPostgres } from "./postgres.ts"
 import type { Result } from "./outcome.ts"
 import { writeBenchmarkReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
-import { isFloor, isMeasured, isMeasuredWith, type Server, serverNames, startServer } from "./servers/index.ts"
+import {
+  isFloor,
+  isMeasured,
+  isMeasuredWith,
+  type Server,
+  serverNames,
+  serverTitles,
+  startServer,
+} from "./servers/index.ts"
 import { type Measurement, measurePgbench, measureServer, type Task, type Timer } from "./measurement.ts"
 import { readETags, verifySameResponses } from "./verify.ts"
+
+/** Fails if an option names something that does not exist, because nothing would be measured. */
+const checkNames = (option: string, named: ReadonlyArray<string> = [], known: ReadonlyArray<string>) => {
+  const unknown = named.filter((name) => !known.includes(name))
+  if (unknown.length > 0) throw new Error(`--${option}: ${unknown.join(", ")} is none of ${known.join(", ")}`)
+}
+
+checkNames("servers", options.servers, Object.keys(serverTitles))
+checkNames("only", options.only, [
+  ...cases.flatMap(({ modes, name }) => [name, ...modes.map((mode) => `${name}:${mode}`)]),
+  "memory",
+  "growth",
+])
 
 const wanted = (name: string, mode?: Mode) =>
   options.only === undefined || options.only.includes(name) ||
@@ -126,8 +147,9 @@ const main = async () => {
     bytes: (server, of) => bytes.get(`${server} ${of.name}`) ?? 0,
   })
   for (const server of servers.toReversed()) await server.stop()
-  const growth = options.growth ? await compareTableSizes(postgres, keys) : []
-  const memory = options.memory ? await measureMemory(postgres, keys) : undefined
+  const isWanted = (extra: string) => !options.quick && (options.only?.includes(extra) ?? true)
+  const growth = isWanted("growth") && !options.skipGrowth ? await compareTableSizes(postgres, keys) : []
+  const memory = isWanted("memory") && !options.skipMemory ? await measureMemory(postgres, keys) : undefined
   const { file, goals, text } = await writeBenchmarkReport({
     results,
     notes: [...notes, ...unsupported],

@@ -1,6 +1,5 @@
 /** `npm run capacity` prints the tables of SCALING.md. `--write` writes them between the comments that name them. */
 import { readFileSync, writeFileSync } from "node:fs"
-import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { computeNeed, type Figure, figuresByName, hitShares, listCeilings, rates, type ResourceNeed } from "./model.ts"
 
@@ -127,11 +126,8 @@ export const replaceTables = (text: string) =>
     )
   }, text)
 
-if (import.meta.main) {
-  for (const [name, made] of Object.entries(tables())) {
-    console.log(`## ${name}\n\n${made}\n`)
-  }
-  if (process.argv.includes("--write")) {
-    writeFileSync(document, replaceTables(readFileSync(document, "utf8")))
-  }
+/** Prints all tables, and writes them into the document if `isWritten`. */
+export const printTables = (isWritten: boolean) => {
+  for (const [name, made] of Object.entries(tables())) console.log(`## ${name}\n\n${made}\n`)
+  if (isWritten) writeFileSync(document, replaceTables(readFileSync(document, "utf8")))
 }

@@ -77,7 +77,12 @@ const measureReading = async (postgres: Postgres, versions: ReadonlyArray<Versio
   try {
     const services = []
     for (const version of versions) {
-      const service = await startService(`usage-${version.name}`, version.url, { CACHE_MEGABYTES: "0" }, version.folder)
+      const service = await startService(
+        `usage-${version.name}`,
+        version.url,
+        { CACHE_MEGABYTES: "0" },
+        version.folder,
+      )
       const client = new pg.Client({ connectionString: version.url })
       await client.connect()
       cleanupSteps.push(service.stop, () => client.end())
@@ -113,7 +118,7 @@ const write = async (
   JSON.parse(
     await runToEnd({
       program: process.execPath,
-      args: [join(import.meta.dirname, "usageWriting.ts"), "--tickerline", folder],
+      args: [join(import.meta.dirname, "../main.ts"), "usage-writing", "--tickerline", folder],
       env: { TASK: JSON.stringify({ ...scenario, url, postgres: postgres.pid }) },
     }),
   )

@@ -1,6 +1,6 @@
 /**
  * Writes usage with the writer of the service in `--tickerline`, and prints the cost of each request as JSON. It is a
- * program of its own, so that `usage.ts` can measure two versions: `node usageWriting.ts --tickerline FOLDER`.
+ * process of its own, so that `usage.ts` can measure two versions: `node main.ts usage-writing --tickerline FOLDER`.
  */
 import type * as EffectLibrary from "effect"
 import type * as SqlLibrary from "effect/sql"
