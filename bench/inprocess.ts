@@ -10,11 +10,13 @@ import { join } from "node:path"
 import process from "node:process"
 import { recordStatements } from "./inprocess/record.ts"
 import { readRecording, writeRecording } from "./inprocess/recording.ts"
+import type { CachedLineageMemory } from "./inprocess/heap.ts"
 import type { Measured } from "./inprocess/measure.ts"
 import { options } from "./options.ts"
 import { dataFolder } from "./postgres.ts"
 import { runToEnd } from "./processes.ts"
 import { formatMarkdownTable } from "./outcome.ts"
+import { median, quartiles } from "./statistics.ts"
 
 const root = join(import.meta.dirname, "..")
 const file = join(dataFolder, "inprocess.json")
@@ -55,93 +57,133 @@ const hasTaskset = () => {
   }
 }
 
-/** The memory settings of `npm start`, and a function that collects garbage between batches. */
-const flags = () => {
-  const { scripts } = JSON.parse(
-    readFileSync(join(root, "package.json"), "utf8"),
-  )
-  return [
-    ...String(scripts.start).split(" ").filter((word) => /^--(max|heap)/.test(word)),
-    "--expose-gc",
-  ]
+/** The memory settings of `npm start`. */
+const memorySettings = () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+  return String(scripts.start).split(" ").filter((word) => /^--(max|heap)/.test(word))
 }
 
+/** Runs a command of `main.ts` with the recording in a process of its own, and returns the JSON that it prints. */
 const measure = async (
   isPinned: boolean,
-  settings: Readonly<Record<string, string>>,
-): Promise<ReadonlyArray<Measured>> => {
-  const command = [
+  command: ReadonlyArray<string>,
+  settings: Readonly<Record<string, string>> = {},
+) => {
+  const [program = "", ...args] = [
     ...(isPinned ? ["taskset", "--cpu-list", String(availableParallelism() - 1)] : []),
     process.execPath,
-    ...flags(),
-    join(import.meta.dirname, "inprocess/measure.ts"),
-    ...process.argv.slice(2),
+    ...memorySettings(),
+    ...command,
   ]
-  const [program = "", ...args] = command
-  return JSON.parse(
-    await runToEnd({
-      program,
-      args,
-      env: { RECORDING: file, RATE_LIMIT_ULTIMATE: "1000000000", ...settings },
-    }),
-  )
+  const env = { RECORDING: file, RATE_LIMIT_ULTIMATE: "1000000000", ...settings }
+  return JSON.parse(await runToEnd({ program, args, env }))
 }
 
-const formatTable = (
-  title: string,
-  runs: ReadonlyArray<ReadonlyArray<Measured>>,
-) =>
+const main = join(import.meta.dirname, "main.ts")
+
+const measureCases = (
+  isPinned: boolean,
+  settings: Readonly<Record<string, string>>,
+): Promise<ReadonlyArray<Measured>> =>
+  measure(isPinned, [
+    main,
+    "measure",
+    `--batches=${options.batches}`,
+    ...(options.only === undefined ? [] : [`--only=${options.only.join()}`]),
+  ], settings)
+
+const measureHeap = (isPinned: boolean): Promise<CachedLineageMemory> =>
+  measure(isPinned, ["--expose-gc", main, "heap"])
+
+type Runs = ReadonlyArray<ReadonlyArray<Measured>>
+
+/** Groups the figures of all processes by case, and omits the cases of the other part. */
+const groupCases = (runs: Runs, part: Measured["part"]) =>
+  Array.from(Map.groupBy(runs.flat().filter((one) => one.part === part), ({ title }) => title))
+
+/** Returns by how much the medians of the processes differ, in percent of the lowest. */
+const compareProcesses = (all: ReadonlyArray<Measured>) => {
+  const medians = all.map(({ micros }) => median(micros))
+  return 100 * (Math.max(...medians) / Math.min(...medians) - 1)
+}
+
+const formatTimes = (all: ReadonlyArray<Measured>) => {
+  const micros = all.flatMap(({ micros }) => micros)
+  return [
+    median(micros).toFixed(1),
+    quartiles(micros).map((value) => value.toFixed(1)).join(" to "),
+    `${compareProcesses(all).toFixed(1)}%`,
+  ]
+}
+
+const headOfTimes = ["median", "middle half", "processes differ by"]
+
+const formatTimeTable = (title: string, part: Measured["part"], runs: Runs) =>
+  formatMarkdownTable(
+    [title, ...headOfTimes],
+    groupCases(runs, part).map(([name, all]) => [name, ...formatTimes(all)]),
+  )
+
+const formatMillis = (values: ReadonlyArray<number>, value: number) => values.length === 0 ? "–" : value.toFixed(1)
+
+/** What the requests leave to collect, and for how long that and everything else keeps other requests waiting. */
+const formatPauseTable = (runs: Runs) =>
   formatMarkdownTable(
     [
-      title,
-      ...runs.map((_, index) => `process ${index + 1}`),
-      "lowest",
-      "difference",
+      "Garbage and pauses",
+      "promoted MB per scavenge",
+      "scavenges per 1,000 requests",
+      "ms each",
+      "longest",
+      "mark-compacts",
+      "longest, ms",
+      "delay of the event loop, p99.9, ms",
+      "longest, ms",
     ],
-    (runs[0] ?? []).map((first, index) => {
-      const values = runs.map((measured) => measured[index]?.micros ?? Number.NaN)
-      const [low, high] = [Math.min(...values), Math.max(...values)]
+    groupCases(runs, "request").map(([name, all]) => {
+      const sum = (value: (one: Measured) => number) => all.reduce((total, one) => total + value(one), 0)
+      const scavenges = all.flatMap(({ scavenges }) => scavenges)
+      const markCompacts = all.flatMap(({ markCompacts }) => markCompacts)
       return [
-        first.title,
-        ...values.map((value) => value.toFixed(1)),
-        low.toFixed(1),
-        `${(100 * (high / low - 1)).toFixed(1)}%`,
+        name,
+        (sum(({ promotedBytes }) => promotedBytes) / scavenges.length / 1e6).toFixed(3),
+        (1000 * scavenges.length / sum(({ requests }) => requests)).toFixed(2),
+        formatMillis(scavenges, median(scavenges)),
+        formatMillis(scavenges, Math.max(...scavenges)),
+        String(markCompacts.length),
+        formatMillis(markCompacts, Math.max(...markCompacts)),
+        median(all.map(({ delay }) => delay.p999)).toFixed(1),
+        Math.max(...all.map(({ delay }) => delay.max)).toFixed(1),
       ]
     }),
   )
 
+const formatHeap = (found: ReadonlyArray<CachedLineageMemory>) => {
+  const kilobytes = (name: "buffers" | "counted" | "heap") => (median(found.map((one) => one[name])) / 1000).toFixed(2)
+  return `Each cached lineage takes ${kilobytes("heap")} KB of V8's heap and ${
+    kilobytes("buffers")
+  } KB of buffers in all ` +
+    `caches; ${kilobytes("counted")} KB are counted for CACHE_MEGABYTES.`
+}
+
 await record()
 const isPinned = hasTaskset()
 const runs: Array<ReadonlyArray<Measured>> = []
+const heaps: Array<CachedLineageMemory> = []
 for (let run = 1; run <= options.processes; run += 1) {
   console.log(`Process ${run} of ${options.processes} measures`)
-  const cached = await measure(isPinned, {})
-  runs.push([...cached, ...await measure(isPinned, { UNCACHED: "1" })])
-  writeFileSync(join(dataFolder, "inprocess-results.json"), JSON.stringify(runs))
+  runs.push([...await measureCases(isPinned, {}), ...await measureCases(isPinned, { UNCACHED: "1" })])
+  if (options.only?.includes("heap") ?? true) heaps.push(await measureHeap(isPinned))
+  writeFileSync(join(dataFolder, "inprocess-results.json"), JSON.stringify({ runs, heaps }))
 }
-const commit = execFileSync("git", [
-  "-C",
-  root,
-  "describe",
-  "--always",
-  "--dirty",
-], { encoding: "utf8" }).trim()
+const commit = execFileSync("git", ["-C", root, "describe", "--always", "--dirty"], { encoding: "utf8" }).trim()
 console.log(
-  `\n${new Date().toISOString()} · ${commit} · Node ${process.version} · ${cpus()[0]?.model} · ` +
-    `${isPinned ? "one core" : "not pinned to a core"} · the lowest of ${options.batches} batches\n`,
+  [
+    `${new Date().toISOString()} · ${commit} · Node ${process.version} · ${cpus()[0]?.model} · ` +
+    `${isPinned ? "one core" : "not pinned to a core"} · ${options.batches} batches`,
+    formatTimeTable("CPU µs per request", "request", runs),
+    formatPauseTable(runs),
+    formatTimeTable("CPU µs per step", "step", runs),
+    ...(heaps.length === 0 ? [] : [formatHeap(heaps)]),
+  ].map((text) => `\n${text}`).join("\n"),
 )
-for (
-  const [part, title] of [["request", "CPU µs per request"], [
-    "step",
-    "CPU µs per step",
-  ]] as const
-) {
-  console.log(
-    `${
-      formatTable(
-        title,
-        runs.map((measured) => measured.filter((one) => one.part === part)),
-      )
-    }\n`,
-  )
-}

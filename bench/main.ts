@@ -93,6 +93,9 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
     make("measure", "Measure the cases of `inprocess`", { only, batches }, () => import("./inprocess/measure.ts")).pipe(
       Command.unlisted,
     ),
+    make("heap", "Measure the memory of a cached lineage", {}, () => import("./inprocess/heap.ts")).pipe(
+      Command.unlisted,
+    ),
     make("usage-writing", "Write usage", { tickerline }, () => import("./growth/usageWriting.ts")).pipe(
       Command.unlisted,
     ),

@@ -46,7 +46,9 @@ interface Chains {
   readonly first: number
 }
 
-/** Chains in `ticker_changes`, with at least 20,000 symbols of each kind. */
+const symbolsOfChains = 20_000
+
+/** Chains in `ticker_changes`, with at least `symbolsOfChains` symbols of each kind. */
 const chainsOf3: Chains = { symbols: 4, first: 1 }
 const chainsOf12: Chains = { symbols: 13, first: 10_000 }
 
@@ -58,7 +60,7 @@ const recordedChain = [0, 1, 2, 3].map((number) => recordedSymbolPrefix + letter
 
 const makeChains = (chains: Chains) =>
   Array.from(
-    { length: Math.ceil(20_000 / chains.symbols) },
+    { length: Math.ceil(symbolsOfChains / chains.symbols) },
     (_, chain) =>
       Array.from({ length: chains.symbols }, (_, symbol) => makeChainSymbol(chains, chain * chains.symbols + symbol)),
   )
@@ -107,7 +109,11 @@ export const makeInProcessCases = (
     status: 200,
     requestsPerBatch: 1000,
     absent: lineageStatement,
-    makeRequest: (number) => format(lineage, { ticker: makeChainSymbol(chains, number) }),
+    makeRequest: (number) => {
+      // A repeated lineage would be cached.
+      if (number >= symbolsOfChains) throw new Error(`There are only ${symbolsOfChains} lineages; use fewer batches`)
+      return format(lineage, { ticker: makeChainSymbol(chains, number) })
+    },
     // The last symbol, because the first ones are measured.
     recorded: format(lineage, { ticker: makeChains(chains).at(-1)?.at(-1) ?? "" }),
     results: chains.symbols - 1,

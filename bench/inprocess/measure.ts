@@ -1,44 +1,35 @@
-/** Measures all cases and steps in this process, and prints the lowest CPU times as JSON. */
+/** Measures all cases and steps in this process, and prints the figures of each as JSON. */
+import { createHistogram } from "node:perf_hooks"
 import process from "node:process"
+import { type EventLoopDelay, readDelay, watchEventLoop } from "../eventLoop.ts"
 import { options } from "../options.ts"
 import { sleep } from "../processes.ts"
-import { median } from "../statistics.ts"
 import { type InProcessCase, makeInProcessCases, popularRequests } from "./cases.ts"
-import { connectClients, MemoryClient, sendAll } from "./memoryClient.ts"
-import { MemoryPostgres } from "./memoryPostgres.ts"
-import { readRecording } from "./recording.ts"
-import { startService } from "./service.ts"
+import { type Collections, recordCollections } from "./collections.ts"
+import { sendAll } from "./memoryClient.ts"
+import { connections, startMemoryService } from "./memoryService.ts"
 import { makeSteps, type Step } from "./steps.ts"
 
-export interface Measured {
+export interface Measured extends Collections {
   readonly part: "request" | "step"
   readonly title: string
-  /** The lowest CPU time of a batch, and the median, divided by the number of requests. */
-  readonly micros: number
-  readonly medianMicros: number
+  /** The CPU time of each batch, divided by its requests. */
+  readonly micros: ReadonlyArray<number>
+  /** Number of requests of all batches. */
+  readonly requests: number
+  readonly delay: EventLoopDelay
 }
 
-/** As many connections as wrk uses in `npm run bench`. */
-const connections = 32
+/** Requests or repetitions of a case before the first batch that counts. V8 compiles functions only after many calls. */
+const warmUpRequests = 4000
 
-const warmUpBatches = 4
+/** Cases take turns, so that other load on the machine affects all of them. */
+const turns = 3
 
-/** Time for V8 to finish a garbage collection. */
-const sweepMillis = 200
-
-/** Time limit for writing the usage of a batch. */
-const usageTimeoutMillis = 30_000
-
-const recording = readRecording(process.env["RECORDING"] ?? "")
-const postgres = new MemoryPostgres(recording)
 const isUncached = process.env["UNCACHED"] === undefined ? undefined : true
-const service = await startService("postgres://bench:secret@127.0.0.1:1/bench", () => postgres.open(), isUncached)
-const clients = connectClients(service.server, connections)
-const client = new MemoryClient(service.server)
-
-const fail = (message: string): never => {
-  throw new Error(`${message}${Array.from(postgres.unknown, (text) => `\nNot recorded: ${text}`).join("")}`)
-}
+const { client, clients, fail, postgres, recording, service, waitForUsage } = await startMemoryService(
+  isUncached === true,
+)
 
 interface Task {
   readonly part: Measured["part"]
@@ -46,12 +37,6 @@ interface Task {
   readonly count: number
   /** Makes what a batch needs, which is not measured. Returns the batch, which resolves with what went wrong. */
   readonly prepare: () => () => Promise<string | undefined>
-  readonly check: () => string | undefined
-}
-
-const waitForUsage = async (rows: number) => {
-  const deadline = performance.now() + usageTimeoutMillis
-  while (postgres.usageRows < rows && performance.now() < deadline) await sleep(10)
 }
 
 const makeRequestTask = async (of: InProcessCase, tags: ReadonlyArray<string>): Promise<Task> => {
@@ -64,27 +49,24 @@ const makeRequestTask = async (of: InProcessCase, tags: ReadonlyArray<string>): 
   // A request without a key belongs to no account, so its usage is not recorded.
   const usagePerRequest = status === 401 ? 0 : 1
   const part = statement ?? absent ?? ""
-  let [number, statements] = [0, 0]
+  let number = 0
   return {
     part: "request",
     title: of.title,
     count,
     prepare: () => {
-      postgres.startCase(name)
       const requests = Array.from({ length: count }, () => makeRequest(number++, tags))
-      const usageRows = postgres.usageRows + usagePerRequest * count
-      statements = postgres.countExecutions(part)
       return async () => {
+        postgres.startCase(name)
+        const usageRows = postgres.usageRows + usagePerRequest * count
+        const statements = postgres.countExecutions(part)
         const [unexpected] = await sendAll(clients, requests, status)
         await waitForUsage(usageRows)
-        return unexpected
+        const sent = postgres.countExecutions(part) - statements
+        const wrong = Math.abs(sent - (statement === undefined ? 0 : count))
+        // Few entries of the response cache expire, if other load on the machine delays the poll of their version.
+        return unexpected ?? (wrong > count / 100 ? `${name}: ${count} requests sent ${sent} statements` : undefined)
       }
-    },
-    check: () => {
-      const sent = postgres.countExecutions(part) - statements
-      const wrong = Math.abs(sent - (statement === undefined ? 0 : count))
-      // Few entries of the response cache expire, if other load on the machine delays the poll of their version.
-      return wrong > count / 100 ? `${name}: ${count} requests sent ${sent} statements` : undefined
     },
   }
 }
@@ -93,11 +75,10 @@ const makeStepTask = ({ count, replies, run, title }: Step): Task => ({
   part: "step",
   title,
   count,
-  prepare: () => {
+  prepare: () => () => {
     if (replies !== undefined) postgres.startCase(replies)
-    return () => run().then(() => undefined)
+    return run().then(() => undefined)
   },
-  check: () => undefined,
 })
 
 const readETags = async ({ makeRequest }: InProcessCase) => {
@@ -131,41 +112,62 @@ const makeTasks = async () => {
   return [...tasks, ...steps.filter(isChosen).map(makeStepTask)]
 }
 
-const runBatch = async ({ check, count, prepare }: Task) => {
-  const run = prepare()
-  globalThis.gc?.()
-  // V8 sweeps the heap in other threads for some time, whose CPU time is part of the process's.
-  await sleep(sweepMillis)
-  const before = process.cpuUsage()
-  const problem = await run()
-  const { system, user } = process.cpuUsage(before)
-  return { micros: (system + user) / count, problem: problem ?? check() }
+const readCpu = () => {
+  const { system, user } = process.cpuUsage()
+  return system + user
 }
+
+const takeDelays = watchEventLoop()
 
 const measured = (await makeTasks()).map((task) => ({
   task,
   micros: new Array<number>(),
-  problems: new Array<string>(),
+  delays: createHistogram(),
+  collections: new Array<Collections>(),
+  problems: 0,
 }))
+
+/**
+ * Runs the batches of one turn. Nothing collects garbage but V8 itself, when it decides to: a forced collection would
+ * discard optimized code. The requests of all batches exist before the first one, which does not count: its collections
+ * move them, and what the case before has left, to the old generation.
+ */
+const takeTurn = async (one: typeof measured[number], batches: number) => {
+  const { count, prepare } = one.task
+  const [settle = fail("There is no batch"), ...runs] = Array.from({ length: 1 + batches }, prepare)
+  await settle()
+  takeDelays()
+  const stopRecording = recordCollections()
+  for (const run of runs) {
+    const before = readCpu()
+    const problem = await run()
+    const micros = (readCpu() - before) / count
+    // Timeouts pass if other load stops this process for seconds.
+    if (problem === undefined) one.micros.push(micros)
+    else if (++one.problems > options.batches / 2) fail(`Half of the batches failed: ${problem}`)
+  }
+  one.collections.push(stopRecording())
+  one.delays.add(takeDelays())
+}
+
 // Until the usage of the requests above is written.
 await sleep(1000)
-// In turns, so that other load on the machine affects all of them.
-for (let batch = -warmUpBatches; batch < options.batches; batch += 1) {
-  for (const { micros, problems, task } of measured) {
-    const { micros: one, problem } = await runBatch(task)
-    if (batch < 0) continue
-    // Timeouts pass if other load stops this process for seconds.
-    if (problem === undefined) micros.push(one)
-    else problems.push(problem)
-    if (problems.length > options.batches / 2) fail(`Half of the batches failed: ${problem}`)
-  }
+for (const { task: { count, prepare } } of measured) {
+  for (let sent = 0; sent < warmUpRequests; sent += count) await prepare()()
+}
+for (let turn = 0; turn < turns; turn += 1) {
+  for (const one of measured) await takeTurn(one, Math.ceil(options.batches / turns))
 }
 // Statements of rare background work fail, which disturbs no request.
 for (const text of postgres.unknown) console.error(`Not recorded: ${text}`)
-const lowest = measured.map(({ micros, task: { part, title } }): Measured => ({
+const found = measured.map(({ collections, delays, micros, task: { count, part, title } }): Measured => ({
   part,
   title,
-  micros: Math.min(...micros),
-  medianMicros: median(micros),
+  micros,
+  requests: turns * Math.ceil(options.batches / turns) * count,
+  scavenges: collections.flatMap(({ scavenges }) => scavenges),
+  promotedBytes: collections.reduce((sum, { promotedBytes }) => sum + promotedBytes, 0),
+  markCompacts: collections.flatMap(({ markCompacts }) => markCompacts),
+  delay: readDelay(delays),
 }))
-process.stdout.write(JSON.stringify(lowest), () => process.exit())
+process.stdout.write(JSON.stringify(found), () => process.exit())

@@ -1,0 +1,35 @@
+/** The service in this process, connected to a client and to a PostgreSQL with recorded replies, all through memory. */
+import process from "node:process"
+import { sleep } from "../processes.ts"
+import { connectClients, MemoryClient } from "./memoryClient.ts"
+import { MemoryPostgres } from "./memoryPostgres.ts"
+import { readRecording } from "./recording.ts"
+import { startService } from "./service.ts"
+
+/** As many connections as wrk uses in `npm run bench`. */
+export const connections = 32
+
+/** Time limit for writing the usage of a batch. */
+const usageTimeoutMillis = 30_000
+
+/** Starts the service with the recording in the file `RECORDING`. */
+export const startMemoryService = async (isUncached: boolean) => {
+  const recording = readRecording(process.env["RECORDING"] ?? "")
+  const postgres = new MemoryPostgres(recording)
+  const service = await startService("postgres://bench:secret@127.0.0.1:1/bench", () => postgres.open(), isUncached)
+  return {
+    recording,
+    postgres,
+    service,
+    clients: connectClients(service.server, connections),
+    client: new MemoryClient(service.server),
+    /** Waits until the usage of as many requests is written. */
+    waitForUsage: async (rows: number) => {
+      const deadline = performance.now() + usageTimeoutMillis
+      while (postgres.usageRows < rows && performance.now() < deadline) await sleep(10)
+    },
+    fail: (message: string): never => {
+      throw new Error(`${message}${Array.from(postgres.unknown, (text) => `\nNot recorded: ${text}`).join("")}`)
+    },
+  }
+}
