@@ -16,12 +16,16 @@ export interface Measurement {
   /** Latencies in milliseconds; undefined for pgbench, which prints only the average. */
   readonly p50: number | undefined
   readonly p99: number | undefined
+  readonly p999: number | undefined
   readonly max: number | undefined
   /** CPU time per request in microseconds. */
   readonly service: number | undefined
   readonly database: number
   /** CPU use of the load generator, in cores. */
   readonly generator: number | undefined
+  /** Delay of the server's event loop in milliseconds: the 99.9th percentile, and the maximum. */
+  readonly delayP999: number | undefined
+  readonly delayMax: number | undefined
 }
 
 export interface Task {
@@ -89,7 +93,7 @@ const warmUp = async (
   send: (seconds: number, connections: number) => Promise<WrkResult>,
   connections: number,
 ) => {
-  let { cursor, perSecond } = await send(options.warmup, connections)
+  let { cursor, perSecond } = await send(1, connections)
   while (cursor < options.warmupRequests) {
     const missing = options.warmupRequests - cursor
     ;({ cursor, perSecond } = await send(Math.ceil(missing / perSecond), 32))
@@ -124,17 +128,21 @@ export const measureServer = async (
     cursors.set(place, sent.cursor)
     return sent
   }
-  await warmUp(send, connections)
+  if ((cursors.get(place) ?? 0) < options.warmupRequests) await warmUp(send, connections)
   const checkWay = await watchCounters(server, task)
+  await server.readDelay()
   const before = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
   const found = await send(seconds, connections)
   const after = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
+  const delay = await server.readDelay()
   await checkWay(found.requests)
   checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
   return {
     ...found,
     service: (after[0] - before[0]) / found.requests,
     database: (after[1] - before[1]) / found.requests,
+    delayP999: delay.p999,
+    delayMax: delay.max,
   }
 }
 
@@ -154,9 +162,12 @@ export const measurePgbench = async (
     perSecond,
     p50: undefined,
     p99: undefined,
+    p999: undefined,
     max: undefined,
     service: undefined,
     database,
     generator: undefined,
+    delayP999: undefined,
+    delayMax: undefined,
   }
 }

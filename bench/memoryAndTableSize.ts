@@ -20,6 +20,8 @@ export interface TableSizeComparison {
   /** Requests per second with the large and the small table. */
   readonly large: number
   readonly small: number
+  /** By how much a request takes longer with the large table: the median of the rounds. */
+  readonly ratio: number
 }
 
 type Keys = Readonly<Record<"bench" | "bench_small", string>>
@@ -102,7 +104,13 @@ export const compareTableSizes = async (
       console.log(
         `growth, ${connections} connections: ${large.toFixed(0)} with many rows, ${small.toFixed(0)} with few rows`,
       )
-      found.push({ connections, large, small })
+      const [ofLarge = [], ofSmall = []] = rates
+      found.push({
+        connections,
+        large,
+        small,
+        ratio: median(ofLarge.map((rate, round) => (ofSmall[round] ?? 0) / rate)),
+      })
     }
     return found
   } finally {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 
 /** /proc counts CPU time in hundredths of a second on every Linux machine. */
-const microsecondsPerTick = 10_000
+export const microsecondsPerTick = 10_000
 
 interface Stat {
   readonly parent: number
@@ -30,18 +30,17 @@ const statOf = (pid: number): Stat | undefined => {
 /** Reads the CPU time of a process, in microseconds. */
 export const readCpu = (pid: number) => (statOf(pid)?.own ?? 0) * microsecondsPerTick
 
-/** Reads the CPU time of a process and of its children, in microseconds, including children that have exited. */
+/** Reads the CPU time of a process and all its descendants, in microseconds, including those that have exited. */
 export const readTreeCpu = (pid: number) => {
-  const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((
-    name,
-  ) => statOf(Number(name)))
-  const living = stats.reduce(
-    (sum, stat) => sum + (stat?.parent === pid ? stat.own : 0),
-    0,
-  )
-  const parent = statOf(pid)
-  return (living + (parent?.own ?? 0) + (parent?.children ?? 0)) *
-    microsecondsPerTick
+  const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
+    const stat = statOf(Number(name))
+    return stat === undefined ? [] : [{ pid: Number(name), ...stat }]
+  })
+  const childrenOf = Map.groupBy(stats, ({ parent }) => parent)
+  const sum = (pid: number): number =>
+    (childrenOf.get(pid) ?? []).reduce((total, child) => total + child.own + child.children + sum(child.pid), 0)
+  const root = stats.find((stat) => stat.pid === pid)
+  return ((root?.own ?? 0) + (root?.children ?? 0) + sum(pid)) * microsecondsPerTick
 }
 
 const mebibytes = (pid: number, name: string) => {

@@ -4,6 +4,7 @@ import { cpus, release, totalmem } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import { goalsTable } from "./goals.ts"
+import { describeLoad } from "./machineLoad.ts"
 import { formatMarkdownTable, medianOf, type Outcome, type Result, spreadOf } from "./outcome.ts"
 import { options } from "./options.ts"
 import { runToEnd } from "./processes.ts"
@@ -21,6 +22,9 @@ const head = [
   "spread",
   "p50 ms",
   "p99 ms",
+  "p99.9 ms",
+  "event loop p99.9 ms",
+  "longest ms",
   "CPU µs, service",
   "CPU µs, PostgreSQL",
   "wrk of a core",
@@ -32,21 +36,20 @@ const line = (result: Result) => {
     return [
       serverTitles[server],
       `failed: ${failures[0] ?? ""}`,
-      "",
-      "",
-      "",
-      "",
-      "",
-      "",
+      ...head.slice(2).map(() => ""),
     ]
   }
-  const spread = spreadOf(result)
+  const spread = spreadOf(rounds.map(({ perSecond }) => perSecond))
+  const longest = rounds.flatMap(({ delayMax }) => delayMax ?? [])
   return [
     serverTitles[server],
     shown(medianOf(result, "perSecond")),
     `${shown(spread * 100)} %${spread > 0.15 ? " noisy" : ""}`,
     shown(medianOf(result, "p50"), 2),
     shown(medianOf(result, "p99"), 2),
+    shown(medianOf(result, "p999"), 2),
+    shown(medianOf(result, "delayP999"), 1),
+    shown(longest.length === 0 ? Number.NaN : Math.max(...longest), 1),
     shown(medianOf(result, "service")),
     shown(medianOf(result, "database")),
     shown(medianOf(result, "generator"), 2),
@@ -109,8 +112,8 @@ const longer = ({ growth, memory }: Outcome) => [
     `After ${shown(memory.requests)} different requests Tickerline on Node uses ${shown(memory.now)} MiB (VmRSS); ` +
     `the maximum was ${shown(memory.most)} MiB (VmHWM).`,
   ]),
-  ...growth.map(({ connections, large, small }) =>
-    `With ten times the rows a miss of runners-10 takes ${shown(small / large, 2)} times as long at ${connections} ` +
+  ...growth.map(({ connections, large, ratio, small }) =>
+    `With ten times the rows a miss of runners-10 takes ${shown(ratio, 2)} times as long at ${connections} ` +
     `connection(s): ${shown(small)} requests/s with 50,000 rows, ${shown(large)} with 500,000.`
   ),
 ]
@@ -121,12 +124,17 @@ export const writeBenchmarkReport = async (outcome: Outcome) => {
   const goals = goalsTable(outcome)
   const text = [
     `# ${about.date}`,
+    describeLoad(outcome.load),
     Object.entries(about).map(([name, value]) => `${name}: ${value}`).join(
       " · ",
     ),
     "## Goals",
+    "A ratio is the median of its rounds, each of a server measured just after Tickerline; in parentheses, the middle " +
+    "half of the rounds.",
     goals,
     "## Figures",
+    "Medians of the rounds. The spread is the width of the middle half, relative to the median. The event loop's columns " +
+    "are by how much a timer of 1 ms was late in the server: the 99.9th percentile in the median round, and the longest.",
     ...sections(outcome.results),
     ...longer(outcome),
     ...(outcome.notes.length === 0 ? [] : ["## Notes", outcome.notes.map((note) => `- ${note}`).join("\n")]),

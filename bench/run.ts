@@ -5,13 +5,15 @@ import { prepareBenchmarkDatabases } from "./databases.ts"
 import { compareTableSizes, measureMemory } from "./memoryAndTableSize.ts"
 import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
-import type { Result } from "./outcome.ts"
+import { sleep } from "./processes.ts"
+import { describeLoad, isBusy, watchMachine } from "./machineLoad.ts"
+import type { Result, Round } from "./outcome.ts"
 import { writeBenchmarkReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
 import {
-  isFloor,
   isMeasured,
   isMeasuredWith,
+  needsOrigin,
   type Server,
   serverNames,
   serverTitles,
@@ -62,58 +64,91 @@ const interrupted = () => void stopAll().finally(() => process.exit(130))
 process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
 
 const formatFigures = (figures: Measurement) => {
-  const { database, p99, perSecond, service } = figures
+  const { database, delayMax, p99, p999, perSecond, service } = figures
   const cpu = [service, database].map((value) => value?.toFixed(0) ?? "–").join(
     " + ",
   )
-  return `${perSecond.toFixed(0).padStart(7)}/s  p99 ${p99?.toFixed(1) ?? "–"} ms  CPU ${cpu} µs`
+  return `${perSecond.toFixed(0).padStart(7)}/s  p99 ${p99?.toFixed(1) ?? "–"} ms  p99.9 ${
+    p999?.toFixed(1) ?? "–"
+  } ms  ` +
+    `loop ${delayMax?.toFixed(1) ?? "–"} ms  CPU ${cpu} µs`
 }
 
-/** Measures every server once per round, so that other load on the machine affects all servers equally. */
-const measureAll = async (
-  servers: ReadonlyArray<Server>,
-  timer: Timer,
-): Promise<ReadonlyArray<Result>> => {
-  const contenders = [
-    ...servers,
-    ...(isChosen("pgbench") ? ["pgbench" as const] : []),
-  ]
-  const results = tasks.flatMap((task) =>
-    contenders.flatMap((server) => {
-      const name = server === "pgbench" ? server : server.name
-      if (!isMeasured(name, task.of, task.mode, task.connections)) return []
-      if (task.mode === "304" && timer.tags.length === 0) return []
-      const rounds: Array<Measurement> = []
-      const failures: Array<string> = []
-      const result = {
-        server: name,
-        case: task.of.name,
-        mode: task.mode,
-        connections: task.connections,
-        rounds,
-        failures,
-      }
-      const once = () => server === "pgbench" ? measurePgbench(task, timer) : measureServer(server, task, timer)
-      return [{ result, once }]
-    })
+interface Contender {
+  readonly result: Result & { readonly rounds: Array<Round>; readonly failures: Array<string> }
+  readonly once: () => Promise<Measurement>
+}
+
+/** The servers with which all others are compared: those that are measured just before each of them. */
+const isOwn = (name: string) => name === "tickerline" || name === "tickerline-lineage"
+
+const makeContenders = (task: Task, servers: ReadonlyArray<Server>, timer: Timer): ReadonlyArray<Contender> =>
+  [...servers, ...(isChosen("pgbench") ? ["pgbench" as const] : [])].flatMap((server) => {
+    const name = server === "pgbench" ? server : server.name
+    if (!isMeasured(name, task.of, task.mode, task.connections)) return []
+    if (task.mode === "304" && timer.tags.length === 0) return []
+    const { connections, mode, of } = task
+    return [{
+      result: { server: name, case: of.name, mode, connections, rounds: [], failures: [] },
+      once: () => server === "pgbench" ? measurePgbench(task, timer) : measureServer(server, task, timer),
+    }]
+  })
+
+const measureRound = async (round: number, { once, result }: Contender, beside: Round["beside"]) => {
+  const what = `${round}/${options.rounds} ${result.case} ${result.mode} ${result.connections} ${result.server}`
+  try {
+    const figures = await once()
+    result.rounds.push({ ...figures, beside })
+    console.log(`${what.padEnd(52)}${formatFigures(figures)}`)
+    return figures
+  } catch (error) {
+    result.failures.push(String(error))
+    console.error(`FAILED: ${what}: ${String(error)}`)
+    return undefined
+  }
+}
+
+/**
+ * Measures each rival just after Tickerline's own servers, in every round again, so that a pair has the same conditions:
+ * the rates of one server differ much more between rounds than the ratios of two servers that run side by side. The
+ * runners of a company are compared with those of a symbol (`runners-10`) in the same way.
+ */
+const measureAll = async (servers: ReadonlyArray<Server>, timer: Timer): Promise<ReadonlyArray<Result>> => {
+  const groups = tasks.map((task) => ({ task, contenders: makeContenders(task, servers, timer) }))
+  const symbol = groups.find(({ task: { connections, mode, of } }) =>
+    of.name === "runners-10" && mode === "miss" && connections === 32
   )
+  const blocks = groups.flatMap(({ contenders, task }) => {
+    const own = contenders.filter(({ result }) => isOwn(result.server))
+    const rivals = contenders.filter(({ result }) => !isOwn(result.server))
+    const compared = task.of.isOwn === true
+      ? [{ own: symbol?.contenders.filter(({ result }) => isOwn(result.server)) ?? [], rivals: own }]
+      : []
+    return [
+      ...compared,
+      ...rivals.map((rival) => ({ own, rivals: [rival] })),
+      ...(rivals.length === 0 ? [{ own, rivals }] : []),
+    ]
+  })
   for (let round = 1; round <= options.rounds; round += 1) {
-    for (const { once, result } of results) {
-      const what = `${round}/${options.rounds} ${result.case} ${result.mode} ${result.connections} ${result.server}`
-      await once().then((figures) => {
-        result.rounds.push(figures)
-        console.log(`${what.padEnd(52)}${formatFigures(figures)}`)
-      }, (error: unknown) => {
-        result.failures.push(String(error))
-        console.error(`FAILED: ${what}: ${String(error)}`)
-      })
+    for (const { own, rivals } of blocks) {
+      const beside: Record<string, Measurement> = {}
+      for (const one of own) {
+        const figures = await measureRound(round, one, {})
+        if (figures !== undefined) beside[one.result.server] = figures
+      }
+      for (const rival of rivals) await measureRound(round, rival, beside)
     }
   }
-  return results.map(({ result }) => result)
+  return groups.flatMap(({ contenders }) => contenders.map(({ result }) => result))
 }
 
 const main = async () => {
   await checkRequirements()
+  const readLoad = watchMachine()
+  await sleep(1000)
+  const atStart = readLoad()
+  if (isBusy(atStart)) console.warn(describeLoad(atStart))
   const postgres = await startPostgres()
   running.push(postgres)
   const keys = await prepareBenchmarkDatabases(postgres)
@@ -121,7 +156,7 @@ const main = async () => {
   for (const name of tasks.length === 0 ? [] : serverNames) {
     const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0
     const isNeeded = isChosen(name) && chosen.some((of) => isMeasuredWith(name, of))
-    if (!isNeeded || (isFloor(name) && origin === 0)) continue
+    if (!isNeeded || (needsOrigin(name) && origin === 0)) continue
     const server = await startServer(name, {
       databaseUrl: postgres.url("bench"),
       key: keys.bench,
@@ -151,6 +186,7 @@ const main = async () => {
   const growth = isWanted("growth") && !options.skipGrowth ? await compareTableSizes(postgres, keys) : []
   const memory = isWanted("memory") && !options.skipMemory ? await measureMemory(postgres, keys) : undefined
   const { file, goals, text } = await writeBenchmarkReport({
+    load: readLoad(),
     results,
     notes: [...notes, ...unsupported],
     memory,

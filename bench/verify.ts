@@ -2,7 +2,7 @@
 import { gunzipSync } from "node:zlib"
 import { authorizationHeaders, getHeader, sendRequest } from "./httpClient.ts"
 import { type BenchmarkCase, fillCounter, type QueryParameters, requestTarget } from "./cases.ts"
-import { isFloor, isMeasured, isMeasuredWith, isTickerline, type Server } from "./servers/index.ts"
+import { isFloor, isFromMemory, isMeasured, isMeasuredWith, isTickerline, type Server } from "./servers/index.ts"
 import * as PostGraphile from "./servers/graphqlQueries.ts"
 
 const sampled = 16
@@ -66,7 +66,7 @@ const verifyCase = async (
     for (const other of others) {
       const kept = isMeasured(other.name, of, "hit", 32) &&
         at < sample.popular.length
-      if (isFloor(other.name) && !kept) {
+      if (isFromMemory(other.name, of) && !kept) {
         countBytes(other, expected.size)
         continue
       }

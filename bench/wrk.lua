@@ -55,10 +55,10 @@ function done(summary, latency)
   local errors = summary.errors
   if threads[1]:get("expected") > 0 then errors.status = threads[1]:get("unexpected") end
   io.write(string.format(
-    '\nRESULT {"requests":%d,"microseconds":%d,"bytes":%d,"p50":%d,"p99":%d,"max":%d,"cursor":%d,"ticks":%d,' ..
+    '\nRESULT {"requests":%d,"microseconds":%d,"bytes":%d,"p50":%d,"p99":%d,"p999":%d,"max":%d,"cursor":%d,"ticks":%d,' ..
       '"errors":{"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d}}\n',
-    summary.requests, summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99), latency.max,
-    threads[1]:get("cursor"), fields[12] + fields[13],
+    summary.requests, summary.duration, summary.bytes, latency:percentile(50), latency:percentile(99),
+    latency:percentile(99.9), latency.max, threads[1]:get("cursor"), fields[12] + fields[13],
     errors.connect, errors.read, errors.write, errors.status, errors.timeout
   ))
 end

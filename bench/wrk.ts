@@ -9,6 +9,7 @@ export interface WrkResult {
   /** Latencies in milliseconds. */
   readonly p50: number
   readonly p99: number
+  readonly p999: number
   readonly max: number
   readonly bytesPerResponse: number
   /** Number of requests of the plan that were sent so far, including earlier runs. */
@@ -23,6 +24,7 @@ interface Result {
   readonly bytes: number
   readonly p50: number
   readonly p99: number
+  readonly p999: number
   readonly max: number
   readonly cursor: number
   readonly ticks: number
@@ -88,6 +90,7 @@ export const runWrk = async (
     perSecond: result.requests / (result.microseconds / 1e6),
     p50: result.p50 / 1000,
     p99: result.p99 / 1000,
+    p999: result.p999 / 1000,
     max: result.max / 1000,
     bytesPerResponse: result.bytes / result.requests,
     cursor: result.cursor,

@@ -1,40 +1,22 @@
 /**
- * The upper bound for a Node server: `node:http` sends stored responses of Tickerline from memory. At its start, it
- * fetches each path in FILE from PORT_OF_ORIGIN. With HEADERS=all, it sends all headers of Tickerline.
+ * The upper bound for a Node server: `node:http` sends stored responses of Tickerline from memory. With HEADERS=all, it
+ * sends all headers of Tickerline.
  */
-import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import process from "node:process"
-import { authorizationHeaders, mapConcurrently, sendRequest } from "../httpClient.ts"
+import { fetchStoredResponses } from "./storedResponses.ts"
 
-interface Kept {
-  readonly body: Buffer
-  readonly headers: Array<string>
-  readonly unmodified: Array<string>
-}
-
-const env = (name: string) => process.env[name] ?? ""
-const all = env("HEADERS") === "all"
-/** Headers that Node adds to every response. */
-const ofConnection = /^(date|connection|keep-alive)$/i
+const all = process.env["HEADERS"] === "all"
 const plain = /^(content-type|content-length)$/i
 const ofBody = /^content-/i
 
-const answers = new Map<string, Kept>()
-await mapConcurrently(readFileSync(env("FILE"), "utf8").split("\n"), async (path) => {
-  const { body, headers } = await sendRequest(
-    Number(env("PORT_OF_ORIGIN")),
-    path,
-    authorizationHeaders(env("KEY")),
-  )
-  const sent = headers.filter(([name]) => all ? !ofConnection.test(name) : plain.test(name))
-  answers.set(path, {
+const answers = new Map(
+  Array.from(await fetchStoredResponses(), ([path, { body, headers }]) => [path, {
     body,
-    headers: sent.flat(),
-    unmodified: headers.filter(([name]) => all ? !ofConnection.test(name) && !ofBody.test(name) : /^etag$/i.test(name))
-      .flat(),
-  })
-})
+    headers: headers.filter(([name]) => all || plain.test(name)).flat(),
+    unmodified: headers.filter(([name]) => all ? !ofBody.test(name) : /^etag$/i.test(name)).flat(),
+  }]),
+)
 
 createServer(({ headers, url = "" }, response) => {
   const found = answers.get(url)

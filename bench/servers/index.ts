@@ -1,10 +1,11 @@
 /** The servers that are compared: how each is started, and which cases it is measured with. */
 import { execFileSync } from "node:child_process"
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { sendRequest } from "../httpClient.ts"
 import { type BenchmarkCase, cases, type Mode, requestTarget } from "../cases.ts"
+import type { EventLoopDelay } from "../eventLoop.ts"
 import { options } from "../options.ts"
 import { dataFolder } from "../postgres.ts"
 import { type Command, findFreePort, type Running, startInBackground, waitUntil } from "../processes.ts"
@@ -21,6 +22,7 @@ export const serverNames = [
   "fastify-gzip",
   "express",
   "express-gzip",
+  "effect",
   "floor",
   "floor-headers",
   "postgraphile",
@@ -37,6 +39,7 @@ export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
   "fastify-gzip": "Fastify + pg + @fastify/compress",
   express: "Express + pg",
   "express-gzip": "Express + pg + compression",
+  effect: "HttpApiBuilder, from memory",
   floor: "node:http from memory",
   "floor-headers": "node:http, all headers",
   postgraphile: "PostGraphile",
@@ -49,12 +52,14 @@ export interface Server extends Running {
   /** Port of `/metrics`; undefined for servers other than Tickerline. */
   readonly metricsPort: number | undefined
   readonly write: RequestFormatter
+  /** Returns the delay of the server's event loop since the last call. */
+  readonly readDelay: () => Promise<EventLoopDelay>
 }
 
 export interface ServerEnvironment {
   readonly databaseUrl: string
   readonly key: string
-  /** Port of Tickerline, from which the servers `floor` fetch the responses that they send. */
+  /** Port of Tickerline, from which servers fetch the responses that they send from memory. */
   readonly origin: number
 }
 
@@ -62,6 +67,13 @@ export const isTickerline = (name: string) => name.startsWith("tickerline")
 const hasTickerlineSql = (name: string) => name === "fastify-our-sql" || name === "fastify-postgres-js"
 const isCompressing = (name: string) => name.endsWith("-gzip")
 export const isFloor = (name: string) => name.startsWith("floor")
+const isLineage = ({ name }: BenchmarkCase) => name.startsWith("lineage")
+
+/** Whether the server sends stored responses of Tickerline, and therefore only those to popular requests. */
+export const isFromMemory = (name: string, of: BenchmarkCase) => isFloor(name) || (name === "effect" && !isLineage(of))
+
+/** Whether the server fetches responses of Tickerline when it starts. */
+export const needsOrigin = (name: string) => isFloor(name) || name === "effect"
 
 /** Whether the server is measured. Without a cache, popular requests take as long, so only Fastify is measured then. */
 export const isMeasured = (
@@ -71,13 +83,14 @@ export const isMeasured = (
   connections: number,
 ) => {
   const isMain = of.name === "runners-10" || of.name === "runners-100"
-  if (name === "tickerline-lineage") return of.name.startsWith("lineage") && mode === "miss"
+  if (name === "tickerline-lineage") return isLineage(of) && mode === "miss"
   if (isTickerline(name)) {
     return name === "tickerline" || connections === 32 || mode === "hit"
   }
   if (of.isOwn === true) return false
   if (isCompressing(name) || of.isCompressed) return isCompressing(name) && of.isCompressed
   if (hasTickerlineSql(name)) return (isMain || of.name === "runners-0") && mode === "miss" && connections === 32
+  if (name === "effect") return connections === 32 && (isLineage(of) || (isMain && mode === "hit"))
   if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")
   if (mode === "304") return false
   if (name === "fastify") return true
@@ -102,11 +115,15 @@ const deno = () => {
   }).trim()
 }
 
-/** Returns the words of the project's start command, beginning with the given one. */
-const started = (file: string, commands: "scripts" | "tasks", from: number): ReadonlyArray<string> => {
+/** Returns the words of the project's start command after the given one. */
+const started = (file: string, commands: "scripts" | "tasks", word: string): ReadonlyArray<string> => {
   const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
-  return String(project[commands].start).split(" ").slice(from)
+  const words = String(project[commands].start).split(" ")
+  return words.slice(words.indexOf(word) + 1)
 }
+
+/** Makes every server write the delay of its event loop to the file `EVENT_LOOP_FILE`, at SIGUSR2. */
+const watcher = join(import.meta.dirname, "../eventLoopPreload.ts")
 
 const tickerline = (
   program: string,
@@ -119,7 +136,7 @@ const tickerline = (
   env: { RATE_LIMIT_ULTIMATE: "1000000000", ...env },
 })
 
-const nodeArguments = () => started("package.json", "scripts", 1)
+const nodeArguments = () => ["--import", watcher, ...started("package.json", "scripts", "node")]
 
 /** Enough for all ticker changes. With the default, there are too many to keep them in memory. */
 const enoughForChanges = { CACHE_MEGABYTES: "512" }
@@ -129,18 +146,18 @@ const rival = (
   env: Readonly<Record<string, string>> = {},
 ): Command => ({
   program: process.execPath,
-  args: [join(import.meta.dirname, file)],
+  args: ["--import", watcher, join(import.meta.dirname, file)],
   env: { NODE_ENV: "production", ...env },
 })
 
-/** Writes a file with the paths of all popular requests, for the servers `floor`. */
+/** Writes a file with the paths of all popular requests, for the servers that send responses of Tickerline. */
 const popularFile = () => {
   const [folder, file] = [
     join(dataFolder, "requests"),
     join(dataFolder, "requests/popular"),
   ]
   mkdirSync(folder, { recursive: true })
-  const shown = cases.filter((of) => isMeasured("floor", of, "hit", 32))
+  const shown = cases.filter((of) => isMeasured("effect", of, "hit", 32))
   writeFileSync(
     file,
     shown.flatMap((of) => of.popular.map((parameters) => requestTarget(of, parameters))).join(
@@ -150,17 +167,15 @@ const popularFile = () => {
   return file
 }
 
-const floor = ({ key, origin }: ServerEnvironment, headers: string) =>
-  rival("floor.ts", {
-    KEY: key,
-    PORT_OF_ORIGIN: String(origin),
-    HEADERS: headers,
-    FILE: popularFile(),
-  })
+const fromMemory = (file: string, { key, origin }: ServerEnvironment, env: Readonly<Record<string, string>> = {}) =>
+  rival(file, { KEY: key, PORT_OF_ORIGIN: String(origin), FILE: popularFile(), ...env })
 
 const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) => Command>> = {
   tickerline: () => tickerline(process.execPath, nodeArguments()),
-  "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
+  "tickerline-deno": () => {
+    const args = started("deno.json", "tasks", "run")
+    return tickerline(deno(), ["run", "--preload", watcher, ...args])
+  },
   "tickerline-lineage": () => tickerline(process.execPath, nodeArguments(), enoughForChanges),
   fastify: () => rival("fastify.ts"),
   "fastify-our-sql": () => rival("fastify.ts", { SQL: "tickerline" }),
@@ -168,8 +183,9 @@ const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) =>
   "fastify-gzip": () => rival("fastify.ts", { COMPRESS: "gzip" }),
   express: () => rival("express.ts"),
   "express-gzip": () => rival("express.ts", { COMPRESS: "gzip" }),
-  floor: (environment) => floor(environment, "few"),
-  "floor-headers": (environment) => floor(environment, "all"),
+  effect: (environment) => fromMemory("effect.ts", environment),
+  floor: (environment) => fromMemory("floor.ts", environment),
+  "floor-headers": (environment) => fromMemory("floor.ts", environment, { HEADERS: "all" }),
   postgraphile: () => rival("postgraphile.ts"),
 }
 
@@ -179,6 +195,7 @@ export const startServer = async (
   environment: ServerEnvironment,
 ): Promise<Server> => {
   const [port, log] = [await findFreePort(), join(dataFolder, `${name}.log`)]
+  const delayFile = join(dataFolder, `${name}.delay`)
   const metricsPort = isTickerline(name) ? await findFreePort() : undefined
   const command = commandOf[name](environment)
   const env = {
@@ -186,6 +203,7 @@ export const startServer = async (
     ...(metricsPort === undefined ? {} : { METRICS_PORT: String(metricsPort) }),
     PORT: String(port),
     DATABASE_URL: environment.databaseUrl,
+    EVENT_LOOP_FILE: delayFile,
   }
   const running = await startInBackground({ ...command, env }, log)
   await waitUntil(serverTitles[name], running, log, async () => {
@@ -202,6 +220,12 @@ export const startServer = async (
     name,
     port,
     metricsPort,
+    readDelay: async () => {
+      rmSync(delayFile, { force: true })
+      process.kill(running.pid, "SIGUSR2")
+      await waitUntil(serverTitles[name], running, log, async () => existsSync(delayFile))
+      return JSON.parse(readFileSync(delayFile, "utf8"))
+    },
     write: name === "postgraphile" ? PostGraphile.formatGraphQLRequest : formatRestRequest(environment.key),
   }
 }
