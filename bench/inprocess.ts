@@ -15,6 +15,7 @@ import type { Measured } from "./inprocess/measure.ts"
 import { options } from "./options.ts"
 import { dataFolder } from "./postgres.ts"
 import { runToEnd } from "./processes.ts"
+import { describeLoad, watchMachine } from "./machineLoad.ts"
 import { formatMarkdownTable } from "./outcome.ts"
 import { median, quartiles } from "./statistics.ts"
 
@@ -167,6 +168,7 @@ const formatHeap = (found: ReadonlyArray<CachedLineageMemory>) => {
 }
 
 await record()
+const readLoad = watchMachine()
 const isPinned = hasTaskset()
 const runs: Array<ReadonlyArray<Measured>> = []
 const heaps: Array<CachedLineageMemory> = []
@@ -181,9 +183,11 @@ console.log(
   [
     `${new Date().toISOString()} · ${commit} · Node ${process.version} · ${cpus()[0]?.model} · ` +
     `${isPinned ? "one core" : "not pinned to a core"} · ${options.batches} batches`,
-    formatTimeTable("CPU µs per request", "request", runs),
-    formatPauseTable(runs),
-    formatTimeTable("CPU µs per step", "step", runs),
+    describeLoad(readLoad()),
+    ...(groupCases(runs, "request").length === 0
+      ? []
+      : [formatTimeTable("CPU µs per request", "request", runs), formatPauseTable(runs)]),
+    ...(groupCases(runs, "step").length === 0 ? [] : [formatTimeTable("CPU µs per step", "step", runs)]),
     ...(heaps.length === 0 ? [] : [formatHeap(heaps)]),
   ].map((text) => `\n${text}`).join("\n"),
 )
