@@ -8,6 +8,9 @@ import { count, flags, options, setOptions } from "./options.ts"
 type Load = () => Promise<unknown>
 type Flags = Partial<typeof flags>
 
+/** Not a literal, so that the types of the tests do not depend on the packages that only the benchmarks need. */
+const run = (file: string): Load => () => import(`./${file}`)
+
 /** Makes a command whose module does everything when it is loaded. `onChosen` loads it, once the options are set. */
 const makeCommand = (onChosen: (load: Load) => void) => (name: string, description: string, flags: Flags, load: Load) =>
   Command.make(name, flags, (values) =>
@@ -35,45 +38,45 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
       quick,
       fresh,
       tickerline,
-    }, () => import("./run.ts")),
+    }, run("run.ts")),
     make("inprocess", "Measure requests and their steps without sockets and PostgreSQL", {
       only,
       batches,
       processes: count("processes", "Processes that measure, one after the other", isQuick ? 1 : 2),
       quick,
       fresh,
-    }, () => import("./inprocess.ts")),
+    }, run("inprocess.ts")),
     make(
       "growth",
       "Measure large tables",
       { datasets: flags.datasets, rows, tickerline },
-      () => import("./growth/run.ts"),
+      run("growth/run.ts"),
     ),
     make(
       "usage",
       "Measure how usage is written and read",
       { only, rounds, rows, tickerline, against: flags.against },
-      () => import("./growth/usage.ts"),
+      run("growth/usage.ts"),
     ),
-    make("past", "Compare pages of the past with current ones", { tickerline }, () => import("./asOf.ts")),
+    make("past", "Compare pages of the past with current ones", { tickerline }, run("asOf.ts")),
     make("feed", "Measure streams of changes", {
       clients: flags.clients,
       rate: flags.rate,
       seconds: minute,
       tickerline,
-    }, () => import("./changeFeed.ts")),
-    make("ingest", "Turn 2 GB of ownership filings into rows", {}, () => import("./ingest.ts")),
+    }, run("changeFeed.ts")),
+    make("ingest", "Turn 2 GB of ownership filings into rows", {}, run("ingest.ts")),
     make("first-load", "Measure requests during a load of archives", {
       folder: flags.folder,
       rate,
       seconds: minute,
       tickerline,
-    }, () => import("./firstLoad.ts")),
+    }, run("firstLoad.ts")),
     make(
       "costs",
       "Measure the costs of one request",
       { rounds, seconds, warmup, fresh, tickerline },
-      () => import("./capacity/costs.ts"),
+      run("capacity/costs.ts"),
     ),
     make("machines", "Compare two services with one", {
       rounds,
@@ -82,7 +85,7 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
       share: flags.share,
       fresh,
       tickerline,
-    }, () => import("./capacity/machines.ts")),
+    }, run("capacity/machines.ts")),
     make(
       "capacity",
       "Print the tables of SCALING.md",
@@ -90,13 +93,13 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
       () => import("./capacity/tables.ts").then(({ printTables }) => printTables(options.write)),
     ),
     // Processes that other commands start.
-    make("measure", "Measure the cases of `inprocess`", { only, batches }, () => import("./inprocess/measure.ts")).pipe(
+    make("measure", "Measure the cases of `inprocess`", { only, batches }, run("inprocess/measure.ts")).pipe(
       Command.unlisted,
     ),
-    make("heap", "Measure the memory of a cached lineage", {}, () => import("./inprocess/heap.ts")).pipe(
+    make("heap", "Measure the memory of a cached lineage", {}, run("inprocess/heap.ts")).pipe(
       Command.unlisted,
     ),
-    make("usage-writing", "Write usage", { tickerline }, () => import("./growth/usageWriting.ts")).pipe(
+    make("usage-writing", "Write usage", { tickerline }, run("growth/usageWriting.ts")).pipe(
       Command.unlisted,
     ),
   ]))

@@ -5,28 +5,12 @@ import { runWrk, type WrkResult } from "./wrk.ts"
 import { readCpu, readTreeCpu } from "./processStats.ts"
 import { options } from "./options.ts"
 import { runPgbench } from "./pgbench.ts"
+import type { Measurement } from "./outcome.ts"
 import type { Postgres } from "./postgres.ts"
 import { sleep } from "./processes.ts"
 import { checkCounters, readRequestCounters } from "./requestCounters.ts"
 import { type RequestPlan, writeRequestPlan } from "./requestFiles.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
-
-export interface Measurement {
-  readonly perSecond: number
-  /** Latencies in milliseconds; undefined for pgbench, which prints only the average. */
-  readonly p50: number | undefined
-  readonly p99: number | undefined
-  readonly p999: number | undefined
-  readonly max: number | undefined
-  /** CPU time per request in microseconds. */
-  readonly service: number | undefined
-  readonly database: number
-  /** CPU use of the load generator, in cores. */
-  readonly generator: number | undefined
-  /** Delay of the server's event loop in milliseconds: the 99.9th percentile, and the maximum. */
-  readonly delayP999: number | undefined
-  readonly delayMax: number | undefined
-}
 
 export interface Task {
   readonly of: BenchmarkCase

@@ -3,26 +3,11 @@ import { cases, runners10, runners10Small } from "./cases.ts"
 import { runWrk } from "./wrk.ts"
 import { readMemory } from "./processStats.ts"
 import { options } from "./options.ts"
+import type { Memory, TableSizeComparison } from "./outcome.ts"
 import type { Postgres } from "./postgres.ts"
 import { median } from "./statistics.ts"
 import { formatRestRequest, writeRequestPlan } from "./requestFiles.ts"
 import { startServer } from "./servers/index.ts"
-
-export interface Memory {
-  readonly requests: number
-  /** Resident memory in MiB: at the end, and the maximum. */
-  readonly now: number
-  readonly most: number
-}
-
-export interface TableSizeComparison {
-  readonly connections: number
-  /** Requests per second with the large and the small table. */
-  readonly large: number
-  readonly small: number
-  /** By how much a request takes longer with the large table: the median of the rounds. */
-  readonly ratio: number
-}
 
 type Keys = Readonly<Record<"bench" | "bench_small", string>>
 

@@ -1,10 +1,41 @@
 /** What a run of the benchmark measured, and how its tables are written. */
 import type { Mode } from "./cases.ts"
-import type { Measurement } from "./measurement.ts"
-import type { Memory, TableSizeComparison } from "./memoryAndTableSize.ts"
-import type { serverTitles } from "./servers/index.ts"
+import type { serverTitles } from "./servers/names.ts"
 import type { MachineLoad } from "./machineLoad.ts"
 import { median, quartiles } from "./statistics.ts"
+
+export interface Measurement {
+  readonly perSecond: number
+  /** Latencies in milliseconds; undefined for pgbench, which prints only the average. */
+  readonly p50: number | undefined
+  readonly p99: number | undefined
+  readonly p999: number | undefined
+  readonly max: number | undefined
+  /** CPU time per request in microseconds. */
+  readonly service: number | undefined
+  readonly database: number
+  /** CPU use of the load generator, in cores. */
+  readonly generator: number | undefined
+  /** Delay of the server's event loop in milliseconds: the 99.9th percentile, and the maximum. */
+  readonly delayP999: number | undefined
+  readonly delayMax: number | undefined
+}
+
+export interface Memory {
+  readonly requests: number
+  /** Resident memory in MiB: at the end, and the maximum. */
+  readonly now: number
+  readonly most: number
+}
+
+export interface TableSizeComparison {
+  readonly connections: number
+  /** Requests per second with the large and the small table. */
+  readonly large: number
+  readonly small: number
+  /** By how much a request takes longer with the large table: the median of the rounds. */
+  readonly ratio: number
+}
 
 export interface Round extends Measurement {
   /** What Tickerline's servers reached just before, by their names; empty for these servers themselves. */

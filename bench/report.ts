@@ -8,7 +8,7 @@ import { describeLoad } from "./machineLoad.ts"
 import { formatMarkdownTable, medianOf, type Outcome, type Result, spreadOf } from "./outcome.ts"
 import { options } from "./options.ts"
 import { runToEnd } from "./processes.ts"
-import { serverTitles } from "./servers/index.ts"
+import { serverTitles } from "./servers/names.ts"
 
 const shown = (value: number, digits = 0) =>
   Number.isNaN(value) ? "–" : value.toLocaleString("en", {

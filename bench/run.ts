@@ -7,19 +7,12 @@ import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
 import { sleep } from "./processes.ts"
 import { describeLoad, isBusy, watchMachine } from "./machineLoad.ts"
-import type { Result, Round } from "./outcome.ts"
+import type { Measurement, Result, Round } from "./outcome.ts"
 import { writeBenchmarkReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
-import {
-  isMeasured,
-  isMeasuredWith,
-  needsOrigin,
-  type Server,
-  serverNames,
-  serverTitles,
-  startServer,
-} from "./servers/index.ts"
-import { type Measurement, measurePgbench, measureServer, type Task, type Timer } from "./measurement.ts"
+import { isMeasured, isMeasuredWith, needsOrigin, type Server, startServer } from "./servers/index.ts"
+import { serverNames, serverTitles } from "./servers/names.ts"
+import { measurePgbench, measureServer, type Task, type Timer } from "./measurement.ts"
 import { readETags, verifySameResponses } from "./verify.ts"
 
 /** Fails if an option names something that does not exist, because nothing would be measured. */

@@ -10,41 +10,8 @@ import { options } from "../options.ts"
 import { dataFolder } from "../postgres.ts"
 import { type Command, findFreePort, type Running, startInBackground, waitUntil } from "../processes.ts"
 import { formatRestRequest, type RequestFormatter } from "../requestFiles.ts"
+import { type ServerName, serverTitles } from "./names.ts"
 import * as PostGraphile from "./graphqlQueries.ts"
-
-export const serverNames = [
-  "tickerline",
-  "tickerline-deno",
-  "tickerline-lineage",
-  "fastify",
-  "fastify-our-sql",
-  "fastify-postgres-js",
-  "fastify-gzip",
-  "express",
-  "express-gzip",
-  "effect",
-  "floor",
-  "floor-headers",
-  "postgraphile",
-] as const
-export type ServerName = typeof serverNames[number]
-
-export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
-  tickerline: "Tickerline on Node",
-  "tickerline-deno": "Tickerline on Deno",
-  "tickerline-lineage": "Tickerline, all changes in memory",
-  fastify: "Fastify + pg",
-  "fastify-our-sql": "Fastify + pg, our SQL",
-  "fastify-postgres-js": "Fastify + postgres.js, our SQL",
-  "fastify-gzip": "Fastify + pg + @fastify/compress",
-  express: "Express + pg",
-  "express-gzip": "Express + pg + compression",
-  effect: "HttpApiBuilder, from memory",
-  floor: "node:http from memory",
-  "floor-headers": "node:http, all headers",
-  postgraphile: "PostGraphile",
-  pgbench: "pgbench",
-}
 
 export interface Server extends Running {
   readonly name: ServerName
