@@ -6,10 +6,10 @@ import * as Erasure from "../../src/accounts/AccountErasure.ts"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { createApiKey } from "../../src/accounts/keys/ApiKeyManagement.ts"
 import { settleUsage } from "../../src/accounts/billing/UsageSettlement.ts"
-import { makeThrottledRequestCountWriter, makeUsageWriter } from "../../src/accounts/billing/UsageWriter.ts"
+import { makeThrottledRequestCountWriter } from "../../src/accounts/billing/UsageWriter.ts"
 import { queueNotice } from "../../src/outbox/mail/Notices.ts"
 import { createWebhookEndpoint, enableWebhookEndpoint } from "../../src/outbox/webhooks/WebhookEndpoints.ts"
-import { createCustomer, makeUsageRecord } from "../support/CustomerUsage.ts"
+import { createCustomer, makeRecordWriter, makeUsageRecord } from "../support/CustomerUsage.ts"
 import { beginTransaction } from "../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as Service from "../support/Service.ts"
@@ -134,7 +134,7 @@ const readUsageIds = Effect.fnUntraced(function* (account_id: number) {
 const anonymous = ["0 "]
 
 const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Parameters<typeof makeUsageRecord>[0]>) {
-  const { makeBatch, write } = yield* makeUsageWriter
+  const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 

@@ -5,7 +5,9 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import type * as Keys from "../../src/accounts/keys/ApiKeyManagement.ts"
+import { UsageColumns } from "../../src/accounts/billing/UsageColumns.ts"
 import type { UsageRecord } from "../../src/accounts/billing/UsageRecord.ts"
+import { makeUsageWriter } from "../../src/accounts/billing/UsageWriter.ts"
 import type { Tier } from "../../src/contract/rules/EndpointAnnotations.ts"
 import * as ListClients from "./ListClients.ts"
 import * as Service from "./Service.ts"
@@ -39,6 +41,19 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   reservation_id: null,
   ...more,
 })
+
+/** Makes the columns of a batch from records. */
+export const makeUsageColumns = (records: ReadonlyArray<UsageRecord>) => {
+  const columns = new UsageColumns()
+  for (const record of records) assert.isTrue(columns.add(record), "a batch has room for all records")
+  return columns
+}
+
+/** The writer of usage; `makeBatch` makes a batch from records. */
+export const makeRecordWriter = Effect.map(makeUsageWriter, ({ makeBatch, write }) => ({
+  makeBatch: (records: ReadonlyArray<UsageRecord>) => makeBatch(makeUsageColumns(records)),
+  write,
+}))
 
 /** Inserts a row that counts requests refused with 429 into the table `usage`. */
 export const insertUsageRow = Effect.fnUntraced(function* (record: UsageRecord, request_count = 1) {

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { closeMonth } from "../../src/accounts/billing/Invoices.ts"
 import { computeDataCost } from "../../src/accounts/billing/Pricing.ts"
-import { makeThrottledRequestCountWriter, makeUsageWriter } from "../../src/accounts/billing/UsageWriter.ts"
-import { findAccountAndKeyIds, makeUsageRecord } from "./CustomerUsage.ts"
+import { makeThrottledRequestCountWriter } from "../../src/accounts/billing/UsageWriter.ts"
+import { findAccountAndKeyIds, makeRecordWriter, makeUsageRecord } from "./CustomerUsage.ts"
 import { makeRandomChooser } from "./RandomChoices.ts"
 
 /** Times at both sides of midnight in New York, also of the days around the month. */
@@ -45,7 +45,7 @@ export const recordInvoicedUsage = Effect.fnUntraced(function* (key: string) {
       price_per_gb_microdollars: isCharged ? price : 0,
     })
   })
-  const { makeBatch, write } = yield* makeUsageWriter
+  const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(records))
   yield* (yield* makeThrottledRequestCountWriter)(times.map((time, index) => ({
     id: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`,

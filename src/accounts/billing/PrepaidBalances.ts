@@ -11,6 +11,7 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
+import type { UsageColumns } from "./UsageColumns.ts"
 
 /** Times of reservations, which tests shorten. */
 export const ReservationTimes = Context.Reference("tickerline/accounts/ReservationTimes", {
@@ -102,10 +103,8 @@ const makePrepaidBalances = Effect.gen(function* () {
   const unwritten = new Map<number, Unwritten>()
   let findWriter: () => number | undefined = () => undefined
   /** The batch of usage that is being written. */
-  let sending: { readonly rows: ReadonlyArray<Charge>; readonly last: number } | undefined
+  let sending: { readonly rows: UsageColumns; readonly last: number } | undefined
   const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
-
-  const findHolding = ({ reservation_id }: Charge) => reservation_id === null ? undefined : holdings.get(reservation_id)
 
   /**
    * Stores what a read that began at `asOf` (monotonic clock, ms) has found. An account that nothing limits is stored
@@ -126,11 +125,13 @@ const makePrepaidBalances = Effect.gen(function* () {
 
   /** Takes back what the batch that is being written has changed, because its end is applied when it is known. */
   const withoutSending = (account_id: number, { balance, reserved }: FoundBalance): FoundBalance => {
-    const charges = sending?.rows.filter((charge) => charge.account_id === account_id) ?? []
-    return {
-      balance: charges.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, balance),
-      reserved: charges.reduce((sum, charge) => sum + (findHolding(charge)?.amount ?? 0), reserved),
+    if (sending === undefined) return { balance, reserved }
+    const { costs, reservations } = sending.rows
+    for (const place of sending.rows.findPlaces(account_id)) {
+      balance += costs[place] ?? 0
+      reserved += holdings.get(reservations.get(place) ?? "")?.amount ?? 0
     }
+    return { balance, reserved }
   }
 
   /**
@@ -164,8 +165,10 @@ const makePrepaidBalances = Effect.gen(function* () {
   const getUnwritten = (account_id: number): Readonly<Unwritten> => unwritten.get(account_id) ?? noneUnwritten
 
   const addUnwritten = (account_id: number, cost: number, givenBack: number) => {
-    const found = getUnwritten(account_id)
-    const sum = { cost: found.cost + cost, givenBack: found.givenBack + givenBack }
+    if (cost === 0 && givenBack === 0) return
+    const sum = unwritten.get(account_id) ?? { cost: 0, givenBack: 0 }
+    sum.cost += cost
+    sum.givenBack += givenBack
     if (sum.cost === 0 && sum.givenBack === 0) unwritten.delete(account_id)
     else unwritten.set(account_id, sum)
   }
@@ -202,7 +205,7 @@ const makePrepaidBalances = Effect.gen(function* () {
 
   /** Subtracts the cost of a row that is not written yet, and gives back the reservation of its export. */
   const addCharge = (charge: Charge) => {
-    const holding = findHolding(charge)
+    const holding = holdings.get(charge.reservation_id ?? "")
     if (holding !== undefined) {
       holding.users += 1
       holding.isEnded = true
@@ -211,16 +214,17 @@ const makePrepaidBalances = Effect.gen(function* () {
   }
 
   /** Called when the charges are in the database. */
-  const completeCharges = (charges: ReadonlyArray<Charge>) => {
+  const completeCharges = (rows: UsageColumns) => {
     sending = undefined
-    for (const charge of charges) {
-      const { account_id, cost_microdollars, reservation_id } = charge
-      const holding = findHolding(charge)
+    for (const place of rows.findPlaces()) {
+      const [account_id = 0, cost = 0] = [rows.accounts[place], rows.costs[place]]
+      const reservation_id = rows.reservations.get(place) ?? ""
+      const holding = holdings.get(reservation_id)
+      if (cost === 0 && holding === undefined) continue
       const amount = holding?.amount ?? 0
-      if (cost_microdollars === 0 && amount === 0 && holding === undefined) continue
-      addUnwritten(account_id, -cost_microdollars, -amount)
-      adjust(account_id, cost_microdollars, -amount)
-      if (holding === undefined || reservation_id === null) continue
+      addUnwritten(account_id, -cost, -amount)
+      adjust(account_id, cost, -amount)
+      if (holding === undefined) continue
       holding.amount = 0
       holding.users -= 1
       if (holding.users === 0) holdings.delete(reservation_id)
@@ -232,7 +236,7 @@ const makePrepaidBalances = Effect.gen(function* () {
     for (let attempt = 1;; attempt++) {
       const requestedAt = now()
       // A batch that is being written may be counted twice.
-      const isUncertain = sending?.rows.some((charge) => charge.account_id === account_id) === true
+      const isUncertain = (sending?.rows.findPlaces(account_id).length ?? 0) > 0
       const { cost } = getUnwritten(account_id)
       const ended = Array.from(holdings).flatMap(([id, other]) =>
         other.isEnded && other.account_id === account_id ? [id] : []

@@ -14,6 +14,7 @@ import { DatabasePoolTimeout } from "../../contract/rules/Errors.ts"
 import { makeFailedRequestCounter } from "./FailedRequestCounter.ts"
 import { PrepaidBalances } from "./PrepaidBalances.ts"
 import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
+import { maxBatchRows, UsageColumns } from "./UsageColumns.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 import { makeThrottledRequestCountWriter, makeUsageWriter, type UsageBatch } from "./UsageWriter.ts"
 
@@ -23,7 +24,8 @@ export const UsageBufferSizeConfig = Config.schema(
   "USAGE_BUFFER",
 ).pipe(Config.withDefault(100_000))
 
-const maxBatchRows = 2_000
+/** Written columns that are kept for later requests; each has a quarter of a megabyte. */
+const maxSpareColumns = 8
 
 /** How long rows are collected before they are written. A killed process loses less than a second of usage. */
 const usageDelay = Duration.millis(250)
@@ -79,16 +81,19 @@ const makeUsageMetering = Effect.gen(function* () {
   const writeRefusals = yield* makeThrottledRequestCountWriter
   const balances = yield* PrepaidBalances
   yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
-  const waiting: Array<UsageRecord> = []
+  /** The batches to write, oldest first. New rows are added to the last one, unless it is being written. */
+  const waiting: Array<UsageColumns> = []
+  let waitingRows = 0
+  const spare: Array<UsageColumns> = []
   const refusals = makeThrottledRequestCounter()
   yield* registerGauge({
     name: "tickerline_usage_rows_waiting",
     description: "Rows of usage not written yet.",
-    read: () => waiting.length + refusals.countWaitingRows(),
+    read: () => waitingRows + refusals.countWaitingRows(),
   })
   const now = yield* makeMonotonicClock
   let isRefusing = false
-  /** The batch that is being written: the first of the waiting rows. */
+  /** The batch that is being written: the first of `waiting`. */
   let sending: UsageBatch | undefined
   let writtenBatches = 0
 
@@ -96,7 +101,7 @@ const makeUsageMetering = Effect.gen(function* () {
     Effect.andThen(
       Metric.update(writesFailedTotal, 1),
       Effect.logWarning(
-        `Usage was not recorded and will be retried; ${waiting.length + refusals.countWaitingRows()} rows wait: ${
+        `Usage was not recorded and will be retried; ${waitingRows + refusals.countWaitingRows()} rows wait: ${
           describeFailure(error)
         }`,
       ),
@@ -146,22 +151,32 @@ const makeUsageMetering = Effect.gen(function* () {
     }
   }
 
+  const addColumns = () => {
+    const columns = spare.pop() ?? new UsageColumns()
+    waiting.push(columns)
+    return columns
+  }
+
   const usageLoop = makeWriteLoop({
-    count: () => waiting.length,
+    count: () => waitingRows,
     delay: usageDelay,
     takeBatch: () => {
-      sending = usageWriter.makeBatch(waiting.slice(0, maxBatchRows))
+      sending = usageWriter.makeBatch(waiting[0] ?? addColumns())
       balances.beginWrite(sending, usageWriter.getWriter)
       return sending
     },
     write: usageWriter.write,
     remove: ({ rows }) => {
+      const { length } = rows
       sending = undefined
       writtenBatches += 1
-      waiting.splice(0, rows.length)
+      waitingRows -= length
+      waiting.shift()
       balances.completeCharges(rows)
+      rows.clear()
+      if (spare.length < maxSpareColumns) spare.push(rows)
       isRefusing = false
-      return rows.length
+      return length
     },
   })
   // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
@@ -193,7 +208,9 @@ const makeUsageMetering = Effect.gen(function* () {
       refusals.add(row)
     } else {
       usageLoop.wake()
-      waiting.push(row)
+      const last = waiting.at(-1)
+      if (last === undefined || last === sending?.rows || !last.add(row)) addColumns().add(row)
+      waitingRows += 1
       balances.addCharge(row)
     }
   }
@@ -203,12 +220,13 @@ const makeUsageMetering = Effect.gen(function* () {
    * returns false after the statement, usage was written meanwhile, so the statement must run again.
    */
   const makeUnwrittenSql = (account_id: number, today: string) => {
-    const sum = (rows: ReadonlyArray<UsageRecord>, last: number | null) => {
-      const dated = rows.map(({ cost_microdollars, requested_at }) => ({
-        cost: cost_microdollars,
-        date: getDateInNewYork(requested_at),
-        requested_at,
-      }))
+    const sum = (batches: ReadonlyArray<UsageColumns>, last: number | null) => {
+      const dated = batches.flatMap((rows) =>
+        rows.findPlaces(account_id).map((place) => {
+          const [requested_at = 0, cost = 0] = [rows.times[place], rows.costs[place]]
+          return { cost, date: getDateInNewYork(requested_at), requested_at }
+        })
+      )
       const sumCost = (since: string) =>
         dated.reduce((total, { cost, date }) => date >= since ? total + cost : total, 0)
       const chargedAt = dated.reduce(
@@ -224,9 +242,8 @@ const makeUsageMetering = Effect.gen(function* () {
         charged_at: chargedAt === 0 ? null : new Date(chargedAt).toISOString(),
       }
     }
-    const isOfAccount = (row: UsageRecord) => row.account_id === account_id
-    const sent = sum((sending?.rows ?? []).filter(isOfAccount), sending?.last ?? null)
-    const others = sum(waiting.slice(sending?.rows.length ?? 0).filter(isOfAccount), null)
+    const sent = sum(sending === undefined ? [] : [sending.rows], sending?.last ?? null)
+    const others = sum(waiting.slice(sending === undefined ? 0 : 1), null)
     /** The cost of streams that is not recorded yet. */
     const held = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
     const streams = { ...sum([], null), cost_today: held, cost_this_month: held, cost: held }
@@ -257,14 +274,14 @@ const makeUsageMetering = Effect.gen(function* () {
   }
 
   /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
-  const hasCapacity = () => waiting.length < maxWaiting
+  const hasCapacity = () => waitingRows < maxWaiting
 
   /** Fails with 503 while too many rows are waiting. */
   const requireCapacity = Effect.suspend(() => {
     if (hasCapacity()) return Effect.void
     const isNew = !isRefusing
     isRefusing = true
-    const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
+    const message = `Requests are refused because ${waitingRows} requests wait to be recorded.`
     return Metric.update(usageBufferRefusalsTotal, 1).pipe(
       Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
       Effect.andThen(Effect.fail(bufferFull)),
@@ -272,8 +289,9 @@ const makeUsageMetering = Effect.gen(function* () {
   })
 
   const reportLoss = Effect.suspend(() => {
-    const requests = waiting.length + refusals.countWaitingRequests()
-    const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
+    const requests = waitingRows + refusals.countWaitingRequests()
+    const costs = waiting.flatMap((rows) => Array.from(rows.costs.subarray(0, rows.length)))
+    const cost = costs.reduce((sum, one) => sum + one, 0)
     return Effect.andThen(
       Metric.update(usageRecordsLostTotal, requests),
       Effect.logError(

@@ -3,8 +3,7 @@
  * `usage_batch_requests` and `usage_batch_groups` of the database unpack them
  * (docs/decisions/0160-usage-in-batches.md).
  */
-import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
-import type { UsageRecord } from "./UsageRecord.ts"
+import type { UsageColumns } from "./UsageColumns.ts"
 
 /** All requests of a row belong to the same window. `usage_window` of the database has the same length. */
 const windowMillis = 5_000
@@ -41,12 +40,6 @@ export interface PackedUsage extends PackedColumns {
   readonly own_ids: string
 }
 
-/** What many requests have in common: a row of `usage_request_kinds`. */
-export type RequestKind = Pick<
-  UsageRecord,
-  "endpoint" | "status_code" | "cached" | "deprecated" | "via" | "price_per_gb_microdollars"
->
-
 const emptyColumn = Uint8Array.of(0)
 
 /** Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. */
@@ -70,11 +63,6 @@ export const packNumbers = (numbers: ReadonlyArray<number>): Uint8Array => {
   return packed
 }
 
-export const isSameKind = (one: RequestKind, other: RequestKind) =>
-  one.endpoint === other.endpoint && one.status_code === other.status_code && one.cached === other.cached &&
-  one.price_per_gb_microdollars === other.price_per_gb_microdollars && one.via === other.via &&
-  one.deprecated === other.deprecated
-
 interface Group {
   readonly place: number
   readonly kind: number
@@ -84,100 +72,91 @@ interface Group {
   cost: number
 }
 
-type FindKind = (kind: RequestKind) => number
-
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** Makes a UUID shorter, as `own_ids` has it. The result begins with a character that no id contains. */
 export const packOwnId = (id: string) =>
   canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
-/** Requests that fit into a row. */
-interface Part {
-  readonly records: Array<UsageRecord>
-  /** The number in each id; 0 for ids of clients. */
-  readonly idNumbers: Array<number>
-  /** The ids of clients; empty for others. */
-  readonly ownIds: Array<string>
-}
+type RowKey = Pick<PackedUsage, "account_id" | "sequence" | "part">
 
 const packPart = (
-  { idNumbers, ownIds, records }: Part,
-  key: Pick<PackedUsage, "account_id" | "sequence" | "part">,
-  findKind: FindKind,
+  columns: UsageColumns,
+  places: ReadonlyArray<number>,
+  key: RowKey,
+  kindIds: ReadonlyArray<number>,
 ): PackedUsage => {
+  const read = (column: Float64Array) => places.map((place) => column[place] ?? 0)
+  const [times, bytes, costs] = [read(columns.times), read(columns.bytes), read(columns.costs)]
+  const [kinds, keys] = [read(columns.kindPlaces), read(columns.keys)]
   const groups: Array<Group> = []
-  const groupPlaces: Array<number> = []
-  let [oldest, newest] = [Infinity, -Infinity]
-  for (const record of records) {
-    const { bytes, cost_microdollars, key_id, requested_at } = record
-    const kind = findKind(record)
-    let group = groups.find((one) => one.kind === kind && one.key === key_id)
+  const groupPlaces = places.map((_, at) => {
+    const [kind = 0, key = 0] = [kindIds[kinds[at] ?? 0], keys[at]]
+    let group = groups.find((one) => one.kind === kind && one.key === key)
     if (group === undefined) {
-      group = { place: groups.length, kind, key: key_id, requests: 0, bytes: 0, cost: 0 }
+      group = { place: groups.length, kind, key, requests: 0, bytes: 0, cost: 0 }
       groups.push(group)
     }
     group.requests += 1
-    group.bytes += bytes
-    group.cost += cost_microdollars
-    groupPlaces.push(group.place)
-    if (requested_at < oldest) oldest = requested_at
-    if (requested_at > newest) newest = requested_at
-  }
+    group.bytes += bytes[at] ?? 0
+    group.cost += costs[at] ?? 0
+    return group.place
+  })
+  const newest = Math.max(...times)
+  const ownIds = places.map((place) => columns.readOwnId(place))
   return {
     ...key,
     moment: newest,
-    requests: records.length,
-    span_ms: newest - oldest,
+    requests: places.length,
+    span_ms: newest - Math.min(...times),
     group_kinds: packNumbers(groups.map(({ kind }) => kind)),
     group_keys: packNumbers(groups.map(({ key }) => key)),
     group_requests: packNumbers(groups.map(({ requests }) => requests)),
     group_bytes: packNumbers(groups.map(({ bytes }) => bytes)),
     group_costs: packNumbers(groups.map(({ cost }) => cost)),
     groups: packNumbers(groupPlaces),
-    ages: packNumbers(records.map(({ requested_at }) => newest - requested_at)),
-    records: packNumbers(records.map(({ records_returned }) => records_returned)),
-    bytes: packNumbers(records.map(({ bytes }) => bytes)),
-    costs: packNumbers(records.map(({ cost_microdollars }) => cost_microdollars)),
-    durations: packNumbers(records.map(({ duration_ms }) => duration_ms)),
-    id_numbers: packNumbers(idNumbers),
+    ages: packNumbers(times.map((time) => newest - time)),
+    records: packNumbers(read(columns.records)),
+    bytes: packNumbers(bytes),
+    costs: packNumbers(costs),
+    durations: packNumbers(read(columns.durations)),
+    id_numbers: packNumbers(read(columns.idNumbers)),
     own_ids: ownIds.some((id) => id !== "") ? ownIds.join(" ") : "",
   }
 }
 
-/** Splits the requests of an account and window into parts. */
-const splitIntoParts = (records: ReadonlyArray<UsageRecord>) => {
-  let part: Part = { records: [], idNumbers: [], ownIds: [] }
-  let characters = 0
-  const parts = [part]
-  for (const record of records) {
-    if (part.records.length === maxPartRequests || characters > maxOwnIdCharacters) {
-      part = { records: [], idNumbers: [], ownIds: [] }
-      characters = 0
+/** Splits the places of an account's requests in a window into parts. */
+const splitIntoParts = (columns: UsageColumns, places: ReadonlyArray<number>) => {
+  const parts: Array<Array<number>> = []
+  let [part, characters]: [Array<number>, number] = [[], Infinity]
+  for (const place of places) {
+    if (part.length === maxPartRequests || characters > maxOwnIdCharacters) {
+      ;[part, characters] = [[], 0]
       parts.push(part)
     }
-    const number = readRequestNumber(record.request_id, record.requested_at)
-    const ownId = number === undefined ? packOwnId(record.request_id) : ""
-    part.records.push(record)
-    part.idNumbers.push(number ?? 0)
-    part.ownIds.push(ownId)
-    characters += ownId.length
+    part.push(place)
+    characters += columns.measureOwnId(place)
   }
   return parts
 }
 
-/** Packs requests. Each window gets the next number after `sequence`. The same requests always give the same rows. */
-export const packUsage = (records: ReadonlyArray<UsageRecord>, sequence: number, findKind: FindKind) => {
-  const windows = Map.groupBy(records, ({ requested_at }) => Math.floor(requested_at / windowMillis))
-  return Array.from(windows.values()).flatMap((ofWindow, index) =>
-    Array.from(Map.groupBy(ofWindow, ({ account_id }) => account_id)).flatMap(([account_id, ofAccount]) =>
-      splitIntoParts(ofAccount).map((part, number) =>
-        packPart(part, { account_id, sequence: sequence + 1 + index, part: number }, findKind)
-      )
-    )
-  )
+const groupByWindow = (columns: UsageColumns) =>
+  Map.groupBy(columns.findPlaces(), (place) => Math.floor((columns.times[place] ?? 0) / windowMillis))
+
+/**
+ * Packs requests, one row at a time. `kindIds` has the numbers of `columns.kinds`. Each window gets the next number
+ * after `sequence`. The same requests always give the same rows.
+ */
+export function* packUsage(columns: UsageColumns, sequence: number, kindIds: ReadonlyArray<number>) {
+  for (const ofWindow of groupByWindow(columns).values()) {
+    sequence += 1
+    for (const [account_id, ofAccount] of Map.groupBy(ofWindow, (place) => columns.accounts[place] ?? 0)) {
+      for (const [part, places] of splitIntoParts(columns, ofAccount).entries()) {
+        yield packPart(columns, places, { account_id, sequence, part }, kindIds)
+      }
+    }
+  }
 }
 
 /** Returns how many numbers `packUsage` uses. */
-export const countWindows = (records: ReadonlyArray<UsageRecord>) =>
-  new Set(records.map(({ requested_at }) => Math.floor(requested_at / windowMillis))).size
+export const countWindows = (columns: UsageColumns) => groupByWindow(columns).size

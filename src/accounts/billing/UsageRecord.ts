@@ -23,3 +23,14 @@ export interface UsageRecord {
   /** The reservation of an export, which the write of this row ends; null if the balance was not reserved. */
   readonly reservation_id: string | null
 }
+
+/** What many requests have in common: a row of `usage_request_kinds`. */
+export type RequestKind = Pick<
+  UsageRecord,
+  "endpoint" | "status_code" | "cached" | "deprecated" | "via" | "price_per_gb_microdollars"
+>
+
+export const isSameKind = (one: RequestKind, other: RequestKind) =>
+  one.endpoint === other.endpoint && one.status_code === other.status_code && one.cached === other.cached &&
+  one.price_per_gb_microdollars === other.price_per_gb_microdollars && one.via === other.via &&
+  one.deprecated === other.deprecated

@@ -10,12 +10,13 @@ import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { isCheckViolation } from "../../postgres/SqlState.ts"
 import { requestIdSuffix } from "../../contract/rules/RequestIds.ts"
-import { countWindows, isSameKind, type PackedUsage, packUsage, type RequestKind } from "./UsagePacking.ts"
-import type { UsageRecord } from "./UsageRecord.ts"
+import type { UsageColumns } from "./UsageColumns.ts"
+import { countWindows, type PackedUsage, packUsage } from "./UsagePacking.ts"
+import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
 /** Requests that are written at once. */
 export interface UsageBatch {
-  readonly rows: ReadonlyArray<UsageRecord>
+  readonly rows: UsageColumns
   /** The number of the batch before. The batch has the next ones, one for each window. */
   readonly after: number
   readonly last: number
@@ -33,24 +34,26 @@ export interface ThrottledRequestCount {
 
 const dayMillis = 86_400_000
 
+/** Packing lets other fibers run after this many requests. To pack a row takes as long as to pack four requests. */
+const maxWork = 500
+const rowWork = 4
+
 /** Makes a function that creates missing partitions and then writes rows. Repeats both if a partition was dropped. */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const daysWithPartition = new Set<number>()
 
-  const createPartitions = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
-    for (const { requested_at } of rows) {
-      const day = Math.floor(requested_at / dayMillis)
+  const createPartitions = Effect.fnUntraced(function* (times: Iterable<number>) {
+    for (const time of times) {
+      const day = Math.floor(time / dayMillis)
       if (daysWithPartition.has(day)) continue
-      yield* sql`select create_usage_partition(${
-        DateTime.formatIso(DateTime.makeUnsafe(requested_at))
-      }::text::timestamptz)`
+      yield* sql`select create_usage_partition(${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz)`
       daysWithPartition.add(day)
     }
   })
 
-  return <A, E>(rows: ReadonlyArray<UsageRecord>, write: Effect.Effect<A, E | SqlError.SqlError>) => {
-    const attempt = Effect.andThen(createPartitions(rows), write)
+  return <A, E>(times: Iterable<number>, write: Effect.Effect<A, E | SqlError.SqlError>) => {
+    const attempt = Effect.andThen(createPartitions(times), write)
     return Effect.catchIf(attempt, (error) => SqlError.isSqlError(error) && isCheckViolation(error), () => {
       daysWithPartition.clear()
       return attempt
@@ -89,16 +92,7 @@ export const makeRequestKinds = Effect.gen(function* () {
 
   /** Stores the kinds that are not known yet. */
   const store = Effect.fnUntraced(function* (needed: ReadonlyArray<RequestKind>) {
-    const added = needed.filter((kind) => find(kind) === undefined).map(
-      ({ cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via }) => ({
-        endpoint,
-        status_code,
-        cached,
-        deprecated,
-        via,
-        price_per_gb_microdollars,
-      }),
-    )
+    const added = needed.filter((kind) => find(kind) === undefined)
     if (added.length === 0) return
     const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
     const stored = yield* decodeRows(StoredKind)(sql`
@@ -167,7 +161,7 @@ export const makeUsageWriter = Effect.gen(function* () {
   let writer: number | undefined
   let sequence = 0
 
-  const makeBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
+  const makeBatch = (rows: UsageColumns): UsageBatch => {
     const after = sequence
     sequence += countWindows(rows)
     return { rows, after, last: sequence }
@@ -185,15 +179,18 @@ export const makeUsageWriter = Effect.gen(function* () {
 
   const insert = Effect.fnUntraced(function* ({ after, last, rows }: UsageBatch) {
     const writer = yield* findWriter
-    yield* kinds.store(rows)
-    const used = new Set<typeof StoredKind.Type | undefined>()
-    const findKind = (row: RequestKind) => {
-      const kind = kinds.find(row)
-      used.add(kind)
-      return kind?.kind_id ?? 0
+    yield* kinds.store(rows.kinds)
+    const used = rows.kinds.flatMap((kind) => kinds.find(kind) ?? [])
+    const packed: Array<PackedUsage> = []
+    let work = 0
+    for (const row of packUsage(rows, after, used.map(({ kind_id }) => kind_id))) {
+      packed.push(row)
+      work += rowWork + row.requests
+      if (work < maxWork) continue
+      work = 0
+      yield* Effect.yieldNow
     }
-    const packed = packUsage(rows, after, findKind)
-    const reservations = rows.flatMap(({ reservation_id }) => reservation_id ?? [])
+    const reservations = Array.from(rows.reservations.values())
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
         delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
           and exists (select from numbered)
@@ -203,9 +200,9 @@ export const makeUsageWriter = Effect.gen(function* () {
         -- Waits for an earlier attempt, and then sees what it has written.
         -- After a failover, the number of a lost kind may belong to another kind.
         select written, (
-          select count(*) from ${makeReadKindsSql(sql, Array.from(used).flatMap((kind) => kind ?? []))}
+          select count(*) from ${makeReadKindsSql(sql, used)}
           join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
-        ) = ${used.size}::int as has_kinds
+        ) = ${rows.kinds.length}::int as has_kinds
         from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
       ), numbered as (
         update usage_writers set written = ${last}::int from locked
@@ -237,7 +234,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     })
   return {
     makeBatch,
-    write: (batch: UsageBatch) => withPartitions(batch.rows, write(batch)),
+    write: (batch: UsageBatch) => withPartitions(batch.rows.times.subarray(0, batch.rows.length), write(batch)),
     /** The number of the process, once it has written usage. */
     getWriter: () => writer,
   }
@@ -291,5 +288,6 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
     `
   }
 
-  return (batch: ReadonlyArray<ThrottledRequestCount>) => withPartitions(batch.map(({ row }) => row), write(batch))
+  return (batch: ReadonlyArray<ThrottledRequestCount>) =>
+    withPartitions(batch.map(({ row }) => row.requested_at), write(batch))
 })

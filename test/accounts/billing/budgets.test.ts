@@ -6,11 +6,10 @@ import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { type Budget, setBudget } from "../../../src/accounts/billing/Budgets.ts"
 import { PrepaidBalances } from "../../../src/accounts/billing/PrepaidBalances.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { Reader } from "../../../src/postgres/Reader.ts"
 import { queueBudgetNotices } from "../../../src/outbox/mail/BudgetNotices.ts"
 import { createWebhookEndpoint } from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
-import { createCustomer, makeUsageRecord, retryUntil } from "../../support/CustomerUsage.ts"
+import { createCustomer, makeRecordWriter, makeUsageRecord, retryUntil } from "../../support/CustomerUsage.ts"
 import { valueAt } from "../../support/DocumentedEndpoints.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../../support/ServiceInstances.ts"
@@ -81,7 +80,7 @@ const createBudgeted = Effect.fnUntraced(function* (name: string, budget: Budget
 })
 
 const writeCosts = Effect.fnUntraced(function* (account_id: number, ...costs: ReadonlyArray<number>) {
-  const { makeBatch, write } = yield* makeUsageWriter
+  const { makeBatch, write } = yield* makeRecordWriter
   const [, current] = yield* readMonths
   const requested_at = current?.times[0] ?? 0
   yield* write(makeBatch(
@@ -96,7 +95,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
     () =>
       Effect.gen(function* () {
         const months = yield* readMonths
-        const { makeBatch, write } = yield* makeUsageWriter
+        const { makeBatch, write } = yield* makeRecordWriter
         for (let seed = 1; seed <= getInputCount(40); seed++) {
           const choose = makeRandomChooser(seed)
           const accounts = yield* Effect.forEach(["a", "b"], (name) => createBudgeted(`random ${seed} ${name}`))
@@ -175,7 +174,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
           () => makeUsageRecord({ account_id: account.account_id, cost_microdollars: 3, requested_at }),
         )
         return Effect.gen(function* () {
-          const { makeBatch, write } = yield* makeUsageWriter
+          const { makeBatch, write } = yield* makeRecordWriter
           const batch = makeBatch(rows)
           yield* write(batch)
           yield* settleUsage

@@ -9,10 +9,11 @@ import { closeMonth } from "../../../src/accounts/billing/Invoices.ts"
 import { computeDataCost } from "../../../src/accounts/billing/Pricing.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
 import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
-import { makeThrottledRequestCountWriter, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
+import { makeThrottledRequestCountWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import {
   createCustomer,
   type CustomerOptions,
+  makeRecordWriter,
   makeUsageRecord,
   readAllPages,
   retryUntil,
@@ -33,7 +34,7 @@ const createOld = Effect.fnUntraced(function* (name: string, created_at: string,
 })
 
 const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Partial<UsageRecord>>) {
-  const { makeBatch, write } = yield* makeUsageWriter
+  const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 
@@ -107,7 +108,7 @@ const dayEdges = (day: string) =>
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Invoices", (it) => {
   it.effect("are exactly the recorded usage, for random requests, late ones, prices, credits and closings (D27, D29)", () =>
     Effect.gen(function* () {
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeRecordWriter
       const writeCounts = yield* makeThrottledRequestCountWriter
       for (let seed = 1; seed <= getInputCount(40); seed++) {
         const choose = makeRandomChooser(seed)

@@ -7,7 +7,6 @@ import {
   createUpcomingUsagePartitions,
   dropUsagePartitionsBefore,
 } from "../../../src/accounts/billing/UsagePartitions.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { isLockTimeout } from "../../../src/postgres/SqlState.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
@@ -52,7 +51,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* CustomerUsage.makeRecordWriter
       const times = ["1999-12-31T23:59:59.999Z", "2031-02-28T12:00:00.000Z"].map((text) => Date.parse(text))
       yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const old = sql`timestamptz '2000-01-01T00:00:00Z'`
@@ -69,7 +68,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
   it.effect("drops the partitions of months before the retention period, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* CustomerUsage.makeRecordWriter
       const months = ["2020-01", "2020-02", "2020-03"]
       yield* write(
         makeBatch([
@@ -86,7 +85,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
   it.effect("drops the two oldest of 36 monthly partitions (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* CustomerUsage.makeRecordWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
       yield* write(makeBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       // Statistics may make PostgreSQL evaluate the conditions in a different order, which must not matter.
@@ -100,7 +99,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
   it.effect("gives up dropping a partition that is in use, so that writes are not delayed for long (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* CustomerUsage.makeRecordWriter
       yield* write(
         makeBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]),
       )

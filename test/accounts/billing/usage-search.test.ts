@@ -8,10 +8,9 @@ import { eraseAccount, finishErasure } from "../../../src/accounts/AccountErasur
 import * as Search from "../../../src/accounts/billing/UsageSearch.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
 import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { getDateInNewYork } from "../../../src/contract/rules/Dates.ts"
 import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
-import { createCustomer, insertUsageRow, makeUsageRecord } from "../../support/CustomerUsage.ts"
+import { createCustomer, insertUsageRow, makeRecordWriter, makeUsageRecord } from "../../support/CustomerUsage.ts"
 import { beginTransaction } from "../../support/HeldTransactions.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
@@ -27,7 +26,7 @@ const createSender = (name: string) =>
   Effect.map(createCustomer(name), ({ account_id, key_id }) => ({ account_id, key_id }))
 
 const writeRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
-  const { makeBatch, write } = yield* makeUsageWriter
+  const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(rows))
 })
 

@@ -4,7 +4,6 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { packNumbers } from "../../../src/accounts/billing/UsagePacking.ts"
 import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
@@ -75,7 +74,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
         const second = (yield* CustomerUsage.findAccountAndKeyIds(other)).key_id
         const neighbor = yield* CustomerUsage.createCustomer(`neighbor ${seed}`)
         const hints = new Map([[key_id, key.slice(0, 12)], [second, other.slice(0, 12)]])
-        const writers = [yield* makeUsageWriter, yield* makeUsageWriter] as const
+        const writers = [yield* CustomerUsage.makeRecordWriter, yield* CustomerUsage.makeRecordWriter] as const
         // A writer gets its number with its first batch.
         for (const { makeBatch, write } of writers) {
           yield* write(makeBatch([makeRecord(choose, neighbor.account_id, [neighbor.key_id, neighbor.key_id])]))
@@ -150,7 +149,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
       for (let seed = 1; seed <= getInputCount(30); seed++) {
         const choose = makeRandomChooser(seed)
         const { account_id, key, key_id } = yield* CustomerUsage.createCustomer(`links ${seed}`)
-        const writers = [yield* makeUsageWriter, yield* makeUsageWriter] as const
+        const writers = [yield* CustomerUsage.makeRecordWriter, yield* CustomerUsage.makeRecordWriter] as const
         let made = 0
         const makeRecords = (count: number) =>
           Array.from({ length: count }, () => ({

@@ -6,7 +6,6 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import * as FilterAssertions from "../../support/FilterAssertions.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as ListClients from "../../support/ListClients.ts"
@@ -648,7 +647,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
           yield* waitForRecordedRequests(account_id, pages)
           const existing = yield* readRows(`/v1/usage?limit=100${filter}`, key)
           const times = existing.map((row) => Date.parse(String(valueAt(row, "requested_at"))))
-          const { makeBatch, write } = yield* makeUsageWriter
+          const { makeBatch, write } = yield* CustomerUsage.makeRecordWriter
           let read = 0
           const record = Effect.gen(function* () {
             const place = times[read++ % times.length] ?? 0
@@ -796,7 +795,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
   it.effect("daily: a request belongs to its day in New York, and statuses of 400 and above count as errors (D29)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("sums")
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* CustomerUsage.makeRecordWriter
       const at03 = makeUsageRow({
         account_id,
         key_id,

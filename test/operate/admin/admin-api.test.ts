@@ -6,14 +6,13 @@ import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { closeMonth } from "../../../src/accounts/billing/Invoices.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
 import { RequiredScope } from "../../../src/operate/admin/AdminAccess.ts"
 import { AdminApi } from "../../../src/operate/admin/AdminApi.ts"
 import { changelogEntries } from "../../../src/api/changelog/Changelog.ts"
 import { createWebhookEndpoint } from "../../../src/outbox/webhooks/WebhookEndpoints.ts"
 import { Admin, adminLog, createToken, makeAdminLayer } from "../../support/Admin.ts"
-import { createCustomer, makeUsageRecord } from "../../support/CustomerUsage.ts"
+import { createCustomer, makeRecordWriter, makeUsageRecord } from "../../support/CustomerUsage.ts"
 import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import { makeReportedShares } from "../../support/ReportedShares.ts"
 import { assertSingleError, exchangeBytes } from "../../support/RawSockets.ts"
@@ -889,7 +888,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const requested_at = Date.parse("2026-06-01T12:00:00.123Z")
       const id = makeRequestId(requested_at)
       const record = makeUsageRecord({ account_id, key_id, requested_at, bytes: 250_000_001 })
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeRecordWriter
       yield* write(makeBatch([{ ...record, request_id: id }, { ...record, request_id: "order-1" }]))
       const { body, status } = yield* send(`/usage/${id}`, { token: tokens.read })
       assert.strictEqual(status, 200, JSON.stringify(body))
@@ -1011,7 +1010,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const { account_id, key_id } = account
       const requested_at = Date.now()
       const request_id = makeRequestId(requested_at)
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeRecordWriter
       yield* write(makeBatch([makeUsageRecord({ account_id, key_id, request_id, requested_at, status_code: 422 })]))
       const values: Readonly<Record<string, string>> = {
         "/v1/keys/:id": String(key_id),

@@ -3,7 +3,6 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { declaredEndpoints } from "../../../src/api/catalogue/Endpoints.ts"
 import { getParameterNames } from "../../../src/contract/rules/Validation.ts"
 import { listRecentChanges } from "../../../src/ingest/load/UndoLoad.ts"
@@ -11,6 +10,7 @@ import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
 import {
   createCustomer,
   insertUsageRow,
+  makeRecordWriter,
   makeUsageRecord,
   retryUntil,
   settingsLayer,
@@ -132,7 +132,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       // A request during which both changes were made.
       const requested_at = Date.parse(oldest?.recorded_at ?? "")
       const request_id = makeRequestId(requested_at)
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeRecordWriter
       yield* write(makeBatch([makeUsageRecord({
         account_id: customer.account_id,
         key_id: customer.key_id,
@@ -211,7 +211,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
         price_per_gb_microdollars: price,
         cost_microdollars: 12,
       })
-      const { makeBatch, write } = yield* makeUsageWriter
+      const { makeBatch, write } = yield* makeRecordWriter
       yield* write(makeBatch([installment]))
       const outOfStream = yield* explain(installment.request_id)
       assert.match(outOfStream, /1000 bytes at 12345678 .* are 12\.345678 microdollars\. The row is an installment/)

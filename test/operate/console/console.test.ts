@@ -6,7 +6,6 @@ import type { BrowserContextOptions, Page } from "playwright-core"
 import { OpenApi } from "effect/http-api"
 import { createAccount, listAccounts } from "../../../src/accounts/Accounts.ts"
 import { closeMonth } from "../../../src/accounts/billing/Invoices.ts"
-import { makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { createApiKey, listApiKeys } from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { AdminApi } from "../../../src/operate/admin/AdminApi.ts"
 import type { AdminScope } from "../../../src/operate/admin/AdminErrors.ts"
@@ -28,7 +27,7 @@ import {
   openPageAt,
   runInBrowser,
 } from "../../support/Browser.ts"
-import { makeUsageRecord } from "../../support/CustomerUsage.ts"
+import { makeRecordWriter, makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 // @module-tag slow
 
@@ -48,7 +47,7 @@ const insertSamples = Effect.gen(function* () {
   })
   const [account] = yield* sql<{ readonly account_id: number }>`select account_id::int from accounts`
   const now = yield* Clock.currentTimeMillis
-  const { makeBatch, write } = yield* makeUsageWriter
+  const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(Array.from({ length: 20 }, (_, index) =>
     makeUsageRecord({
       account_id: account?.account_id ?? 0,

@@ -1,0 +1,111 @@
+/** D29 (usage): the memory for requests until they are written. */
+import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
+import { packOwnId } from "./UsagePacking.ts"
+import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
+
+/** Requests that are written at once. */
+export const maxBatchRows = 2_000
+
+const ownIdBytes = 64 * maxBatchRows
+
+/**
+ * The requests of a batch, as one array of numbers per property. An object per request would outlive several
+ * collections of the young generation, and then wait in the old one for a full collection. Each request has a place,
+ * counted from 0. The arrays are allocated once; `clear` makes them available for the next batch.
+ */
+export class UsageColumns {
+  #length = 0
+  /** Milliseconds since 1970. */
+  readonly times = new Float64Array(maxBatchRows)
+  readonly accounts = new Float64Array(maxBatchRows)
+  readonly keys = new Float64Array(maxBatchRows)
+  /** The place of each request's kind in `kinds`. */
+  readonly kindPlaces = new Float64Array(maxBatchRows)
+  readonly records = new Float64Array(maxBatchRows)
+  readonly bytes = new Float64Array(maxBatchRows)
+  /** Microdollars. */
+  readonly costs = new Float64Array(maxBatchRows)
+  /** Milliseconds. */
+  readonly durations = new Float64Array(maxBatchRows)
+  /** The number in each id; 0 for ids of clients. */
+  readonly idNumbers = new Float64Array(maxBatchRows)
+  /** The ids of clients, one after the other, and the end of each; others have length 0. */
+  readonly #ownIds = Buffer.allocUnsafeSlow(ownIdBytes)
+  readonly #ownIdEnds = new Uint32Array(maxBatchRows)
+  readonly #kinds: Array<RequestKind> = []
+  readonly #reservations = new Map<number, string>()
+
+  get length() {
+    return this.#length
+  }
+
+  get kinds(): ReadonlyArray<RequestKind> {
+    return this.#kinds
+  }
+
+  /** The reservations of exports, which the write of these rows ends, by place. */
+  get reservations(): ReadonlyMap<number, string> {
+    return this.#reservations
+  }
+
+  #findKindPlace(row: RequestKind) {
+    const found = this.#kinds.findIndex((kind) => isSameKind(kind, row))
+    if (found !== -1) return found
+    const { cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via } = row
+    return this.#kinds.push({ cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via }) - 1
+  }
+
+  #getOwnIdStart(place: number) {
+    return place === 0 ? 0 : this.#ownIdEnds[place - 1] ?? 0
+  }
+
+  /** Adds a request. Returns false if it does not fit. */
+  add(row: UsageRecord) {
+    const place = this.#length
+    const number = readRequestNumber(row.request_id, row.requested_at)
+    const ownId = number === undefined ? packOwnId(row.request_id) : ""
+    const ownIdStart = this.#getOwnIdStart(place)
+    if (place === maxBatchRows || ownIdStart + ownId.length > ownIdBytes) return false
+    this.times[place] = row.requested_at
+    this.accounts[place] = row.account_id
+    this.keys[place] = row.key_id
+    this.kindPlaces[place] = this.#findKindPlace(row)
+    this.records[place] = row.records_returned
+    this.bytes[place] = row.bytes
+    this.costs[place] = row.cost_microdollars
+    this.durations[place] = row.duration_ms
+    this.idNumbers[place] = number ?? 0
+    if (ownId !== "") this.#ownIds.write(ownId, ownIdStart, "latin1")
+    this.#ownIdEnds[place] = ownIdStart + ownId.length
+    if (row.reservation_id !== null) this.#reservations.set(place, row.reservation_id)
+    this.#length += 1
+    return true
+  }
+
+  /** Removes all requests. */
+  clear() {
+    this.#length = 0
+    this.#kinds.length = 0
+    this.#reservations.clear()
+  }
+
+  /** Returns the places of all requests, or of those of an account. */
+  findPlaces(account_id?: number) {
+    const places: Array<number> = []
+    for (let place = 0; place < this.#length; place++) {
+      if (account_id === undefined || this.accounts[place] === account_id) places.push(place)
+    }
+    return places
+  }
+
+  /** Returns the packed id of a client; empty for other ids. */
+  readOwnId(place: number) {
+    const [start, end] = [this.#getOwnIdStart(place), this.#ownIdEnds[place] ?? 0]
+    return start === end ? "" : this.#ownIds.toString("latin1", start, end)
+  }
+
+  /** Returns the length of `readOwnId`. */
+  measureOwnId(place: number) {
+    return (this.#ownIdEnds[place] ?? 0) - this.#getOwnIdStart(place)
+  }
+}
