@@ -98,14 +98,20 @@ export class UsageColumns {
     return places
   }
 
-  /** Returns the packed id of a client; empty for other ids. */
-  readOwnId(place: number) {
-    const [start, end] = [this.#getOwnIdStart(place), this.#ownIdEnds[place] ?? 0]
-    return start === end ? "" : this.#ownIds.toString("latin1", start, end)
-  }
-
-  /** Returns the length of `readOwnId`. */
+  /** Returns the length of the packed id of a client; 0 for other ids. */
   measureOwnId(place: number) {
     return (this.#ownIdEnds[place] ?? 0) - this.#getOwnIdStart(place)
+  }
+
+  /** Returns the packed ids of clients, separated by spaces, where other ids are empty; without any, an empty text. */
+  joinOwnIds(places: ReadonlyArray<number>) {
+    if (places.every((place) => this.measureOwnId(place) === 0)) return ""
+    const bytes = places.reduce((sum, place) => sum + 1 + this.measureOwnId(place), -1)
+    const joined = Buffer.alloc(bytes, " ")
+    let end = 0
+    for (const place of places) {
+      end += this.#ownIds.copy(joined, end, this.#getOwnIdStart(place), this.#ownIdEnds[place]) + 1
+    }
+    return joined.toString("latin1")
   }
 }

@@ -42,19 +42,20 @@ export interface PackedUsage extends PackedColumns {
 
 const emptyColumn = Uint8Array.of(0)
 
-/** Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. */
-export const packNumbers = (numbers: ReadonlyArray<number>): Uint8Array => {
+/**
+ * Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. `read` returns
+ * the number at a position, so that nothing is copied first.
+ */
+export const packNumbers = (count: number, read: (at: number) => number): Uint8Array => {
   let max = 0
-  for (const number of numbers) if (number > max) max = number
+  for (let at = 0; at < count; at++) max = Math.max(max, read(at))
   if (max === 0) return emptyColumn
   const width = max < 0x100 ? 1 : max < 0x1_0000 ? 2 : max < 0x100_0000 ? 3 : max < 0x1_0000_0000 ? 4 : 7
-  const packed = new Uint8Array(1 + width * numbers.length)
+  const packed = new Uint8Array(1 + width * count)
   packed[0] = width
-  let end = 1
-  for (const number of numbers) {
-    end += width
-    let rest = number
-    for (let place = end - 1; rest > 0; place--) {
+  for (let at = 0; at < count; at++) {
+    let rest = read(at)
+    for (let place = width * (at + 1); rest > 0; place--) {
       // Stores the last eight bits.
       packed[place] = rest
       rest = Math.floor(rest / 0x100)
@@ -86,42 +87,45 @@ const packPart = (
   key: RowKey,
   kindIds: ReadonlyArray<number>,
 ): PackedUsage => {
-  const read = (column: Float64Array) => places.map((place) => column[place] ?? 0)
-  const [times, bytes, costs] = [read(columns.times), read(columns.bytes), read(columns.costs)]
-  const [kinds, keys] = [read(columns.kindPlaces), read(columns.keys)]
   const groups: Array<Group> = []
-  const groupPlaces = places.map((_, at) => {
-    const [kind = 0, key = 0] = [kindIds[kinds[at] ?? 0], keys[at]]
-    let group = groups.find((one) => one.kind === kind && one.key === key)
+  const groupPlaces = new Uint8Array(places.length)
+  let [oldest, newest] = [Infinity, -Infinity]
+  for (const [at, place] of places.entries()) {
+    const [kind = 0, key_id = 0] = [kindIds[columns.kindPlaces[place] ?? 0], columns.keys[place]]
+    let group = groups.find((one) => one.kind === kind && one.key === key_id)
     if (group === undefined) {
-      group = { place: groups.length, kind, key, requests: 0, bytes: 0, cost: 0 }
+      group = { place: groups.length, kind, key: key_id, requests: 0, bytes: 0, cost: 0 }
       groups.push(group)
     }
     group.requests += 1
-    group.bytes += bytes[at] ?? 0
-    group.cost += costs[at] ?? 0
-    return group.place
-  })
-  const newest = Math.max(...times)
-  const ownIds = places.map((place) => columns.readOwnId(place))
+    group.bytes += columns.bytes[place] ?? 0
+    group.cost += columns.costs[place] ?? 0
+    groupPlaces[at] = group.place
+    const time = columns.times[place] ?? 0
+    oldest = Math.min(oldest, time)
+    newest = Math.max(newest, time)
+  }
+  const packGroups = (name: Exclude<keyof Group, "place">) =>
+    packNumbers(groups.length, (at) => groups[at]?.[name] ?? 0)
+  const pack = (column: Float64Array) => packNumbers(places.length, (at) => column[places[at] ?? 0] ?? 0)
   return {
     ...key,
     moment: newest,
     requests: places.length,
-    span_ms: newest - Math.min(...times),
-    group_kinds: packNumbers(groups.map(({ kind }) => kind)),
-    group_keys: packNumbers(groups.map(({ key }) => key)),
-    group_requests: packNumbers(groups.map(({ requests }) => requests)),
-    group_bytes: packNumbers(groups.map(({ bytes }) => bytes)),
-    group_costs: packNumbers(groups.map(({ cost }) => cost)),
-    groups: packNumbers(groupPlaces),
-    ages: packNumbers(times.map((time) => newest - time)),
-    records: packNumbers(read(columns.records)),
-    bytes: packNumbers(bytes),
-    costs: packNumbers(costs),
-    durations: packNumbers(read(columns.durations)),
-    id_numbers: packNumbers(read(columns.idNumbers)),
-    own_ids: ownIds.some((id) => id !== "") ? ownIds.join(" ") : "",
+    span_ms: newest - oldest,
+    group_kinds: packGroups("kind"),
+    group_keys: packGroups("key"),
+    group_requests: packGroups("requests"),
+    group_bytes: packGroups("bytes"),
+    group_costs: packGroups("cost"),
+    groups: packNumbers(places.length, (at) => groupPlaces[at] ?? 0),
+    ages: packNumbers(places.length, (at) => newest - (columns.times[places[at] ?? 0] ?? 0)),
+    records: pack(columns.records),
+    bytes: pack(columns.bytes),
+    costs: pack(columns.costs),
+    durations: pack(columns.durations),
+    id_numbers: pack(columns.idNumbers),
+    own_ids: columns.joinOwnIds(places),
   }
 }
 
