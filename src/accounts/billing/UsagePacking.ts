@@ -51,11 +51,12 @@ export const packNumbers = (count: number, read: (at: number) => number): Uint8A
   for (let at = 0; at < count; at++) max = Math.max(max, read(at))
   if (max === 0) return emptyColumn
   const width = max < 0x100 ? 1 : max < 0x1_0000 ? 2 : max < 0x100_0000 ? 3 : max < 0x1_0000_0000 ? 4 : 7
-  const packed = new Uint8Array(1 + width * count)
+  // Many small arrays share the memory of a larger one, so that less survives while PostgreSQL stores them.
+  const packed = Buffer.allocUnsafe(1 + width * count)
   packed[0] = width
   for (let at = 0; at < count; at++) {
     let rest = read(at)
-    for (let place = width * (at + 1); rest > 0; place--) {
+    for (let place = width * (at + 1); place > width * at; place--) {
       // Stores the last eight bits.
       packed[place] = rest
       rest = Math.floor(rest / 0x100)
