@@ -160,6 +160,15 @@ class ReceivedPackets {
     }
     if (this.packets.length > maxReceivedPackets) this.packets = [Buffer.concat(this.packets)]
   }
+
+  /** Drops all packets but the last one, in which a head has ended: the next head begins in it, or later. */
+  keepLast() {
+    const last = this.packets.at(-1)
+    if (last === undefined || this.packets.length === 1) return
+    this.packets.length = 0
+    this.packets.push(last)
+    this.#bytes = last.length
+  }
 }
 
 const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
@@ -214,7 +223,8 @@ export const makeHttpServer = (
     if (!socket.writable) return
     const connection = connections.get(socket)
     if (connection === undefined) return handle(request, response)
-    const { queue, timer } = connection
+    const { queue, received, timer } = connection
+    received.keepLast()
     const beginNext = () => {
       queue.shift()
       if (queue.length < maxQueuedRequests && socket.isPaused()) socket.resume()

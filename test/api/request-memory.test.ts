@@ -167,6 +167,25 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A request 
       assert.isBelow(responses, 20, "responses")
     }).pipe(Effect.scoped))
 
+  it.effect("is kept in no packets of its connection, which stays open (§8)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      const port = yield* startServiceInstance()
+      const countPackets = () => queryObjects(Buffer, { format: "count" })
+      const before = countPackets()
+      const count = 600
+      let [sent, packets] = [0, Infinity]
+      const makeTarget = () => {
+        sent += 1
+        // All connections are still open.
+        if (sent === count) packets = countPackets() - before
+        return "/health/live"
+      }
+      yield* sendRequests({ port, key: ultimate, count, makeTarget })
+      // Each of ten connections keeps its last packet.
+      assert.isBelow(packets, count / 4)
+    }).pipe(Effect.scoped))
+
   it.effect("leaves little in the old generation, from the cache and from memory (§8)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
