@@ -190,6 +190,9 @@ export const makeUsageWriter = Effect.gen(function* () {
       work = 0
       yield* Effect.yieldNow
     }
+    const packedSql = makePackedRowsSql(sql, packed)
+    // Encoding the parameters of many rows takes as long as making them.
+    yield* Effect.yieldNow
     const reservations = Array.from(rows.reservations.values())
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
         delete from balance_reservations where reservation_id = any(${makeArrayParameter(reservations, OID.uuid)})
@@ -209,7 +212,7 @@ export const makeUsageWriter = Effect.gen(function* () {
         where writer = ${writer}::int and locked.written < ${last}::int and has_kinds
         returning writer
       ), packed as materialized (
-        ${makePackedRowsSql(sql, packed)}
+        ${packedSql}
       ), recorded as (
         ${makeInsertBatchesSql(sql)}
       ), unsettled as (

@@ -25,18 +25,21 @@ import {
   UsageMetering,
   usageRecordsLostTotal,
 } from "../../../src/accounts/billing/UsageMetering.ts"
+import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
 import { settleUsage } from "../../../src/accounts/billing/UsageSettlement.ts"
 import {
   makeThrottledRequestCountWriter,
   type ThrottledRequestCount,
 } from "../../../src/accounts/billing/UsageWriter.ts"
+import { makeRequestId } from "../../../src/contract/rules/RequestIds.ts"
 import { Reader } from "../../../src/postgres/Reader.ts"
 import { makeRecordWriter, makeUsageRecord } from "../../support/CustomerUsage.ts"
 import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import * as Service from "../../support/Service.ts"
 import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
-import { skipUnlessThorough } from "../../support/Thoroughness.ts"
+import { makeRandomChooser } from "../../support/RandomChoices.ts"
+import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
@@ -322,6 +325,80 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       for (let row = 0; row < 12_000; row++) meter.record(makeUsageRecord())
       yield* stop
       assert.strictEqual((yield* readSums)?.rows, (before?.rows ?? 0) + 12_000)
+    }))
+
+  it.effect("writes exactly what was recorded, in order, and counts it once, whatever was being written (D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      for (let seed = 1; seed <= getInputCount(15); seed++) {
+        const choose = makeRandomChooser(seed)
+        const { meter, stop } = yield* startMetering()
+        const accounts = [10 * seed, 10 * seed + 1, 10 * seed + 2].map((number) => 1_000 + number)
+        const recorded: Array<UsageRecord> = []
+        const record = (count: number) => {
+          const own = choose([true, false])
+          for (let made = 0; made < count; made++) {
+            const requested_at = Date.parse("2026-06-05T12:00:04Z") + choose([0, 1, 900, 1_000, 7_000])
+            const row = makeUsageRecord({
+              requested_at,
+              account_id: choose([accounts[0] ?? 0, ...accounts]),
+              request_id: own ? `${seed}-${recorded.length}` : makeRequestId(requested_at),
+              endpoint: choose(["/v1/news", "/v1/screener"]),
+              bytes: recorded.length,
+              cost_microdollars: choose([0, 5, 70_000]),
+            })
+            meter.record(row)
+            recorded.push(row)
+          }
+        }
+        /** Compares the cost in the database and in memory with all that was recorded. */
+        const assertCosts = Effect.forEach(accounts, (account_id) =>
+          Effect.gen(function* () {
+            const { isCurrent, query } = meter.makeUnwrittenSql(account_id, "2026-06-05")
+            const [found] = yield* sql<{ readonly cost: number }>`
+              select (unwritten.cost + (
+                select coalesce(sum(cost_microdollars), 0) from usage_requests where account_id = ${account_id}::int
+              ))::float8 as cost from (${query}) as unwritten
+            `
+            if (!isCurrent()) return false
+            const costs = recorded.filter((row) => row.account_id === account_id).map((row) => row.cost_microdollars)
+            assert.strictEqual(found?.cost, costs.reduce((sum, cost) => sum + cost, 0), `seed ${seed}`)
+            return true
+          }).pipe(Effect.repeat({ until: (isCompared) => isCompared })))
+        for (let step = 0; step < choose([2, 4]); step++) {
+          record(choose([1, 30, 700]))
+          const isBlocked = choose([true, false])
+          const lock = isBlocked
+            ? yield* beginTransaction(sql`lock table usage_writers in exclusive mode`)
+            : { commit: Effect.void }
+          record(choose([1, 2_500]))
+          if (isBlocked) yield* waitUntilBlocked
+          record(choose([1, 30, 700, 2_500]))
+          yield* assertCosts
+          yield* lock.commit
+          yield* assertCosts
+        }
+        yield* stop
+        const written = yield* sql<object>`
+          select account_id::float8, (extract(epoch from usage_window(moment)) / 5)::float8 as five_seconds,
+            (extract(epoch from requested_at) * 1000)::float8 as requested_at, request_id, endpoint, bytes::float8,
+            cost_microdollars::float8
+          from usage_requests where account_id between ${accounts[0] ?? 0}::int and ${accounts[2] ?? 0}::int
+          order by account_id, five_seconds, writer, sequence, part, place
+        `
+        const expected = recorded.map(
+          ({ account_id, bytes, cost_microdollars, endpoint, request_id, requested_at }) => ({
+            account_id,
+            five_seconds: Math.floor(requested_at / 5_000),
+            requested_at,
+            request_id,
+            endpoint,
+            bytes,
+            cost_microdollars,
+          }),
+        ).toSorted((a, b) => a.account_id - b.account_id || a.five_seconds - b.five_seconds)
+        assert.deepStrictEqual(written.map((row) => ({ ...row })), expected, `seed ${seed}`)
+      }
     }))
 
   it.effect("retries a write after any failure (D29)", () =>
