@@ -1,12 +1,17 @@
 /** D29 (usage): the memory for requests until they are written. */
 import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
-import { packOwnId } from "./UsagePacking.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
 /** Requests that are written at once. */
 export const maxBatchRows = 2_000
 
 const ownIdBytes = 64 * maxBatchRows
+
+const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Makes a UUID shorter, as `own_ids` has it. The result begins with a character that no id contains. */
+export const packOwnId = (id: string) =>
+  canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 /**
  * The requests of a batch, as one array of numbers per property. An object per request would outlive several

@@ -43,8 +43,8 @@ export interface PackedUsage extends PackedColumns {
 const emptyColumn = Uint8Array.of(0)
 
 /**
- * Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. `read` returns
- * the number at a position, so that nothing is copied first.
+ * Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. `read`
+ * returns the number at a position, so that nothing is copied first.
  */
 export const packNumbers = (count: number, read: (at: number) => number): Uint8Array => {
   let max = 0
@@ -73,12 +73,6 @@ interface Group {
   bytes: number
   cost: number
 }
-
-const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-/** Makes a UUID shorter, as `own_ids` has it. The result begins with a character that no id contains. */
-export const packOwnId = (id: string) =>
-  canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 type RowKey = Pick<PackedUsage, "account_id" | "sequence" | "part">
 

@@ -9,7 +9,7 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { isValidRequestId, readRequestTime } from "../../contract/rules/RequestIds.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
-import { packOwnId } from "./UsagePacking.ts"
+import { packOwnId } from "./UsageColumns.ts"
 import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 
 /** An id that a request can have (D12). */

@@ -351,18 +351,22 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
             recorded.push(row)
           }
         }
-        /** Compares the cost in the database and in memory with all that was recorded. */
-        const assertCosts = Effect.forEach(accounts, (account_id) =>
+        /** Compares requests and costs in the database and in memory with all that was recorded. */
+        const assertSums = Effect.forEach(accounts, (account_id) =>
           Effect.gen(function* () {
             const { isCurrent, query } = meter.makeUnwrittenSql(account_id, "2026-06-05")
-            const [found] = yield* sql<{ readonly cost: number }>`
-              select (unwritten.cost + (
-                select coalesce(sum(cost_microdollars), 0) from usage_requests where account_id = ${account_id}::int
-              ))::float8 as cost from (${query}) as unwritten
+            const [found] = yield* sql`
+              select (unwritten.requests_today + written.requests)::int as requests,
+                (unwritten.cost + written.cost)::float8 as cost
+              from (${query}) as unwritten cross join (
+                select count(*) as requests, coalesce(sum(cost_microdollars), 0) as cost
+                from usage_requests where account_id = ${account_id}::int
+              ) as written
             `
             if (!isCurrent()) return false
-            const costs = recorded.filter((row) => row.account_id === account_id).map((row) => row.cost_microdollars)
-            assert.strictEqual(found?.cost, costs.reduce((sum, cost) => sum + cost, 0), `seed ${seed}`)
+            const rows = recorded.filter((row) => row.account_id === account_id)
+            const cost = rows.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
+            assert.deepStrictEqual({ ...found }, { requests: rows.length, cost }, `seed ${seed}`)
             return true
           }).pipe(Effect.repeat({ until: (isCompared) => isCompared })))
         for (let step = 0; step < choose([2, 4]); step++) {
@@ -374,9 +378,9 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
           record(choose([1, 2_500]))
           if (isBlocked) yield* waitUntilBlocked
           record(choose([1, 30, 700, 2_500]))
-          yield* assertCosts
+          yield* assertSums
           yield* lock.commit
-          yield* assertCosts
+          yield* assertSums
         }
         yield* stop
         const written = yield* sql<object>`

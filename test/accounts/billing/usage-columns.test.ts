@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Struct } from "effect"
 import { UsageColumns } from "../../../src/accounts/billing/UsageColumns.ts"
 import { countWindows, type PackedUsage, packUsage } from "../../../src/accounts/billing/UsagePacking.ts"
-import type { UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
+import { isSameKind, type UsageRecord } from "../../../src/accounts/billing/UsageRecord.ts"
 import { makeRequestId, requestIdSuffix } from "../../../src/contract/rules/RequestIds.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
@@ -13,15 +13,16 @@ const uuid = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 
 const start = Date.parse("2026-06-01T12:00:04.500Z")
 
-const makeRecord = (choose: RandomChooser, accounts: Choices<number>) => {
+const ownIds: Choices<string> = ["a", "A-b_c.9", "x".repeat(128), uuid, uuid, uuid.toUpperCase()]
+
+const makeRecord = (choose: RandomChooser, accounts: Choices<number>, ids: Choices<string | undefined>) => {
   const requested_at = start + choose([-70_000, 0, 0, 1, 300, 499, 500, 4_999])
-  const own = choose(["a", "A-b_c.9", "x".repeat(128), uuid, uuid, uuid.toUpperCase()])
   const status_code = choose([200, 200, 304, 503])
   return makeUsageRecord({
     requested_at,
     account_id: choose(accounts),
     key_id: choose([1, 1, 2, Number.MAX_SAFE_INTEGER]),
-    request_id: choose([true, true, false]) ? makeRequestId(requested_at) : own,
+    request_id: choose(ids) ?? makeRequestId(requested_at),
     endpoint: choose(["/v1/news", "/v1/news", "/v1/screener", "/mcp"]),
     status_code,
     records_returned: choose([0, 1, 255, 256, 65_536, 2_147_483_647]),
@@ -86,9 +87,10 @@ it("packs exactly the records that were added, whatever the columns contained be
     for (const wanted of [choose([1, 30]), choose([400, 2_500]), choose([1, 2, 99, 101])]) {
       columns.clear()
       const accounts = choose<Choices<number>>([[7], [1, 2, 3], [0, ...Array.from({ length: 500 }, (_, at) => 1 + at)]])
+      const ids = choose<Choices<string | undefined>>([[undefined], [undefined, ...ownIds], ["y".repeat(128)], [uuid]])
       const records: Array<UsageRecord> = []
       while (records.length < wanted) {
-        const record = makeRecord(choose, accounts)
+        const record = makeRecord(choose, accounts, ids)
         if (!columns.add(record)) break
         records.push(record)
       }
@@ -107,6 +109,9 @@ it("packs exactly the records that were added, whatever the columns contained be
         )
       )
       assert.deepStrictEqual(unpack(rows, columns, kindIds), expected, message)
+      const kinds = columns.kinds.map((kind) => JSON.stringify(kind))
+      assert.strictEqual(new Set(kinds).size, kinds.length, message)
+      assert.isTrue(columns.kinds.every((kind) => records.some((record) => isSameKind(record, kind))), message)
       assert.strictEqual(countWindows(columns), windows.size, message)
       assert.deepStrictEqual(Array.from(packUsage(columns, sequence, kindIds)), rows, `${message}, packed again`)
       assert.deepStrictEqual(
