@@ -7,6 +7,7 @@ import type * as SqlLibrary from "effect/sql"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import process from "node:process"
+import type * as Columns from "../../src/accounts/billing/UsageColumns.ts"
 import type * as CurrentWriter from "../../src/accounts/billing/UsageWriter.ts"
 import type { UsageRecord } from "../../src/accounts/billing/UsageRecord.ts"
 import type * as PooledClient from "../../src/postgres/pool/PooledClient.ts"
@@ -56,33 +57,18 @@ const WritingTask = Schema.Struct({
   isSettled: Schema.Boolean,
 })
 
-/** The writer before usage was stored in batches, which charged accounts itself. */
-interface PreviousWriter {
-  readonly makeUsageBatch: (rows: ReadonlyArray<UsageRecord>) => object
-  readonly makeUsageWriter: EffectLibrary.Effect.Effect<
-    (batch: object) => EffectLibrary.Effect.Effect<unknown, unknown>,
-    never,
-    SqlLibrary.SqlClient.SqlClient
-  >
-}
-
 const load = (file: string) => import(join(options.tickerline, "src", file))
-const writing: typeof CurrentWriter | PreviousWriter = await load("accounts/billing/UsageWriter.ts")
+const { makeUsageWriter }: typeof CurrentWriter = await load("accounts/billing/UsageWriter.ts")
+const { UsageColumns }: typeof Columns = await load("accounts/billing/UsageColumns.ts")
 const { databaseClientLayer }: typeof PooledClient = await load("postgres/pool/PooledClient.ts")
 const { makeRequestId }: typeof RequestIds = await load("contract/rules/RequestIds.ts")
 
-const hasSettlement = !("makeUsageBatch" in writing)
-
 /** Makes a function that writes requests. */
-const makeWriter = "makeUsageBatch" in writing
-  ? Effect.map(
-    writing.makeUsageWriter,
-    (write) => (rows: ReadonlyArray<UsageRecord>) => write(writing.makeUsageBatch(rows)),
-  )
-  : Effect.map(
-    writing.makeUsageWriter,
-    ({ makeBatch, write }) => (rows: ReadonlyArray<UsageRecord>) => write(makeBatch(rows)),
-  )
+const makeWriter = Effect.map(makeUsageWriter, ({ makeBatch, write }) => (rows: ReadonlyArray<UsageRecord>) => {
+  const columns = new UsageColumns()
+  for (const row of rows) columns.add(row)
+  return write(makeBatch(columns))
+})
 
 const random = makeRandomGenerator(21)
 const accounts = makeZipfNumbers(1000, 100_000, random)
@@ -150,7 +136,7 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
     ([row]) => row ?? { wal: 0, disk: 0 },
   )
   let [settling, settlingWal] = [0, 0]
-  const settle = hasSettlement && task.isSettled
+  const settle = task.isSettled
     ? Effect.gen(function* () {
       const { wal } = yield* counters
       const start = performance.now()
