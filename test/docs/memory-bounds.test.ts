@@ -250,7 +250,7 @@ const fillUsage = Effect.gen(function* () {
   let entries = 0
   // Nothing is written meanwhile, because no fiber runs until this loop ends.
   while (metering.hasCapacity()) {
-    metering.record(makeUsageRecord({ request_id: makeText(128), requested_at: Date.now() + entries / 3 }))
+    metering.record(makeUsageRecord({ request_id: makeText(128), requested_at: Date.now() + Math.floor(entries / 3) }))
     entries += 1
   }
   return { structure: metering, entries }

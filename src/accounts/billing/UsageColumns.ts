@@ -19,7 +19,7 @@ export const packOwnId = (id: string) =>
  * counted from 0. The arrays are allocated once; `clear` makes them available for the next batch.
  */
 export class UsageColumns {
-  #length = 0
+  length = 0
   /** Milliseconds since 1970. */
   readonly times = new Float64Array(maxBatchRows)
   readonly accounts = new Float64Array(maxBatchRows)
@@ -37,27 +37,16 @@ export class UsageColumns {
   /** The ids of clients, one after the other, and the end of each; others have length 0. */
   readonly #ownIds = Buffer.allocUnsafeSlow(ownIdBytes)
   readonly #ownIdEnds = new Uint32Array(maxBatchRows)
-  readonly #kinds: Array<RequestKind> = []
-  readonly #reservations = new Map<number, string>()
-
-  get length() {
-    return this.#length
-  }
-
-  get kinds(): ReadonlyArray<RequestKind> {
-    return this.#kinds
-  }
-
-  /** The reservations of exports, which the write of these rows ends, by place. */
-  get reservations(): ReadonlyMap<number, string> {
-    return this.#reservations
-  }
+  /** The kinds of these requests, each once. */
+  readonly kinds: Array<RequestKind> = []
+  /** The reservations of exports, which the write of these requests ends, by place. */
+  readonly reservations = new Map<number, string>()
 
   #findKindPlace(row: RequestKind) {
-    const found = this.#kinds.findIndex((kind) => isSameKind(kind, row))
+    const found = this.kinds.findIndex((kind) => isSameKind(kind, row))
     if (found !== -1) return found
     const { cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via } = row
-    return this.#kinds.push({ cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via }) - 1
+    return this.kinds.push({ cached, deprecated, endpoint, price_per_gb_microdollars, status_code, via }) - 1
   }
 
   #getOwnIdStart(place: number) {
@@ -66,7 +55,7 @@ export class UsageColumns {
 
   /** Adds a request. Returns false if it does not fit. */
   add(row: UsageRecord) {
-    const place = this.#length
+    const place = this.length
     const number = readRequestNumber(row.request_id, row.requested_at)
     const ownId = number === undefined ? packOwnId(row.request_id) : ""
     const ownIdStart = this.#getOwnIdStart(place)
@@ -82,22 +71,22 @@ export class UsageColumns {
     this.idNumbers[place] = number ?? 0
     if (ownId !== "") this.#ownIds.write(ownId, ownIdStart, "latin1")
     this.#ownIdEnds[place] = ownIdStart + ownId.length
-    if (row.reservation_id !== null) this.#reservations.set(place, row.reservation_id)
-    this.#length += 1
+    if (row.reservation_id !== null) this.reservations.set(place, row.reservation_id)
+    this.length += 1
     return true
   }
 
   /** Removes all requests. */
   clear() {
-    this.#length = 0
-    this.#kinds.length = 0
-    this.#reservations.clear()
+    this.length = 0
+    this.kinds.length = 0
+    this.reservations.clear()
   }
 
   /** Returns the places of all requests, or of those of an account. */
   findPlaces(account_id?: number) {
     const places: Array<number> = []
-    for (let place = 0; place < this.#length; place++) {
+    for (let place = 0; place < this.length; place++) {
       if (account_id === undefined || this.accounts[place] === account_id) places.push(place)
     }
     return places
