@@ -6,7 +6,7 @@ import { ConfigProvider, Context, Effect, Exit, Layer, Redacted, References, Sco
 import type { Duplex } from "node:stream"
 import { DirectConnectionConfig, makeConnectionConfig } from "../../src/postgres/pool/ConnectionSettings.ts"
 import { pooledClientLayer } from "../../src/postgres/pool/PooledClient.ts"
-import { BaseUrl } from "../../src/postgres/BaseUrl.ts"
+import { BaseUrl } from "../../src/api/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../../src/api/ConnectionLimits.ts"
 import { NodeListener } from "../../src/api/NodeListener.ts"
 import * as Server from "../../src/Server.ts"

@@ -8,7 +8,7 @@ import type { FinishedResponse, Page } from "../contract/rules/Answer.ts"
 import { getHeader } from "../contract/rules/ApiRequest.ts"
 import { formatLinks } from "../contract/rules/Links.ts"
 import { makeNextPageTarget, type NextPage } from "../contract/rules/Paging.ts"
-import { BaseUrl } from "../postgres/BaseUrl.ts"
+import { BaseUrl } from "./BaseUrl.ts"
 import type { AnsweredRequest } from "./AnsweredRequest.ts"
 import { addToVary, makeCorsHeaders } from "./Cors.ts"
 

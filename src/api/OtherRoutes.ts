@@ -1,7 +1,7 @@
 /** Routes that are not in the contract. `site/` and `mcp/` implement them. */
 import { Context, type Effect } from "effect"
 import type { RateLimitExceeded } from "../contract/AccountErrors.ts"
-import type { AdmittedRequest } from "../accounts/EndpointHandler.ts"
+import type { AdmittedRequest } from "../query/EndpointHandler.ts"
 import type { Answer } from "../contract/rules/Answer.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import type { ErrorAnswer } from "./ErrorResponses.ts"

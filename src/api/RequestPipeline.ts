@@ -9,7 +9,7 @@ import { type Admission, type AdmissionRules, makeAdmit, makeCreditCheck } from 
 import { BillingMiddleware } from "../contract/Authorization.ts"
 import { type BilledExport, makeExportBilling } from "../accounts/billing/ExportBilling.ts"
 import { computeDataCost, PriceLookup } from "../accounts/billing/Pricing.ts"
-import type { AdmittedRequest, KeyedHandler, PublicHandler, ReceivedRequest } from "../accounts/EndpointHandler.ts"
+import type { AdmittedRequest, KeyedHandler, PublicHandler, ReceivedRequest } from "../query/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../contract/Authentication.ts"
 import { PastReader } from "../query/history/PastReader.ts"
 import { formatDigestHeader } from "../contract/rows/ListFormats.ts"
@@ -32,7 +32,7 @@ import {
   type RawSearchParameters,
 } from "../contract/rules/Validation.ts"
 import type { PastSource } from "../postgres/Reader.ts"
-import { BaseUrl } from "../postgres/BaseUrl.ts"
+import { BaseUrl } from "./BaseUrl.ts"
 import { AnsweredRequest } from "./AnsweredRequest.ts"
 import { makeCompress } from "./Compression.ts"
 import { type ApiFailure, encodeError, type ErrorAnswer, toErrorAnswer } from "./ErrorResponses.ts"

@@ -1,7 +1,7 @@
 /** The guides in `docs/guides/`, as pages. */
 import { Effect, FileSystem, Path } from "effect"
 import { defaultServerUrl } from "../api/catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../postgres/BaseUrl.ts"
+import { BaseUrl } from "../api/BaseUrl.ts"
 import { makeGuideBlockRenderers } from "./GuideBlocks.ts"
 import { parseGuideTitle, renderGuide } from "./Markdown.ts"
 import { getPagePath, type SitePage } from "./Page.ts"

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { type CatalogueEndpoint, declaredEndpoints } from "../api/catalogue/Endpoints.ts"
 import { defaultServerUrl } from "../api/catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../postgres/BaseUrl.ts"
+import { BaseUrl } from "../api/BaseUrl.ts"
 import { toEndpointName } from "../client/EndpointTypes.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { changeFeedDatasets } from "../contract/endpoints/changes.ts"

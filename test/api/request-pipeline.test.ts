@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Layer, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { makeHandler, makePublicHandler } from "../../src/accounts/EndpointHandler.ts"
+import { makeHandler, makePublicHandler } from "../../src/query/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../../src/contract/Authentication.ts"
 import type { Handlers } from "../../src/api/RequestPipeline.ts"
 import { makeObjectEncoder } from "../../src/contract/rules/Answer.ts"

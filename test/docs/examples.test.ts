@@ -5,7 +5,7 @@ import { Context, Effect, Layer } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
-import { BaseUrl } from "../../src/postgres/BaseUrl.ts"
+import { BaseUrl } from "../../src/api/BaseUrl.ts"
 import { LineageReason } from "../../src/contract/rules/Errors.ts"
 import {
   documentsWithExamples as files,

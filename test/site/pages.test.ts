@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
-import { BaseUrl } from "../../src/postgres/BaseUrl.ts"
+import { BaseUrl } from "../../src/api/BaseUrl.ts"
 import { tiers } from "../../src/contract/rules/EndpointAnnotations.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
 import { errorCodeReference } from "../../src/site/ReferenceTables.ts"

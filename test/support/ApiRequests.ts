@@ -1,6 +1,6 @@
 /** Makes requests and responses for tests that call a step of the request pipeline directly. */
 import { Effect } from "effect"
-import type { AdmittedRequest } from "../../src/accounts/EndpointHandler.ts"
+import type { AdmittedRequest } from "../../src/query/EndpointHandler.ts"
 import { AnsweredRequest } from "../../src/api/AnsweredRequest.ts"
 import type { FinishedResponse } from "../../src/contract/rules/Answer.ts"
 import type { ApiRequest } from "../../src/contract/rules/ApiRequest.ts"

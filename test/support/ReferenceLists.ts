@@ -5,7 +5,7 @@
 import { Clock, Effect, Predicate, Result, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
 import { SqlClient, type Statement } from "effect/sql"
-import { type AdmittedRequest, makeHandler } from "../../src/accounts/EndpointHandler.ts"
+import { type AdmittedRequest, makeHandler } from "../../src/query/EndpointHandler.ts"
 import { Api } from "../../src/contract/Api.ts"
 import type { CurrentAccount } from "../../src/contract/Authentication.ts"
 import { endpointsByDataset } from "../../src/api/catalogue/DatasetEndpoints.ts"

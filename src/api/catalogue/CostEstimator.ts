@@ -5,7 +5,7 @@
 import { Effect, Option, Schema } from "effect"
 import { findAccessError } from "../../accounts/Admission.ts"
 import { computeDataCost } from "../../accounts/billing/Pricing.ts"
-import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 import { estimatePath } from "../../contract/Authentication.ts"
 import { makeObjectEncoder } from "../../contract/rules/Answer.ts"
 import type { FinishedResponse, PlainAnswer, Total } from "../../contract/rules/Answer.ts"

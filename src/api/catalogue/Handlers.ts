@@ -1,7 +1,7 @@
 /** Handles `GET /endpoints`, `/estimate` and `/v1/openapi.json`, and the health checks. */
 import { Effect, Exit } from "effect"
-import { makeHandler, makePublicHandler } from "../../accounts/EndpointHandler.ts"
-import { BaseUrl } from "../../postgres/BaseUrl.ts"
+import { makeHandler, makePublicHandler } from "../../query/EndpointHandler.ts"
+import { BaseUrl } from "../BaseUrl.ts"
 import { cacheCompressedBodies } from "../Compression.ts"
 import { makeStaticPage, staticCacheHeaders } from "../StaticPages.ts"
 import { makeObjectEncoder } from "../../contract/rules/Answer.ts"

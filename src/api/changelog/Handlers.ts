@@ -1,7 +1,7 @@
 /** Handles `GET /v1/changelog` and `GET /v1/changelog.atom`. */
 import { Effect, Exit } from "effect"
-import { makePublicHandler } from "../../accounts/EndpointHandler.ts"
-import { BaseUrl } from "../../postgres/BaseUrl.ts"
+import { makePublicHandler } from "../../query/EndpointHandler.ts"
+import { BaseUrl } from "../BaseUrl.ts"
 import { makeStaticPage, staticCacheHeaders } from "../StaticPages.ts"
 import { atomContentType, ChangelogQuery } from "../../contract/endpoints/changelog.ts"
 import { renderAtomFeed } from "./AtomFeed.ts"

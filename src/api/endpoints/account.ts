@@ -1,7 +1,7 @@
 /** Handles `GET /v1/account`, and the lists of its keys, invoices and invoice lines. */
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { makeHandler } from "../../accounts/EndpointHandler.ts"
+import { makeHandler } from "../../query/EndpointHandler.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"

@@ -2,7 +2,7 @@
 import { Effect, Equivalence, Scope, Stream } from "effect"
 import { Refusal } from "../../contract/AccountErrors.ts"
 import { findAccessError } from "../../accounts/Admission.ts"
-import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { type AdmittedRequest, makeHandler } from "../../query/EndpointHandler.ts"
 import { canKeyUseAddress } from "../../accounts/keys/AllowedNetworks.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authentication.ts"
 import { type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "../../query/history/ChangeFeed.ts"

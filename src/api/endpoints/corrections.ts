@@ -1,6 +1,6 @@
 /** Handles `GET /v1/corrections`. */
 import { Effect } from "effect"
-import { makePublicHandler } from "../../accounts/EndpointHandler.ts"
+import { makePublicHandler } from "../../query/EndpointHandler.ts"
 import { CorrectionCountReader } from "../../query/history/CorrectionCounts.ts"
 import { makeStaticPage } from "../StaticPages.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"

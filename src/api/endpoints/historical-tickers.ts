@@ -1,7 +1,7 @@
 /** Handles `GET /v1/historical-tickers`. */
 import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
-import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { type AdmittedRequest, makeHandler } from "../../query/EndpointHandler.ts"
 import { QueryCache } from "../../query/lists/QueryCache.ts"
 import { compileStatement } from "../../postgres/CompiledStatement.ts"
 import type { StatementReader } from "../../postgres/Reader.ts"

@@ -2,7 +2,7 @@
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema, Statement } from "effect/sql"
 import { UsageMetering } from "../../accounts/billing/UsageMetering.ts"
-import { makeHandler } from "../../accounts/EndpointHandler.ts"
+import { makeHandler } from "../../query/EndpointHandler.ts"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { getDateInNewYork } from "../../contract/rules/Dates.ts"

@@ -1,6 +1,6 @@
 /** Handles `GET /v1/ticker-changes`. */
 import { Effect, Exit, Result } from "effect"
-import { type AdmittedRequest, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { type AdmittedRequest, makeHandler } from "../../query/EndpointHandler.ts"
 import type { StatementReader } from "../../postgres/Reader.ts"
 import {
   resolveLineageOfEvents,

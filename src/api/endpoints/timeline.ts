@@ -1,7 +1,7 @@
 /** Handles `GET /v1/timeline`. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authentication.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"

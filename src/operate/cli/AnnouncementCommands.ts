@@ -3,7 +3,7 @@ import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import packageJson from "../../../package.json" with { type: "json" }
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { BaseUrlConfig } from "../../postgres/BaseUrl.ts"
+import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 import * as Announcements from "../../outbox/mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../../outbox/mail/MailSettings.ts"
 import { makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"

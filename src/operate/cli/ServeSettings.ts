@@ -1,6 +1,6 @@
 /** Settings of the `serve` command, in their own module so that other commands do not load the server. */
 import { Config, Duration, Effect, Option } from "effect"
-import { BaseUrlConfig } from "../../postgres/BaseUrl.ts"
+import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 
 export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))

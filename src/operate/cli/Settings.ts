@@ -44,7 +44,7 @@ import {
   SslRootCertificateConfig,
 } from "../../postgres/pool/DatabaseTls.ts"
 import { ReplicaUrlsConfig } from "../../postgres/replicas/ReadRouter.ts"
-import { BaseUrlConfig } from "../../postgres/BaseUrl.ts"
+import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 import { CorsOriginsConfig } from "../../api/Cors.ts"
 import { TrustedProxiesConfig } from "../../api/TrustedProxies.ts"
 import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "../../ingest/edgar/fetch/EdgarClient.ts"

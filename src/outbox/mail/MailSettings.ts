@@ -1,7 +1,7 @@
 /** Settings for customer emails. Without `SMTP_URL`, no emails are sent. */
 import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { EmailAddress, isEmailAddress } from "../../contract/EmailAddress.ts"
-import { BaseUrlConfig } from "../../postgres/BaseUrl.ts"
+import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 
 export interface Mailbox {
   readonly name: string

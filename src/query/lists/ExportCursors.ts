@@ -14,7 +14,7 @@ import { retryRejectedPassword } from "../../postgres/pool/PasswordRotation.ts"
 import { isOutOfResources, isStatementTimeout } from "../../postgres/SqlState.ts"
 import { DatabasePoolTimeout, type DataRefreshing, makeDataRefreshingError } from "../../contract/rules/Errors.ts"
 import type { Refusal } from "../../contract/AccountErrors.ts"
-import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.ts"
 import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
 

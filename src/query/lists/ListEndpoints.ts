@@ -1,7 +1,7 @@
 /** List endpoints: each answers with a page or an export, in the negotiated format (D8). */
 import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Refusal } from "../../contract/AccountErrors.ts"
-import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../../accounts/EndpointHandler.ts"
+import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../EndpointHandler.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { AnsweringSymbols, formatAnsweringSymbols, type FoundAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
 import { LineageResolver } from "../lineage/LineageResolver.ts"

@@ -5,7 +5,7 @@
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
-import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { Reader, type ReadSource, type StatementReader } from "../../postgres/Reader.ts"
 import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
 import { computeEtag } from "../rows/Etag.ts"

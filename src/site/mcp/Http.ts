@@ -5,7 +5,7 @@ import { HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/h
 import Negotiator from "negotiator"
 import packageJson from "../../../package.json" with { type: "json" }
 import { RateLimitExceeded } from "../../contract/AccountErrors.ts"
-import { BaseUrl } from "../../postgres/BaseUrl.ts"
+import { BaseUrl } from "../../api/BaseUrl.ts"
 import { compressedBodyRefusal, isCompressed } from "../../api/Compression.ts"
 import { CorsOriginsConfig } from "../../api/Cors.ts"
 import { encodeError, type ErrorAnswer, toErrorAnswer } from "../../api/ErrorResponses.ts"

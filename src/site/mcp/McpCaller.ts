@@ -1,6 +1,6 @@
 /** The account and the HTTP request of an MCP message, for its tools. */
 import { Context } from "effect"
-import type { AdmittedRequest } from "../../accounts/EndpointHandler.ts"
+import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 
 export class McpCaller extends Context.Service<
   McpCaller,

@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Cause, DateTime, Effect, Exit, Layer, Option, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { TestClock } from "effect/testing"
-import { makeHandler } from "../../../src/accounts/EndpointHandler.ts"
+import { makeHandler } from "../../../src/query/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../../../src/contract/Authentication.ts"
 import { makeObjectEncoder } from "../../../src/contract/rules/Answer.ts"
 import {
