@@ -79,7 +79,17 @@ begin
     to_char(month, 'YYYY-MM-DD"Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"Z"'));
 end $$;
 
-revoke execute on function index_each, create_month_partition from public;
+-- Returns the earliest month that has a partition. `materialized` makes PostgreSQL select the partitions before it parses
+-- months from their names.
+create function earliest_month(whole regclass) returns date
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with parts as materialized (
+    select relname from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = whole
+  )
+  select min(to_date(right(relname, 7), 'YYYY_MM')) from parts
+$$;
+
+revoke execute on function index_each, create_month_partition, earliest_month from public;
 
 -- What the roles may do to which `grant ROLE` gives privileges (docs/operations/deployment.md): the roles of the
 -- service, and that of the admin API. Each file ends with the grants of what it creates. Both may read all tables and

@@ -172,6 +172,13 @@ begin
   return new;
 end $$;
 
+-- Lists columns in SQL, each as the template formats its name.
+create function history.list_columns(columns text[], template text default '%I') returns text
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select string_agg(format(template, name), ', ' order by position)
+  from unnest(columns) with ordinality as listed (name, position)
+$$;
+
 -- Lists the net changes of a transaction to one dataset, after `listed` other changes. Returns their numbers by kind;
 -- null if the transaction neither recorded nor ended a row.
 create function history.list_changes(current history.transactions, dataset text, listed bigint) returns jsonb
@@ -179,6 +186,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   is_rename boolean := dataset = 'ticker_changes';
   symbol    text := case when is_rename then 'new_ticker' else 'ticker' end;
+  source    history.datasets;
   key       text;
   key_json  text;
   content   text;
@@ -186,11 +194,8 @@ declare
   has_ended boolean;
   counts    jsonb;
 begin
-  select string_agg(quote_ident(name), ', ' order by position),
-    string_agg(format('%L, %I', name, name), ', ' order by position)
-  into key, key_json
-  from history.datasets, unnest(key_columns) with ordinality as listed (name, position)
-  where datasets.dataset = list_changes.dataset;
+  select * into source from history.datasets where datasets.dataset = list_changes.dataset;
+  key_json := history.list_columns(source.key_columns, '%1$L, %1$I');
   execute format('select exists (select from public.%1$I where recorded_in = $1),
     exists (select from history.%1$I where replaced_in = $1 and replaced_month = $2)', dataset)
   into has_begun, has_ended using current.id, current.month;
@@ -207,11 +212,9 @@ begin
   end if;
 
   -- A row that was removed and added again without a change is no change: 128 bits compare the contents.
-  select format('array[hash_record_extended(row(%1$s), 0), hash_record_extended(row(%1$s), 1)]',
-    string_agg(quote_ident(name), ', ' order by position))
-  into content
-  from history.datasets, unnest(columns) with ordinality as listed (name, position)
-  where datasets.dataset = list_changes.dataset;
+  key := history.list_columns(source.key_columns);
+  content := format('array[hash_record_extended(row(%1$s), 0), hash_record_extended(row(%1$s), 1)]',
+    history.list_columns(source.columns));
   execute format($sql$
     with versions (%1$s, is_new, symbol, former_symbol, content) as (
       select %1$s, true, %2$I, null, %3$s from public.%4$I where recorded_in = $1
@@ -310,84 +313,59 @@ end $$;
 create trigger audit after update of changes on history.transactions
   for each row when (old.changes <> new.changes) execute function audit_datasets();
 
--- Indexes that find the version of a row that a transaction recorded or ended, even if the row has thousands of them.
--- The change feed compares `coalesce(…)`: by an index of only the transaction it would read all rows of a large one.
---
--- A partition that already has rows gets no index, because that would block writers; the next month has it.
-create function history.index_versions(dataset text) returns void
-language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-  key      text;
-  ended    text;
-  part     text;
-  is_empty boolean;
-begin
-  select string_agg(quote_ident(column_name), ', ' order by position) into key
-  from history.datasets, unnest(key_columns) with ordinality as listed (column_name, position)
-  where datasets.dataset = index_versions.dataset;
-  foreach ended in array array['recorded_in', 'replaced_in'] loop
-    continue when to_regclass(format('history.%I', dataset || '_key_' || ended || '_idx')) is not null;
-    execute format('create index %I on only history.%I (%s, coalesce(%I, 0))', dataset || '_key_' || ended || '_idx',
-      dataset, key, ended);
-    for part in
-      select relname from pg_inherits join pg_class on pg_class.oid = inhrelid
-      where inhparent = format('history.%I', dataset)::regclass
-    loop
-      execute format('select not exists (select from history.%I)', part) into is_empty;
-      continue when not is_empty;
-      execute format('create index %I on history.%I (%s, coalesce(%I, 0))', part || '_key_' || ended || '_idx',
-        part, key, ended);
-      execute format('alter index history.%I attach partition history.%I', dataset || '_key_' || ended || '_idx',
-        part || '_key_' || ended || '_idx');
-    end loop;
-  end loop;
-end $$;
-
 -- Makes a table a dataset: from now on, its changes are counted, and its earlier rows are kept. Run it again after a
 -- migration that adds columns, or to repair triggers.
 create function history.track(dataset text, copy_indexes boolean default true) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   live    regclass := format('public.%I', dataset)::regclass;
+  key     text[];
   columns text[];
-  names   text;
   added   record;
   index   record;
 begin
-  execute format('alter table public.%I add column if not exists recorded_in bigint', dataset);
-  execute format($sql$alter table public.%I alter recorded_in
-    set default nullif(current_setting('tickerline.transaction', true), '')::bigint$sql$, dataset);
+  execute format($sql$
+    alter table public.%1$I add column if not exists recorded_in bigint;
+    alter table public.%1$I alter recorded_in
+      set default nullif(current_setting('tickerline.transaction', true), '')::bigint;
+  $sql$, dataset);
   columns := array(
     select attname from pg_attribute
     where attrelid = live and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'recorded_in'
     order by attnum
   );
-  insert into history.datasets values (
-    dataset,
-    array(
-      select attname from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
-      where indexrelid = (
-        select indexrelid from pg_index
-        where indrelid = live and indisunique and indpred is null and indexprs is null
-        order by indisprimary desc, indexrelid limit 1
-      )
-      order by array_position(indkey::int2[], attnum)
-    ),
-    columns
-  ) on conflict on constraint datasets_pkey do update set columns = excluded.columns;
+  key := array(
+    select attname from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
+    where indexrelid = (
+      select indexrelid from pg_index
+      where indrelid = live and indisunique and indpred is null and indexprs is null
+      order by indisprimary desc, indexrelid limit 1
+    )
+    order by array_position(indkey::int2[], attnum)
+  );
+  insert into history.datasets values (dataset, key, columns)
+  on conflict on constraint datasets_pkey do update set columns = excluded.columns;
 
   if to_regclass(format('history.%I', dataset)) is null then
-    execute format('create table history.%I (like public.%I including generated, replaced_in bigint not null,
-      replaced_month date not null) partition by range (replaced_month)', dataset, dataset);
-    execute format('alter table history.%I alter recorded_in set not null', dataset);
-    execute format('create index on history.%I (recorded_in)', dataset);
-    execute format('create index on history.%I (replaced_in)', dataset);
+    execute format($sql$
+      create table history.%1$I (like public.%1$I including generated, replaced_in bigint not null,
+        replaced_month date not null) partition by range (replaced_month);
+      alter table history.%1$I alter recorded_in set not null;
+      create index on history.%1$I (recorded_in);
+      create index on history.%1$I (replaced_in);
+    $sql$, dataset);
     for index in
       select regexp_replace(pg_get_indexdef(indexrelid), '^.* USING (.*?)( NULLS NOT DISTINCT)?$', '\1') as definition
       from pg_index where indrelid = live and (copy_indexes or indisunique) order by indexrelid
     loop
       execute format('create index on history.%I using %s', dataset, index.definition);
     end loop;
+    -- These find the version of a row that a transaction recorded or ended, even if the row has thousands of them. The
+    -- change feed compares `coalesce(…)`: by an index of only the transaction it would read all rows of a large one.
+    execute format($sql$
+      create index %1$s_key_recorded_in_idx on history.%1$I (%2$s, coalesce(recorded_in, 0));
+      create index %1$s_key_replaced_in_idx on history.%1$I (%2$s, coalesce(replaced_in, 0));
+    $sql$, dataset, history.list_columns(key));
     perform public.create_month_partition(format('history.%I', dataset)::regclass, month) from history.current_month;
   end if;
   -- Earlier versions get what the current rows got when the table got the column, because the API may not expect null.
@@ -407,8 +385,7 @@ begin
 
   -- Keeps the rows that a statement replaces or removes. Rows that the same transaction recorded were never visible.
   -- The function is made for the table, because PostgreSQL would plan dynamic SQL for each statement anew.
-  names := (select string_agg(quote_ident(name), ', ' order by position)
-    from unnest(columns) with ordinality as listed (name, position));
+  -- The last argument begins each of its statements.
   execute format($sql$
     create or replace function history.keep_%1$s() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
@@ -418,57 +395,50 @@ begin
     begin
       if tg_op = 'UPDATE' then
         -- Without the rows that the update did not change.
-        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
-        select %2$s, coalesce(recorded_in, 0), current, current_month from (
+        %3$s (
           select %2$s, recorded_in from old_rows where recorded_in is distinct from current
           except all
           select %2$s, recorded_in from new_rows where recorded_in is distinct from current
         ) as ended;
       elsif tg_op = 'DELETE' then
-        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
-        select %2$s, coalesce(recorded_in, 0), current, current_month from old_rows
-        where recorded_in is distinct from current;
+        %3$s old_rows where recorded_in is distinct from current;
       else
-        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
-        select %2$s, coalesce(recorded_in, 0), current, current_month from public.%1$I
-        where recorded_in is distinct from current;
+        %3$s public.%1$I where recorded_in is distinct from current;
       end if;
       return null;
-    end $body$
-  $sql$, dataset, names);
-  execute format('revoke all on function history.keep_%s from public', dataset);
+    end $body$;
+    revoke all on function history.keep_%1$s from public;
+  $sql$, dataset, history.list_columns(columns), format('insert into history.%I
+        (%2$s, recorded_in, replaced_in, replaced_month)
+        select %2$s, coalesce(recorded_in, 0), current, current_month from',
+    dataset, history.list_columns(columns)));
 
-  execute format('create or replace trigger history_begin before insert or update or delete or truncate on public.%I
-    for each statement execute function history.begin_transaction()', dataset);
-  execute format($sql$create or replace trigger history_insert before insert on public.%I for each row
-    when (new.recorded_in is distinct from currval('history.transaction_ids'))
-    execute function history.stamp_row()$sql$, dataset);
-  execute format('create or replace trigger history_stamp before update on public.%I for each row
-    when ((%s, new.recorded_in) is distinct from (%s, old.recorded_in)) execute function history.stamp_row()', dataset,
-    (select string_agg(format('new.%I', name), ', ') from unnest(columns) as name),
-    (select string_agg(format('old.%I', name), ', ') from unnest(columns) as name));
-  execute format('create or replace trigger history_update after update on public.%I
-    referencing old table as old_rows new table as new_rows
-    for each statement execute function history.keep_%1$s()', dataset);
-  execute format('create or replace trigger history_delete after delete on public.%I referencing old table as old_rows
-    for each statement execute function history.keep_%1$s()', dataset);
-  execute format('create or replace trigger history_truncate before truncate on public.%I
-    for each statement execute function history.keep_%1$s()', dataset);
-  -- Runs after `history_update`, because triggers of the same event run in the order of their names.
-  execute format('create or replace trigger history_written after insert or update or delete or truncate on public.%I
-    for each statement execute function history.end_statement()', dataset);
+  -- Triggers of the same event run in the order of their names.
+  execute format($sql$
+    create or replace trigger history_begin before insert or update or delete or truncate on public.%1$I
+      for each statement execute function history.begin_transaction();
+    create or replace trigger history_insert before insert on public.%1$I for each row
+      when (new.recorded_in is distinct from currval('history.transaction_ids')) execute function history.stamp_row();
+    create or replace trigger history_stamp before update on public.%1$I for each row
+      when ((%2$s, new.recorded_in) is distinct from (%3$s, old.recorded_in)) execute function history.stamp_row();
+    create or replace trigger history_update after update on public.%1$I
+      referencing old table as old_rows new table as new_rows for each statement execute function history.keep_%1$s();
+    create or replace trigger history_delete after delete on public.%1$I
+      referencing old table as old_rows for each statement execute function history.keep_%1$s();
+    create or replace trigger history_truncate before truncate on public.%1$I
+      for each statement execute function history.keep_%1$s();
+    create or replace trigger history_written after insert or update or delete or truncate on public.%1$I
+      for each statement execute function history.end_statement();
+    create or replace trigger note_change after insert or update or delete or truncate on public.%1$I
+      for each statement execute function public.note_change();
+  $sql$, dataset, history.list_columns(columns, 'new.%I'), history.list_columns(columns, 'old.%I'));
   -- Also during a restore or logical replication.
-  for added in
-    select unnest(array['begin', 'insert', 'stamp', 'update', 'delete', 'truncate', 'written']) as name
-  loop
-    execute format('alter table public.%I enable always trigger history_%s', dataset, added.name);
-  end loop;
-  execute format('create or replace trigger note_change after insert or update or delete or truncate on public.%I
-    for each statement execute function public.note_change()', dataset);
-  execute format('alter table public.%I enable always trigger note_change', dataset);
+  execute (
+    select format('alter table public.%I ', dataset) || string_agg(format('enable always trigger %I', tgname), ', ')
+    from pg_trigger where tgrelid = live and (tgname like 'history\_%' or tgname = 'note_change')
+  );
 
   execute format('create index if not exists %I on public.%I (recorded_in)', dataset || '_recorded_in_idx', dataset);
-  perform history.index_versions(dataset);
 end $$;
 
 -- Drops the history of the earliest month, if all of its transactions were recorded before the given time. Returns the
@@ -491,12 +461,7 @@ begin
     raise invalid_parameter_value using message = 'the history of the last 31 days cannot be dropped';
   end if;
   perform pg_advisory_xact_lock(7101887);
-  -- `materialized` makes PostgreSQL select the partitions before it parses dates from their names.
-  with partitions as materialized (
-    select relname from pg_inherits join pg_class on pg_class.oid = inhrelid
-    where inhparent = 'history.changes'::regclass
-  )
-  select min(to_date(right(relname, 7), 'YYYY_MM')) into first_month from partitions;
+  first_month := public.earliest_month('history.changes');
   if first_month >= (select month from history.current_month)
     or (first_month + interval '1 month') at time zone 'UTC' > moment
   then

@@ -17,7 +17,6 @@ declare
   new_day  date := least(today, (clock_timestamp() at time zone 'America/Chicago')::date);
   last_day date;
   source   history.datasets;
-  key_json text;
   current  bigint;
   moment   timestamptz;
   counted  jsonb := '{}';
@@ -38,15 +37,13 @@ begin
 
   current := nextval('history.transaction_ids');
   for source in select * from history.datasets where shown_from is not null order by dataset loop
-    select string_agg(format('%L, %I', name, name), ', ' order by position) into key_json
-    from unnest(source.key_columns) with ordinality as columns (name, position);
     execute format('insert into history.changes
         (transaction, position, month, dataset, kind, ticker, other_ticker, key, version)
       select $1, $2 + row_number() over (), month, %1$L, ''added'', %2$s, jsonb_build_object(%3$s),
         coalesce(recorded_in, 0)
       from public.%1$I, history.current_month where %4$I > $3 and %4$I <= $4',
       source.dataset, case source.dataset when 'ticker_changes' then 'new_ticker, old_ticker' else 'ticker, null' end,
-      key_json, source.shown_from)
+      history.list_columns(source.key_columns, '%1$L, %1$I'), source.shown_from)
     using current, listed, last_day, new_day;
     get diagnostics number = row_count;
     continue when number = 0;

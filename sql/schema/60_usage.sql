@@ -149,29 +149,23 @@ end $$;
 
 -- Drops the partitions of the earliest month that ends before the given time, but never those of the last 31 days, nor
 -- of months with usage that is not settled. Returns the name of the month. One per call, so that few partitions are
--- locked at once; callers repeat it. `materialized` makes PostgreSQL select the partitions before it parses dates from
--- their names.
+-- locked at once; callers repeat it.
 create function drop_usage_partitions(before timestamptz) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare
   latest timestamptz := least(before, now() - interval '31 days');
-  name   text;
+  month  date;
   whole  text;
 begin
   perform pg_advisory_xact_lock(7101885);
   perform public.settle_usage() from public.unsettled_usage where first_at < latest limit 1;
-  with months as materialized (
-    select relname from pg_inherits join pg_class on pg_class.oid = inhrelid where inhparent = 'public.usage'::regclass
-  )
-  select relname into name from months
-  where (to_date(right(relname, 7), 'YYYY_MM') + interval '1 month') at time zone 'UTC'
-    <= least(latest, (select min(first_at) from public.unsettled_usage))
-  order by relname limit 1;
-  if name is null then return; end if;
+  latest := least(latest, (select min(first_at) from public.unsettled_usage));
+  month := public.earliest_month('public.usage');
+  if ((month + interval '1 month') at time zone 'UTC' <= latest) is not true then return; end if;
   foreach whole in array array['usage', 'usage_batches', 'usage_kind_hours'] loop
-    execute format('drop table if exists public.%I', whole || right(name, 8));
+    execute format('drop table if exists public.%I', whole || to_char(month, '_YYYY_MM'));
   end loop;
-  return next name;
+  return next 'usage' || to_char(month, '_YYYY_MM');
 end $$;
 
 -- Anonymizes counts that are recorded after their account was erased. None escapes: the writer locks the account before

@@ -169,47 +169,31 @@ create function add_daily_sums(sums usage_sum[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   -- Cheaper than `on conflict` for all rows.
-  with daily as materialized (
+  merge into public.usage_daily as daily
+  using (
     select account_id, usage_date, endpoint, sum(requests) as requests, sum(errors) as errors, sum(bytes) as bytes,
       sum(cost) as cost
     from unnest(sums) group by account_id, usage_date, endpoint
-  ), summed as (
-    update public.usage_daily as existing set
-      requests = existing.requests + daily.requests,
-      errors = existing.errors + daily.errors,
-      bytes = existing.bytes + daily.bytes,
-      cost_microdollars = existing.cost_microdollars + daily.cost
-    from daily
-    where (existing.account_id, existing.usage_date, existing.endpoint)
-      = (daily.account_id, daily.usage_date, daily.endpoint)
-    returning existing.account_id, existing.usage_date, existing.endpoint
-  )
-  insert into public.usage_daily (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
-  select account_id, usage_date, endpoint, requests, errors, bytes, cost from daily
-  where (account_id, usage_date, endpoint) not in (select account_id, usage_date, endpoint from summed);
+  ) as added
+  on (daily.account_id, daily.usage_date, daily.endpoint) = (added.account_id, added.usage_date, added.endpoint)
+  when matched then update set requests = daily.requests + added.requests, errors = daily.errors + added.errors,
+    bytes = daily.bytes + added.bytes, cost_microdollars = daily.cost_microdollars + added.cost
+  when not matched then insert (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
+    values (account_id, usage_date, endpoint, requests, errors, bytes, cost);
 
-  with daily as materialized (
+  merge into public.usage_daily_prices as daily
+  using (
     select account_id, usage_date, endpoint, kind, price, sum(requests) as requests, sum(bytes) as bytes,
       sum(cost) as cost
     from unnest(sums) group by account_id, usage_date, endpoint, kind, price
-  ), summed as (
-    update public.usage_daily_prices as existing set
-      requests = existing.requests + daily.requests,
-      bytes = existing.bytes + daily.bytes,
-      cost_microdollars = existing.cost_microdollars + daily.cost
-    from daily
-    where (existing.account_id, existing.usage_date, existing.endpoint, existing.kind,
-        existing.price_per_gb_microdollars)
-      = (daily.account_id, daily.usage_date, daily.endpoint, daily.kind, daily.price)
-    returning existing.account_id, existing.usage_date, existing.endpoint, existing.kind,
-      existing.price_per_gb_microdollars as price
-  )
-  insert into public.usage_daily_prices
+  ) as added
+  on (daily.account_id, daily.usage_date, daily.endpoint, daily.kind, daily.price_per_gb_microdollars)
+    = (added.account_id, added.usage_date, added.endpoint, added.kind, added.price)
+  when matched then update set requests = daily.requests + added.requests, bytes = daily.bytes + added.bytes,
+    cost_microdollars = daily.cost_microdollars + added.cost
+  when not matched then insert
     (account_id, usage_date, endpoint, kind, price_per_gb_microdollars, requests, bytes, cost_microdollars)
-  select account_id, usage_date, endpoint, kind, price, requests, bytes, cost from daily
-  where (account_id, usage_date, endpoint, kind, price) not in (
-    select account_id, usage_date, endpoint, kind, price from summed
-  );
+    values (account_id, usage_date, endpoint, kind, price, requests, bytes, cost);
 end $$;
 
 -- Adds usage that is not settled to the daily sums, and charges it to balances and budgets. Returns how many batches.
