@@ -46,9 +46,8 @@ create domain text_list as text[] check (
 create function joined(list text[]) returns text language sql immutable strict parallel safe
 return array_to_string(list, E'\n');
 
--- Lower-cases the elements of an array, for filters that ignore case (D33), whose indexes are named `any_case`. It
--- converts the array's text form, which is twice as fast as each element; this is safe, because quotes and escapes have
--- no letters and NULL may be lower case.
+-- Lower-cases the elements of an array, for filters that ignore case (D33), whose indexes are named `any_case`. The
+-- array's text form is converted twice as fast as each element. Quotes and escapes have no letters; NULL has no case.
 create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
 return lower(list::text)::text[];
 
@@ -57,17 +56,19 @@ create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);
 
 -- Makes an index on each of the columns, followed by the sort order of the list that it serves, if there is one.
 -- Columns with few distinct values need the order: with it, a page is one range of the index.
-create function index_each(indexed regclass, columns text[], sort_order text default null) returns void
-language plpgsql as $$
+create function index_each(indexed regclass, columns text[], sort_order text default null, any_case bool default false)
+returns void language plpgsql as $$
 begin
   execute (
-    select string_agg(format('create index on %s (%s)', indexed, concat_ws(', ', name, sort_order)), ';' order by place)
+    select string_agg(case when any_case
+      then format('create index %1$s_%2$s_any_case_idx on %1$s (%3$s)', indexed, name,
+        concat_ws(', ', format('lower(%s)', name), sort_order))
+      else format('create index on %s (%s)', indexed, concat_ws(', ', name, sort_order)) end, ';' order by place)
     from unnest(columns) with ordinality as listed (name, place)
   );
 end $$;
 
--- Creates the partition for a month of UTC, unless it exists. Unlike `create table … partition of`, this blocks neither
--- reads nor writes.
+-- Creates the partition for a month of UTC, unless it exists. `create table … partition of` would block readers.
 create function create_month_partition(whole regclass, month date) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -79,8 +80,7 @@ begin
     to_char(month, 'YYYY-MM-DD"Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"Z"'));
 end $$;
 
--- Returns the earliest month that has a partition. `materialized` makes PostgreSQL select the partitions before it parses
--- months from their names.
+-- Returns the earliest month that has a partition. `materialized`: months are parsed from names of partitions only.
 create function earliest_month(whole regclass) returns date
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with parts as materialized (

@@ -17,8 +17,7 @@ create table accounts (
   budget_microdollars       bigint,
   -- Whether requests for data are refused once the budget is used up.
   budget_stops              boolean not null default false,
-  -- The first day of the month that `budget_spent_microdollars` counts: the newest month with a cost, or that in which
-  -- the budget was set.
+  -- The first day of the month whose spending is counted: the newest with a cost, or that in which the budget was set.
   budget_month              date,
   -- The sum of `usage_daily` in that month. The statement that settles usage changes both.
   budget_spent_microdollars bigint,
@@ -74,8 +73,7 @@ create table credits (
   unique (account_id, reference)
 );
 
--- Usage changes `last_charged_at`, the spent part of a budget and the balance, so only an increase of the balance or
--- another kind of account is recorded.
+-- Usage changes some columns all the time. Of the balance, only an increase or another kind of account is recorded.
 create trigger audit after insert or delete
   or update of name, contact_email, tier, news, budget_microdollars, budget_stops on accounts
   for each row

@@ -1,6 +1,5 @@
 -- Versions of datasets, which invalidate caches (D17: caching). Every transaction that writes to a dataset, from any
 -- program, adds 1 to its count; the new count becomes visible together with the written rows.
---
 -- A dataset's count is the sum of its rows. Each writer inserts its own row and merges unlocked ones into it, so rows
 -- stay few and writers never wait. A single row per dataset would serialize writers and cause deadlocks.
 create table dataset_versions (

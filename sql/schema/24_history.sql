@@ -1,8 +1,8 @@
 -- The history of every dataset: what its rows were, and when this database knew it (decision 0113).
 --
 -- A row keeps in `recorded_in` the transaction that recorded it. A replaced or removed row moves to the table of the
--- same name in the schema `history`, with the transaction that ended it. The time of a transaction is known only when it
--- commits, so rows have its id, and `history.transactions` has the time.
+-- same name in the schema `history`, with the transaction that ended it. The time of a transaction is known only at its
+-- commit, so rows have its id, and `history.transactions` has the time.
 create schema history;
 
 -- The session value identifies the record of a transaction: it needs no lookup, and only a role that may use the
@@ -10,12 +10,10 @@ create schema history;
 create sequence history.transaction_ids;
 grant select on sequence history.transaction_ids to public;
 
--- The time of the newest recorded transaction, in microseconds since 1970. A sequence, because its value is current
--- under every isolation level.
+-- The newest transaction's time, in microseconds since 1970. A sequence is current under every isolation level.
 create sequence history.newest_microsecond;
 
--- The record of a transaction belongs to the transaction itself, and is complete whenever a client sets constraints
--- immediate.
+-- The record of a transaction belongs to it, and is complete whenever a client sets constraints immediate.
 create table history.transactions (
   id          bigint primary key default nextval('history.transaction_ids'),
   -- The partitions with its rows.
@@ -78,8 +76,7 @@ create table history.beginning (
 
 insert into history.beginning (earliest) values (clock_timestamp());
 
--- The month whose partitions new transactions use. It lags behind until a service calls `history.start_month`, so
--- writers never wait for a new partition.
+-- The month whose partitions new transactions use. Writers never wait for a new one: `history.start_month` creates it.
 create table history.current_month (
   only_one boolean primary key default true check (only_one),
   month    date not null
@@ -442,12 +439,11 @@ begin
 end $$;
 
 -- Drops the history of the earliest month, if all of its transactions were recorded before the given time. Returns the
--- month. One per call, so that few partitions are locked at once; callers repeat it.
+-- month. One per call, so that few partitions are locked at once; callers repeat it. Service roles may call this, so it
+-- keeps the last 31 days.
 --
 -- The first call for a month only moves the beginning of the history. The month is dropped by a later one, when all
 -- requests have ended that compared their moment with the previous beginning.
---
--- Service roles may call this, so it keeps the last 31 days.
 create function history.drop_before(moment timestamptz) returns setof date
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare
@@ -472,7 +468,9 @@ begin
   if newest >= moment then return; end if;
   ends := greatest(newest, (first_month + interval '1 month') at time zone 'UTC');
   update history.beginning set earliest = ends, moved_at = clock_timestamp() where earliest < ends;
-  if exists (select from history.beginning where moved_at > clock_timestamp() - interval '5 minutes') then return; end if;
+  if exists (select from history.beginning where moved_at > clock_timestamp() - interval '5 minutes') then
+    return;
+  end if;
   for dataset in select 'changes' union all select datasets.dataset from history.datasets loop
     execute format('drop table if exists history.%I', dataset || to_char(first_month, '_YYYY_MM'));
   end loop;

@@ -57,7 +57,6 @@ begin
 end $$;
 
 -- How many rows of each dataset were added, corrected and removed, so that buyers can check its quality (decision 118).
---
 -- A job reads the change feed in its order and adds up what it finds, so that requests read only these small tables.
 create table history.change_counts (
   dataset text not null,
@@ -70,7 +69,6 @@ create table history.change_counts (
   primary key (dataset, day, kind, delay)
 );
 
--- How many corrections changed a field.
 create table history.corrected_fields (
   dataset     text not null,
   month       date not null,

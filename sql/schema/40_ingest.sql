@@ -1,7 +1,6 @@
 -- State of `tickerline ingest edgar` (decisions 0104 and 0105). Only the role that owns the tables writes it.
 
--- The next moment at which a process may send a request to the SEC, and the end of a pause that the SEC demanded.
--- All processes share this row.
+-- When any process may next send a request to the SEC, and the end of a pause that the SEC demanded.
 create table edgar_access (
   only_one        boolean primary key default true check (only_one),
   next_request_at timestamptz not null default 'epoch',
@@ -18,7 +17,6 @@ create table edgar_validators (
   check (num_nonnulls(etag, last_modified) > 0)
 );
 
--- One row per run that loads.
 create table edgar_runs (
   run_id      bigint generated always as identity primary key,
   -- Started by INGEST_EDGAR, not by a command.
@@ -111,8 +109,7 @@ create table edgar_stamp_zones (
 create table edgar_instances (
   cik        cik not null,
   accession  text not null,
-  -- The date of the counts, and each class with its member, symbol and number of shares. Null if the instance has no
-  -- usable counts, or does not exist.
+  -- The date of the counts, and each class with its member, symbol and number of shares. Null: no usable counts.
   cover      jsonb,
   primary key (cik, accession)
 );

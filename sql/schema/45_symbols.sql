@@ -1,5 +1,4 @@
 -- The symbols of the rows that `ingest edgar` loads (decision 0126).
---
 -- A row has the symbol that the company's primary security used on the row's date. Confirmed ticker changes determine
 -- it, so a trigger moves the rows whenever somebody corrects these changes.
 
@@ -19,8 +18,7 @@ create table edgar_companies (
   periods           jsonb not null default '[]'
 );
 
--- The symbols that rows of a company may carry, and those that the list has for it. A request for `alias` also returns
--- the company's rows of `ticker`.
+-- The symbols of a company's rows, and those in the list. A request for `alias` also returns its rows of `ticker`.
 create table company_symbols (
   alias  text not null,
   cik    text not null,
@@ -109,8 +107,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- For each symbol that rows of the companies may carry: the symbols that these rows should carry instead, by period.
--- `links` is the pattern of links to the company's filings. The estimate makes PostgreSQL find rows with the indexes on
--- their symbol.
+-- `links` is the pattern of links to the company's filings. Because of `rows 10`, rows are found with indexes.
 create function edgar_list_moves(companies text[])
 returns table (cik text, symbol text, ticker text, starts date, ends date, links text)
 language sql stable rows 10 set search_path = pg_catalog, pg_temp as $$
@@ -164,48 +161,34 @@ end $$;
 create function edgar_move_rows(companies text[], former_symbols text[]) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  move record;
+  name      text;
+  condition text;
+  source    text;
+  key       text[];
+  move      record;
 begin
-  update public.news set ticker = place.ticker from public.edgar_list_moves(companies) as place
-  where news.ticker = place.symbol and news.id = place.cik || '-' || news.accession_number
-    and news.filed_at >= place.starts and news.filed_at < place.ends;
-
-  update public.registrations set ticker = place.ticker from public.edgar_list_moves(companies) as place
-  where registrations.ticker = place.symbol and registrations.id = place.cik || '-' || registrations.file_no
-    and registrations.filed_at >= place.starts and registrations.filed_at < place.ends;
-
-  delete from public.historical_float_pro as moved using public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol and moved.cik = place.cik and moved.document_url like place.links
-    and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
-      select from public.historical_float_pro as kept
-      where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
-        and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.cik = moved.cik)
-        and kept.filed_at = moved.filed_at and kept.document_url = moved.document_url
-        and (kept.form_type, kept.reported_date) is not distinct from (moved.form_type, moved.reported_date)
-    );
-  update public.historical_float_pro as moved set ticker = place.ticker
-  from public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol and moved.cik = place.cik and moved.document_url like place.links
-    and moved.filed_at >= place.starts and moved.filed_at < place.ends;
-
-  delete from public.ownership as moved using public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol and moved.document_url like place.links
-    and moved.filed_at >= place.starts and moved.filed_at < place.ends and exists (
-      select from public.ownership as kept
-      where kept.ticker in (select known.alias from public.company_symbols as known where known.cik = place.cik)
-        and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.document_url = moved.document_url)
-        and kept.accession_number = moved.accession_number
-        and (kept.owner_name, kept.owner_cik, kept.owner_type, kept.title, kept.common_shares_amount,
-          kept.preferred_shares_amount, kept.options_amount, kept.warrants_amount, kept.shares_underlying_convertibles,
-          kept.percent_of_class, kept.sole_voting_shares, kept.shared_voting_shares, kept.event_date)
-        is not distinct from (moved.owner_name, moved.owner_cik, moved.owner_type, moved.title,
-          moved.common_shares_amount, moved.preferred_shares_amount, moved.options_amount, moved.warrants_amount,
-          moved.shares_underlying_convertibles, moved.percent_of_class, moved.sole_voting_shares,
-          moved.shared_voting_shares, moved.event_date)
-    );
-  update public.ownership as moved set ticker = place.ticker from public.edgar_list_moves(companies) as place
-  where moved.ticker = place.symbol and moved.document_url like place.links
-    and moved.filed_at >= place.starts and moved.filed_at < place.ends;
+  -- For each dataset: which rows are ingested, and the column that two ingested rows of a filing have in common.
+  for name, condition, source in values
+    ('news', $sql$moved.id = place.cik || '-' || moved.accession_number$sql$, 'id'),
+    ('registrations', $sql$moved.id = place.cik || '-' || moved.file_no$sql$, 'id'),
+    ('historical_float_pro', 'moved.cik = place.cik and moved.document_url like place.links', 'cik'),
+    ('ownership', 'moved.document_url like place.links', 'document_url')
+  loop
+    condition := format('moved.ticker = place.symbol and %s and moved.filed_at >= place.starts
+      and moved.filed_at < place.ends', condition);
+    select array_remove(key_columns, 'ticker') into key from history.datasets where dataset = name;
+    -- An index finds the ticker and the first column of the key, which is never null.
+    execute format($sql$
+      delete from public.%1$I as moved using public.edgar_list_moves($1) as place where %2$s and exists (
+        select from public.company_symbols as known join public.%1$I as kept on kept.ticker = known.alias
+        where known.cik = place.cik
+          and (kept.ticker = place.ticker or kept.ticker < moved.ticker and kept.%3$I = moved.%3$I)
+          and kept.%4$I = moved.%4$I and (%5$s) is not distinct from (%6$s)
+      )$sql$, name, condition, source, key[1],
+      history.list_columns(key, 'kept.%I'), history.list_columns(key, 'moved.%I')) using companies;
+    execute format('update public.%I as moved set ticker = place.ticker
+      from public.edgar_list_moves($1) as place where %s', name, condition) using companies;
+  end loop;
 
   for move in
     select 'screener' as dataset, place.cik, place.symbol, place.ticker
@@ -304,13 +287,9 @@ begin
     companies := array(select cik from public.edgar_companies);
   else
     companies := array(
-      select known.cik from (
-        select cik, old_ticker as alias from changed where status = 'confirmed'
-        union all
-        select cik, new_ticker from changed where status = 'confirmed'
-      ) as event join public.company_symbols as known using (alias)
-      where coalesce(event.cik, known.cik) = known.cik
-      group by known.cik
+      select distinct known.cik
+      from changed as event join public.company_symbols as known on known.alias in (event.old_ticker, event.new_ticker)
+      where event.status = 'confirmed' and coalesce(event.cik, known.cik) = known.cik
     );
   end if;
   if companies <> '{}' then

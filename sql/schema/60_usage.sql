@@ -1,6 +1,5 @@
--- Usage (D29). `usage_batches` has a row per account and write, with the requests as packed numbers
--- (docs/decisions/0160-usage-in-batches.md). There are no foreign keys: usage outlives its account. Months of UTC are
--- partitions, so that old ones are cheap to drop.
+-- Usage (D29). `usage_batches` has a row per account and write, with the requests as packed numbers (decision 0160).
+-- There are no foreign keys: usage outlives its account. Partitions are months of UTC, so that old ones can be dropped.
 
 -- A row counts requests that a process refused with 429: per account, endpoint and minute. Only `request_count` and the
 -- first columns differ; the others are those of `usage_requests`, so that one view shows both.
@@ -18,7 +17,6 @@ create table usage (
   duration_ms       integer not null,
   cached            boolean not null,
   deprecated        boolean not null,
-  -- The number of requests that the row stands for.
   request_count     bigint not null default 1,
   -- How the requests were sent: `mcp` for a tool of /mcp, null for an HTTP client.
   via               text
@@ -27,7 +25,6 @@ create table usage (
 -- Prevents duplicates, and has the sort order of /v1/usage.
 create unique index usage_key on usage (account_id, requested_at, usage_id);
 
--- The processes that record usage.
 create table usage_writers (
   writer     integer generated always as identity primary key,
   -- The end of the request ids that the process makes.
@@ -108,8 +105,7 @@ create table usage_kind_hours (
   primary key (account_id, kind_id, hour)
 ) partition by range (hour);
 
--- Usage per account and New York day, kept forever. Half of each page stays free for the next versions of its rows, so
--- that updates change no index.
+-- Usage per account and New York day, kept forever. Half of each page stays free, so that updates change no index.
 create table usage_daily (
   account_id        bigint not null,
   usage_date        date not null,
@@ -182,8 +178,6 @@ end $$;
 
 create trigger anonymize_late_usage before insert on usage for each row execute function anonymize_late_usage();
 
--- How usage is read: the requests in batches, and the daily sums with what is not settled.
-
 -- Returns a number of packed numbers, which have their width in the first byte. Places are counted from 0. Not parallel
 -- safe: PostgreSQL expects 1,000 numbers in each batch, and would start processes for a single one.
 create function packed_number(packed bytea, place integer) returns bigint
@@ -211,7 +205,6 @@ create function count_packed_numbers(packed bytea) returns integer
 language sql immutable parallel safe
 return (octet_length(packed) - 1) / get_byte(packed, 0);
 
--- The groups of batches, with their sums.
 create view usage_batch_groups as
 select account_id, moment, writer, sequence, part,
   packed_number(group_kinds, place)::integer as kind_id, packed_number(group_keys, place) as key_id,
@@ -340,8 +333,7 @@ from usage_batch_groups join unsettled_usage using (writer, sequence) join usage
 where moment >= (select min(first_at) from unsettled_usage)
 group by 1, 2, 3;
 
--- `usage_daily`, with what is not settled. The unsettled sums are joined to each row, because grouping would read all
--- rows of an account for every page.
+-- `usage_daily`, with what is not settled. Joined, because grouping would read all rows of an account for every page.
 create view usage_totals as
 select account_id, usage_date, endpoint, daily.requests + coalesce(unsettled.requests, 0) as requests,
   daily.errors + coalesce(unsettled.errors, 0) as errors, daily.bytes + coalesce(unsettled.bytes, 0) as bytes,

@@ -7,7 +7,6 @@ return case when (account).balance_microdollars is not null then (account).balan
   (select sum(cost_microdollars) from unsettled_usage_of((account).account_id)), 0
 )::bigint end;
 
--- The time of the newest batch with a cost.
 create function newest_charge(account accounts) returns timestamptz
 language sql stable parallel safe
 return greatest((account).last_charged_at, (
@@ -141,13 +140,9 @@ begin
   loop
     perform public.enqueue_webhook_event(
       new.account_id, case reached when 100 then 'budget.exhausted' else 'budget.warning' end,
-      json_build_object(
-        'month', to_char(new.budget_month, 'YYYY-MM'),
-        'percent', reached,
-        'budget_microdollars', new.budget_microdollars,
-        'spent_microdollars', new.budget_spent_microdollars,
-        'stops', new.budget_stops
-      )
+      json_build_object('month', to_char(new.budget_month, 'YYYY-MM'), 'percent', reached,
+        'budget_microdollars', new.budget_microdollars, 'spent_microdollars', new.budget_spent_microdollars,
+        'stops', new.budget_stops)
     );
   end loop;
   return null;
@@ -158,7 +153,6 @@ create trigger budget_alerts after update of budget_spent_microdollars on accoun
   for each row when (new.budget_spent_microdollars * 100 >= new.budget_microdollars * 75)
   execute function record_budget_alerts();
 
--- What is added to the daily sums.
 create type usage_sum as (
   account_id bigint, usage_date date, endpoint text, kind text, price bigint, requests bigint, errors bigint,
   bytes bigint, cost bigint
@@ -220,8 +214,7 @@ begin
     select account_id, min(first_at) as first_at, max(last_at) as last_at
     from due cross join unnest(account_ids) as account_id group by account_id
   ), hourly as materialized (
-    -- Sums by hour before the time zone is converted, because a conversion per row is much slower. The hours of UTC and
-    -- of New York begin at the same times.
+    -- Converting the time zone of each row would be much slower. Hours of UTC and New York begin at the same times.
     select touched.account_id, date_trunc('hour', moment, 'UTC') as hour, kind_id, sum(requests) as requests,
       sum(bytes) as bytes, sum(cost_microdollars) as cost,
       max(moment) filter (where cost_microdollars > 0) as charged_at
@@ -383,11 +376,9 @@ begin
   group by usage_date, endpoint, kind, price
   having sum(requests) <> 0 or sum(bytes) <> 0 or sum(cost) <> 0;
 
-  insert into public.invoices
-    (account_id, month, usage_from, lines, requests, bytes, cost_microdollars, digest)
+  insert into public.invoices (account_id, month, usage_from, lines, requests, bytes, cost_microdollars, digest)
   select account, closing, first_day, count(*), coalesce(sum(requests), 0), coalesce(sum(bytes), 0),
-    coalesce(sum(cost_microdollars), 0),
-    encode(sha256(convert_to(public.invoice_csv(account, closing), 'UTF8')), 'hex')
+    coalesce(sum(cost_microdollars), 0), encode(sha256(convert_to(public.invoice_csv(account, closing), 'UTF8')), 'hex')
   from public.invoice_lines where account_id = account and month = closing;
   return true;
 end $$;

@@ -1,8 +1,8 @@
 -- The outbox: what is sent to customers. Emails (§3, §6, §9.6: announcements) are sent at most once (decision 0052),
 -- webhooks (docs/operations/webhooks.md) at least once and in their order (decision 0157).
 
--- Emails about changelog entries are rendered when they are sent, so that nobody can queue another text. Only notices to
--- single accounts are stored.
+-- Emails about changelog entries are rendered when they are sent, so that nobody can queue another text.
+-- Only notices to single accounts are stored.
 create table announcements (
   -- The id of a changelog entry, or that of a notice, which has a colon.
   entry_id     text primary key,
@@ -12,8 +12,7 @@ create table announcements (
   -- Operational emails go to all customers; from others they can opt out.
   operational  boolean not null,
   announced_at timestamptz(3) not null default now(),
-  -- The account that a notice is about; null for a changelog entry. It has no reference, because the account may be
-  -- removed after the email was sent.
+  -- The account that a notice is about; null for a changelog entry. No reference: the account may be removed later.
   account_id   bigint
 );
 
@@ -79,9 +78,7 @@ begin
     set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null
     where status = from_status and entry_id = coalesce(entry, entry_id)
     returning entry_id
-  ), counted as (
-    select entry_id, count(*) as emails from queued group by entry_id
-  ), recorded as (
+  ), counted as (select entry_id, count(*) as emails from queued group by entry_id), recorded as (
     select emails, public.record_audit('announcement', entry_id, 'changed', jsonb_build_object(from_status, emails),
       jsonb_build_object('queued', emails)) from counted
   )
@@ -119,9 +116,8 @@ create index on webhook_endpoints (account_id);
 create trigger audit after insert or delete
   or update of account_id, url, events, datasets, tickers, previous_secret_until, disabled_at, disabled_reason
   on webhook_endpoints
-  for each row execute function audit_row(
-    'webhook', 'endpoint_id', 'secret', 'previous_secret', 'dead_letters_in_a_row'
-  );
+  for each row
+  execute function audit_row('webhook', 'endpoint_id', 'secret', 'previous_secret', 'dead_letters_in_a_row');
 
 -- One row per message and endpoint. An endpoint gets its messages in the order of `position`. Values of `status`:
 --   pending    waiting for its first attempt or the next one
@@ -156,13 +152,17 @@ create index on webhook_messages (endpoint_id, position) where status <> 'pendin
 create index on webhook_messages (finished_at);
 create unique index on webhook_messages (endpoint_id, event_key) where event_key is not null;
 
--- The place in the change feed up to which messages were queued: a cursor or a time. Null: no endpoint ever wanted them.
+-- The place in the change feed up to which messages were queued: a cursor or a time. Null: no endpoint wanted them yet.
 create table webhook_feed (
   only_one boolean primary key default true check (only_one),
   cursor   text
 );
 
 insert into webhook_feed default values;
+
+-- Returns a time with microseconds, as responses print it (D15).
+create function precise_time(moment timestamptz) returns text language sql stable
+return to_char(moment at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"');
 
 -- Queues a message if the endpoint is enabled, and returns whether it did. An endpoint with 10,000 waiting messages is
 -- disabled instead, because its receiver has long been away or is too slow.
@@ -180,13 +180,8 @@ begin
     return false;
   end if;
   insert into public.webhook_messages (endpoint_id, type, body, event_key)
-  select
-    endpoint, event_type,
-    json_build_object(
-      'type', event_type,
-      'timestamp', to_char(now() at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'),
-      'data', data
-    )::text,
+  select endpoint, event_type,
+    json_build_object('type', event_type, 'timestamp', public.precise_time(now()), 'data', data)::text,
     enqueue_webhook_message.event_key
   from public.webhook_endpoints where endpoint_id = endpoint and disabled_at is null
   on conflict do nothing;
@@ -212,9 +207,7 @@ create function enqueue_key_event(
   select public.enqueue_webhook_event(
     (key).account_id, event_type,
     json_build_object(
-      'key_id', (key).key_id,
-      'name', left((key).name, 200),
-      'key_hint', (key).key_hint,
+      'key_id', (key).key_id, 'name', left((key).name, 200), 'key_hint', (key).key_hint,
       'expires_at', replace(
         to_char((key).expires_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.MS"-05:00"'), '.000-', '-'
       ),
@@ -252,15 +245,15 @@ create trigger queue_key_event after insert or update of revoked_at, disabled_at
 -- Makes the change feed of webhooks begin now if no endpoint wanted it so far. Runs before the first one does.
 create function begin_webhook_feed() returns void language sql set search_path = pg_catalog, pg_temp as $$
   update public.webhook_feed
-  set cursor = to_char(now() at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"')
+  set cursor = public.precise_time(now())
   where not exists (
     select from public.webhook_endpoints
     where disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}')
   )
 $$;
 
--- Enables an endpoint. Its waiting messages are sent at once, with all their attempts. Returns whether it exists and its
--- account is not erased.
+-- Enables an endpoint. Its waiting messages are sent at once, with all their attempts. Returns false if there is no
+-- such endpoint, or its account is erased.
 create function enable_webhook_endpoint(endpoint bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -280,8 +273,7 @@ end $$;
 create function replay_webhook_messages(
   message text, endpoint bigint, since timestamptz, include_delivered boolean,
   out replayed int, out found int, out disabled bigint[]
-)
-language sql security definer set search_path = pg_catalog, pg_temp as $$
+) language sql security definer set search_path = pg_catalog, pg_temp as $$
   with found as (
     select message_id, endpoint_id, row_number() over (partition by endpoint_id order by position) as place
     from public.webhook_messages
@@ -298,9 +290,7 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
     where stored.message_id = found.message_id and stored.status <> 'pending'
       and place <= 10000 - coalesce(waiting.messages, 0)
     returning stored.endpoint_id
-  ), counted as (
-    select endpoint_id, count(*)::int as messages from queued group by endpoint_id
-  ), recorded as (
+  ), counted as (select endpoint_id, count(*)::int as messages from queued group by endpoint_id), recorded as (
     select endpoint_id, messages, public.record_audit('webhook', endpoint_id::text, 'changed', null,
       jsonb_build_object('replayed', messages)) from counted
   )

@@ -58,8 +58,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       where account_id = account
     ) as known (address)
     where btrim(address) <> '' and not exists (
-      select from public.accounts
-      where account_id <> account and lower(btrim(contact_email)) = lower(btrim(address))
+      select from public.accounts where account_id <> account and lower(btrim(contact_email)) = lower(btrim(address))
     )
   )
 $$;
@@ -84,9 +83,8 @@ begin
   while exists (select from public.accounts where name = new_name) loop new_name := new_name || '-x'; end loop;
 
   addresses := public.account_addresses(account);
-  delete from public.announcement_mails where entry_id in (
-    select entry_id from public.announcements where account_id = account
-  );
+  delete from public.announcement_mails
+  where entry_id in (select entry_id from public.announcements where account_id = account);
   delete from public.announcements where account_id = account;
   get diagnostics notices = row_count;
   delete from public.announcement_mails where lower(recipient) = any (addresses) and status <> 'sent';
@@ -133,7 +131,6 @@ begin
   select * into erasure from public.account_erasures where account_id = account and finished_at is null
   for update skip locked;
   if not found then
-    -- Another process erases a batch, or all is erased.
     return (select 0 from public.account_erasures where account_id = account and finished_at is null);
   end if;
 

@@ -1,11 +1,9 @@
--- What processes share and operators use: leases, rate limits, counts of failures, tokens of the admin API, and the
--- schema in which `load` fills tables.
+-- What processes share and operators use.
 
 -- Schema in which `load` builds a staging table (D31: loading).
 create schema loading;
 
--- Leases that make each background job run in one process at a time. Processes insert a row for each job they know.
--- Releasing a lease sets `holder` to null.
+-- Leases make each background job run in one process at a time. Processes insert a row for each job they know.
 create table leases (
   name   text primary key check (name <> ''),
   holder uuid,
@@ -23,8 +21,8 @@ create unlogged table rate_limit_buckets (
   granted     bigint not null
 ) with (fillfactor = 50);
 
--- Requests of the last hour that got 5xx before their account was known, such as while PostgreSQL could not look up their
--- keys. The console counts them; usage cannot, because it belongs to accounts (docs/operations/which-account.md).
+-- Requests of the last hour that got 5xx before their account was known, for example while keys could not be looked up.
+-- The console counts them; usage cannot, because it belongs to accounts (docs/operations/which-account.md).
 create table failed_requests (
   minute      timestamptz(0) not null,
   endpoint    text not null,

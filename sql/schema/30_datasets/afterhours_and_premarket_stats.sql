@@ -1,6 +1,5 @@
--- One row per ticker and after-hours session (resources: afterhours-stats), and per ticker and premarket session
--- (resources: premarket-stats). reference_close is the close of the same day, or of the previous day before the market
--- opens.
+-- One row per ticker and session, after hours (resources: afterhours-stats) or before the market opens (resources:
+-- premarket-stats). reference_close is the close of the same day, or of the previous day before the market opens.
 create table afterhours_stats (
   ticker                 ticker not null,
   date                   fact_day not null,
@@ -32,9 +31,8 @@ create table afterhours_stats (
 
 -- Newest first. For one ticker, a backward scan of the primary key gives this order.
 create index on afterhours_stats (date desc, ticker);
-select index_each('afterhours_stats', '{
-  percentage_gain, change_percentage, volume, dollar_volume, market_cap, tradable_float
-}');
+select index_each('afterhours_stats', '{percentage_gain,change_percentage,volume,dollar_volume,market_cap,
+  tradable_float}');
 create index afterhours_stats_all_tags_any_case_idx on afterhours_stats using gin (lowered(all_tags));
 
 create table premarket_stats (like afterhours_stats including all);

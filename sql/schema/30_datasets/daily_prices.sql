@@ -1,5 +1,4 @@
--- Unadjusted closing prices, one row per ticker and trading day (§2.6). Used only to look up the last close on or
--- before a day; no endpoint lists this table.
+-- Unadjusted closing prices (§2.6), to look up the last close on or before a day. No endpoint lists this table.
 create table daily_prices (
   ticker ticker not null,
   date   fact_day not null,

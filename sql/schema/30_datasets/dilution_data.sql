@@ -1,5 +1,4 @@
--- Warrants and convertibles, distinguished by security_type (§2.5, §4.5: dilution data); columns of the other type are
--- null.
+-- Warrants and convertibles (§2.5, §4.5: dilution data). Columns of the other security_type are null.
 create table dilution_data (
   id                                      filled_text primary key,
   ticker                                  ticker not null,

@@ -26,9 +26,6 @@ create table float_outstanding (
 
 -- Lists are sorted by the primary key; each filter has an index in that order.
 select index_each('float_outstanding', '{is_adr,float,outstanding,tradable_float,market_cap}', 'ticker');
-create index float_outstanding_country_any_case_idx on float_outstanding (lower(country), ticker);
-create index float_outstanding_sector_any_case_idx on float_outstanding (lower(sector), ticker);
-create index float_outstanding_industry_any_case_idx on float_outstanding (lower(industry), ticker);
-create index float_outstanding_exchange_any_case_idx on float_outstanding (lower(exchange), ticker);
+select index_each('float_outstanding', '{country,sector,industry,exchange}', 'ticker', any_case => true);
 
 select history.track('float_outstanding');

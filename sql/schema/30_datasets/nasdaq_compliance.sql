@@ -29,7 +29,6 @@ create table nasdaq_compliance (
 -- Newest first. Text columns have few distinct values, so their indexes include the sort order; a day has few rows.
 create index on nasdaq_compliance (date desc, id);
 select index_each('nasdaq_compliance', '{ticker,deficiency_type,notice_type,risk,status}', 'date desc, id');
-create index on nasdaq_compliance (added_date);
-create index on nasdaq_compliance (compliance_deadline);
+select index_each('nasdaq_compliance', '{added_date,compliance_deadline}');
 
 select history.track('nasdaq_compliance');

@@ -32,7 +32,7 @@ create index on news (created_at desc, id) where form_type <> 'news';
 create index on news using gin (search);
 -- The planner chooses between this index and a scan by date from word frequencies, so it needs detailed statistics.
 alter table news alter column search set statistics 1000;
-create index news_form_type_any_case_idx on news (lower(form_type), created_at desc, id);
+select index_each('news', '{form_type}', 'created_at desc, id', any_case => true);
 create index news_tags_any_case_idx on news using gin (lowered(tags));
 
 -- Finds the omitted items of a followed company (D35). The condition, which all rows satisfy, keeps other statements

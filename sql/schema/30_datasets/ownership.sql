@@ -1,6 +1,5 @@
 -- Reported holdings, one row per owner, with the filing's columns repeated (§2.7: ownership). Amounts are shares;
 -- percent_of_class is a fraction. Two owners may share a name, but a fully identical row is a duplicate.
---
 -- If all owner columns (owner_name to event_date) are null, the filing is known but its table of owners is not.
 create table ownership (
   ticker                         ticker not null,

@@ -37,13 +37,10 @@ create table pump_and_dump_tracker (
 );
 
 create index on pump_and_dump_tracker (ipo_date desc nulls last, ticker);
-select index_each('pump_and_dump_tracker', '{
-  country, underwriter_risk, country_risk, float_risk, scam_risk, known_underwriter, is_adr
-}', 'ipo_date desc nulls last, ticker');
+select index_each('pump_and_dump_tracker', '{country,underwriter_risk,country_risk,float_risk,scam_risk,
+  known_underwriter,is_adr}', 'ipo_date desc nulls last, ticker');
 create index on pump_and_dump_tracker using gin (underwriters gin_trgm_ops);
-select index_each('pump_and_dump_tracker', '{
-  number_liquidations, tradable_float, outstanding_shares, market_cap, gain_1_day, gain_7_day, gain_14_day,
-  gain_30_day, filed_at, effective_date, last_liquidation_date, lock_up_expiration
-}');
+select index_each('pump_and_dump_tracker', '{number_liquidations,tradable_float,outstanding_shares,market_cap,
+  gain_1_day,gain_7_day,gain_14_day,gain_30_day,filed_at,effective_date,last_liquidation_date,lock_up_expiration}');
 
 select history.track('pump_and_dump_tracker');

@@ -31,11 +31,9 @@ create table registrations (
 
 create index on registrations (filed_at desc, id);
 select index_each('registrations', '{ticker,type,effective_status,is_atm,over_baby_shelf}', 'filed_at desc, id');
-select index_each('registrations', '{
-  file_no, effective_date, expiration_date, offering_amount, total_raised, amount_sold_to_date,
-  calculated_raisable_amount
-}');
+select index_each('registrations', '{file_no,effective_date,expiration_date,offering_amount,total_raised,
+  amount_sold_to_date,calculated_raisable_amount}');
 create index on registrations using gin (bank gin_trgm_ops);
-create index registrations_form_type_any_case_idx on registrations (lower(form_type), filed_at desc, id);
+select index_each('registrations', '{form_type}', 'filed_at desc, id', any_case => true);
 
 select history.track('registrations');

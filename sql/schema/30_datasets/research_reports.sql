@@ -1,5 +1,5 @@
 -- Reports on tickers with large moves (resources: research-reports). /v1/research-reports returns all columns except
--- tldr_text and needs the ultimate tier (D3); /v1/research-reports-tldr is open to all and omits report_id (§2.5, D30).
+-- tldr_text and needs the ultimate tier (D3); /v1/research-reports-tldr is for all and omits report_id (§2.5, D30).
 create table research_reports (
   report_id       filled_text primary key,
   ticker          ticker not null,

@@ -59,10 +59,6 @@ create index on screener (ticker desc nulls last);
 select index_each('screener', array_agg(quote_ident(attname) || direction order by attnum, direction), 'ticker')
 from pg_attribute cross join unnest(array['', ' desc nulls last']) as direction
 where attrelid = 'screener'::regclass and atttypid = any ('{price,valuation,quantity,tally,figure}'::regtype[]);
-create index screener_exchange_any_case_idx on screener (lower(exchange), ticker);
-create index screener_sector_any_case_idx on screener (lower(sector), ticker);
-create index screener_industry_any_case_idx on screener (lower(industry), ticker);
-create index screener_country_any_case_idx on screener (lower(country), ticker);
-create index screener_state_any_case_idx on screener (lower(state), ticker);
+select index_each('screener', '{exchange,sector,industry,country,state}', 'ticker', any_case => true);
 
 select history.track('screener', copy_indexes => false);

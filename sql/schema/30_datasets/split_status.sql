@@ -24,7 +24,6 @@ create table split_status (
 -- Every request names tickers, so the first index serves most requests; the others serve tickers with many rows.
 select index_each('split_status', '{ticker,action_type,executed}', 'filed_at desc, id');
 create index on split_status (filed_at desc, id);
-create index on split_status (vote_date);
-create index on split_status (effective_date);
+select index_each('split_status', '{vote_date,effective_date}');
 
 select history.track('split_status');
