@@ -28,8 +28,9 @@ const descriptionQuery = `
     select case relkind when 'v' then 'view ' when 'S' then 'sequence ' when 'c' then 'type ' else 'table ' end || name,
       concat_ws(' ', case relpersistence when 'u' then 'unlogged' end, 'partition by ' || pg_get_partkeydef(oid),
         array_to_string(reloptions, ' '),
-        case relkind when 'v' then md5(translate(pg_get_viewdef(oid), '()', '')) end), ''
-    from relations
+        case relkind when 'v' then md5(translate(pg_get_viewdef(oid), '()', '')) end,
+        'increment ' || nullif(seqincrement, 1), case when seqcycle then 'cycle' end), ''
+    from relations left join pg_sequence on seqrelid = oid
     union all
     select format('column %s.%I', name, attname), concat_ws(' ', format_type(atttypid, atttypmod),
       case when attnotnull then 'not null' end, case when attidentity <> '' then 'identity ' || attidentity::text end,

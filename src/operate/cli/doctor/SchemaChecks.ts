@@ -158,10 +158,46 @@ const findTrackedDataset = (object: string) =>
   /^(?:history of public\.|trigger (?:history_\w+|note_change) of public\.|function history\.keep_)(\w+)/.exec(object)
     ?.[1]
 
+/** Returns the statements that repair an object without a table. Empty if its definition is not enough for that. */
+const makeRepairWithoutTable = (kind: string, name: string, expected: string, found: string | undefined) => {
+  if (kind === "extension") return `create extension ${name}`
+  if (kind === "domain") {
+    if (found === undefined) return `create domain ${name} as ${expected}`
+    const [type = "", check = ""] = expected.split(/ (?=CHECK )/)
+    if (!`${found} `.startsWith(`${type} `)) return ""
+    const constraint = name.replace(/.*\./, "") + "_check"
+    return `alter domain ${name} drop constraint if exists ${constraint}; ` +
+      `alter domain ${name} add constraint ${constraint} ${check}`
+  }
+  if (kind === "sequence" && found !== undefined) return `alter sequence ${name} increment 1 no cycle`
+  return ""
+}
+
+/** Returns the statements that make a function as its last definition in `scripts`. Empty if there is none. */
+const makeFunctionRepair = (name: string, expected: string, scripts: ReadonlyArray<string>) => {
+  const plainName = name.replace(/^public\.|\(.*/g, "")
+  const definition = scripts.findLast((statement) =>
+    /^create (?:or replace )?function ([\w.]+)/.exec(statement)?.[1] === plainName
+  )
+  if (definition === undefined) return ""
+  const privilege = expected.includes(" for all")
+    ? `grant execute on function ${name} to`
+    : `revoke execute on function ${name} from`
+  return `${definition.replace(/^create (?:or replace )?/, "create or replace ")}; ${privilege} public`
+}
+
 /** Returns the statements that make an object as expected, from its definition. Empty if that is no statement. */
-const makeRepair = (object: string, expected: string, found: string | undefined) => {
+const makeRepair = (
+  object: string,
+  expected: string,
+  found: string | undefined,
+  scripts: ReadonlyArray<string>,
+) => {
   const dataset = findTrackedDataset(object)
   if (dataset !== undefined) return `select history.track('${dataset}')`
+  const [, alone, objectName = ""] = /^(extension|domain|sequence|function) (.+)$/.exec(object) ?? []
+  if (alone === "function") return makeFunctionRepair(objectName, expected, scripts)
+  if (alone !== undefined) return makeRepairWithoutTable(alone, objectName, expected, found)
   const [, kind, name = "", table = ""] = /^(\w+) (\S+) of (\S+)$/.exec(object) ?? []
   const definition = withoutState(expected)
   const isInWrongState = areSameDefinitions(withoutState(found), definition)
@@ -190,6 +226,8 @@ const makeRepair = (object: string, expected: string, found: string | undefined)
 const findSchemaProblems = Effect.gen(function* () {
   const expected = yield* readExpectedSchema
   const live = yield* describeSchema
+  const read = yield* Effect.forEach(yield* listMigrationScripts, ([, , script]) => script)
+  const scripts = read.flatMap(({ statements }) => statements)
   const lost = Array.from(expected.keys()).filter((object) => !live.has(object))
     .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
   const isOfLostTable = (object: string) =>
@@ -209,7 +247,7 @@ const findSchemaProblems = Effect.gen(function* () {
     ) return []
     return [{
       found: `${object.replaceAll("public.", "")} ${describeDifference(object, definition, found)}`,
-      repair: makeRepair(object, definition, found),
+      repair: makeRepair(object, definition, found, scripts),
       /** Whether changes are not recorded meanwhile. */
       isUnrecorded: findTrackedDataset(object) !== undefined || object.endsWith(" of history.transactions"),
     }]
