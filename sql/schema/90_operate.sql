@@ -6,7 +6,7 @@ create schema loading;
 -- Leases make each background job run in one process at a time. Processes insert a row for each job they know.
 create table leases (
   name   text primary key check (name <> ''),
-  holder uuid,
+  holder uuid, -- null once it was released
   until  timestamptz(3) not null default '-infinity'
 );
 

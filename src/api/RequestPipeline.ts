@@ -40,7 +40,7 @@ import { costHeader, makeFinish } from "./Finish.ts"
 import { DocumentationPages, McpEndpoint } from "./OtherRoutes.ts"
 import { makeRecorder, type RecordOptions } from "./Record.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
-import { decodePath, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
+import { decodePath, legacyPathPrefix, maxParamLength, mcpPath } from "./RequestTarget.ts"
 import { type CachedResponse, canGetResponse, finishCached, makeResponseCache } from "./ResponseCache.ts"
 import {
   announceDeprecations,
@@ -88,8 +88,7 @@ interface PageRoute {
 }
 
 const routerConfig = {
-  // The default of 100 characters would reject long unknown paths before they reach the 404 route.
-  maxParamLength: 1_000_000,
+  maxParamLength,
   caseSensitive: true,
   ignoreDuplicateSlashes: false,
 }

@@ -59,3 +59,9 @@ export const mcpPath = "/mcp"
 /** The former prefix of all endpoint paths. Requests to such paths are redirected to `/v1/` (§9.1, redirects). */
 export const legacyPathPrefix = "/enterprise/v1/"
 export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
+
+/**
+ * The limit of routers for a part of a path. The default of 100 characters would refuse the names of some accounts and
+ * some request ids, and long unknown paths before they reach the 404 route.
+ */
+export const maxParamLength = 1_000_000

@@ -14,6 +14,7 @@ import { consoleLayer } from "./ConsoleRoutes.ts"
 import { OpenIdConnect } from "./OpenIdConnect.ts"
 import { signInLayer } from "./SignIn.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../../api/ConnectionLimits.ts"
+import { maxParamLength } from "../../api/RequestTarget.ts"
 import { findUrlFile } from "../../postgres/pool/PasswordRotation.ts"
 import { adminAccessLayer, adminConnections, adminTransactionLayer } from "../admin/AdminRequests.ts"
 import { AdminDatabaseUrlConfig, AdminHostConfig, AdminPortConfig } from "../admin/AdminSettings.ts"
@@ -69,7 +70,9 @@ export const adminServerLayer = (reusePort: boolean) =>
       yield* initializeAdminMetrics
       yield* warnOfUnusableRole
       const shutdown = yield* ShutdownState
-      const routes = yield* HttpRouter.toHttpEffect(routesLayer)
+      const routes = yield* HttpRouter.toHttpEffect(routesLayer).pipe(
+        Effect.provideService(HttpRouter.RouterConfig, { maxParamLength }),
+      )
       const handle = yield* NodeHttpServer.makeHandler(withCommonResponses(routes), {
         middleware: withAdminMetrics,
         // Closes after the server, so that it interrupts no request in progress.

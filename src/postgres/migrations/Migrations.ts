@@ -56,7 +56,7 @@ const TargetDatabase = Schema.Struct({
 
 /**
  * Refuses a database without UTF-8: PostgreSQL creates those with `SQL_ASCII` if its machine has no locale. Also
- * refuses one whose extension is in a schema that the role does not search, where hosted databases may have it.
+ * refuses one whose extension is in a schema that the service does not search, where hosted databases may have it.
  */
 const requireSuitableDatabase = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -82,8 +82,8 @@ const requireSuitableDatabase = Effect.gen(function* () {
   }
   if (found.hidden_extension !== null) {
     return yield* new MigrationRefused({
-      message: `The schema ${found.hidden_extension} has the extension pg_trgm, but the role ${found.role} does not ` +
-        "search it. Move the extension with a role that may: alter extension pg_trgm set schema public.",
+      message: `The schema ${found.hidden_extension} has the extension pg_trgm, but the service only searches ` +
+        "public. Move the extension with a role that may: alter extension pg_trgm set schema public.",
     })
   }
 })

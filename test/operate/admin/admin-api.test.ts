@@ -153,6 +153,17 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       ])
     }))
 
+  it.effect("finds the longest names and ids that may be in a path (operations/admin-api, D12)", () =>
+    Effect.gen(function* () {
+      const { send } = yield* Admin
+      const name = "é".repeat(500)
+      assert.strictEqual((yield* send("/accounts", { method: "POST", body: { name, tier: "pro" } })).status, 201)
+      assert.deepInclude((yield* send(`/accounts/${encodeURIComponent(name)}`)).body, { name })
+      const { body } = yield* send(`/usage/${"x".repeat(128)}?account=${encodeURIComponent(name)}`)
+      assert.notInclude(JSON.stringify(body), "There is no endpoint")
+      assert.include(JSON.stringify(body), "x".repeat(128))
+    }))
+
   it.effect("creates, limits, rotates and revokes keys, which a token may do that cannot change accounts (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin
