@@ -105,7 +105,7 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
   ]))
 }
 
-/** Prints help as npm wants the options, and without those that all programs with Effect's command line have. */
+/** Shows options after `--`, as npm needs them, and omits the flags of every Effect command. */
 const presenter = CliOutput.layerPresenter({
   present: (event) => {
     if (event._tag === "Version") return CliOutput.defaultPresenter.present(event)
@@ -122,7 +122,7 @@ const presenter = CliOutput.layerPresenter({
   },
 })
 
-/** Parses the arguments, and prints help or what is wrong. Returns the exit code, or what loads the chosen command. */
+/** Parses the arguments, and prints help or what is wrong. Returns the exit code, and what loads a chosen command. */
 export const chooseCommand = (args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     let chosen: Load | undefined

@@ -75,7 +75,7 @@ begin
 end $$;
 
 -- Sets the budget of an account, or removes it if `budget` is null. It is a function because its columns change only
--- together, and because it takes two snapshots: the sum must contain what was written before the lock.
+-- together, and because it takes two snapshots: the sum must contain what was settled before the lock.
 create function set_budget(account bigint, budget bigint, stops boolean) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -53,7 +53,7 @@ const sendStream = (
     Effect.catchCause(() => Effect.void),
   )
 
-/** Sends a response. Succeeds when the body has been handed to Node. */
+/** Sends a response. Returns an effect if the body is a stream; otherwise Node has the whole response. */
 const send = (
   request: ApiRequest,
   response: ServerResponse,
@@ -83,6 +83,15 @@ const send = (
   return sendStream(response, body, trailers)
 }
 
+/** Turns what is thrown before anything has to be waited for into a defect, which would otherwise end the process. */
+const begin = (sending: () => Effect.Effect<void> | undefined) => {
+  try {
+    return sending()
+  } catch (defect) {
+    return Effect.die(defect)
+  }
+}
+
 class NodeConnection implements ClientConnection {
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -105,7 +114,7 @@ class NodeConnection implements ClientConnection {
   }
 }
 
-/** A request that arrived over HTTP. It is a class for the reason of `AnsweredRequest`. */
+/** A request that arrived over HTTP. It is a class for the same reason as `AnsweredRequest`. */
 class NodeRequest implements ApiRequest {
   readonly id: string
   readonly method: string
@@ -179,10 +188,12 @@ export class NodeListener extends Context.Service<NodeListener, {
         const request = toApiRequest(nodeRequest, response)
         let scope: Scope.Closeable | undefined
         const getScope = () => scope ??= Scope.makeUnsafe()
-        const responding = respond(request, getScope)
-        const sending = Effect.isEffect(responding)
-          ? Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void)
-          : send(request, response, responding)
+        const sending = begin(() => {
+          const responding = respond(request, getScope)
+          return Effect.isEffect(responding)
+            ? Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void)
+            : send(request, response, responding)
+        })
         if (sending === undefined && scope === undefined) return
         run(
           response,

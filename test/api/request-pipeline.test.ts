@@ -57,3 +57,22 @@ it.effect("the service does not start if a handler needs the account of an endpo
     const handlers = { keyed: { private: needsKey }, open: { public: needsKey } }
     assert.match(yield* explainRefusal(handlers), /The handler of \/v1\/public needs a key/)
   }))
+
+it.effect("a handler that fails unexpectedly, at once or later, gives 500 (D11)", () =>
+  Effect.gen(function* () {
+    const fault = new Error("fault")
+    const throws = () => {
+      throw fault
+    }
+    for (const answer of [throws, () => Exit.die(fault), () => Effect.andThen(Effect.yieldNow, Effect.die(fault))]) {
+      const handlers = {
+        keyed: { private: makeHandler(NoParameters, answer) },
+        open: { public: makePublicHandler(NoParameters, answer) },
+      }
+      const statuses = yield* Effect.forEach(
+        ["/v1/private", "/v1/public"],
+        (path) => Effect.map(Service.requestJson(path), ({ status }) => status),
+      ).pipe(Effect.provide(serve(handlers)))
+      assert.deepStrictEqual(statuses, [500, 500])
+    }
+  }))

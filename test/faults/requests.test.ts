@@ -1,6 +1,7 @@
 /** Invalid input over a socket: the service refuses it with an error, or closes the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
+import { type OutgoingHttpHeaders, ServerResponse } from "node:http"
 import * as RawSockets from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
@@ -21,7 +22,48 @@ const assertErrorFor = (target: string, status: number, code?: string) =>
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
 
+/** Makes Node throw when it begins the response to a request with the header `X-Fault`. */
+const failingResponses = Effect.acquireRelease(
+  Effect.sync(() => {
+    const { writeHead } = ServerResponse.prototype
+    Object.assign(ServerResponse.prototype, {
+      writeHead(this: ServerResponse, status: number, headers?: OutgoingHttpHeaders) {
+        if (this.req.headers["x-fault"] !== undefined) throw new Error("fault")
+        return writeHead.call(this, status, headers)
+      },
+    })
+    return writeHead
+  }),
+  (writeHead) =>
+    Effect.sync(() => {
+      ServerResponse.prototype.writeHead = writeHead
+    }),
+)
+
 layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
+  it.effect.each([
+    "/nothing",
+    "/health/live",
+    "/v1/news?limit=1",
+    "/v1/news?limit=0",
+    "/v1/ticker-changes?ticker=BYON",
+  ])(
+    "loses one connection, and not the process, if a response cannot be written: %s (RELIABILITY.md)",
+    (target) =>
+      Effect.gen(function* () {
+        const port = yield* ServicePort
+        const { pro } = yield* TestKeys
+        yield* failingResponses
+        // The third request to a page is answered from the response cache.
+        for (let repetition = 0; repetition < 4; repetition++) {
+          const request = formatGetRequest(pro, target)
+          const fault = request.replace("\r\n", "\r\nX-Fault: yes\r\n")
+          assert.lengthOf(yield* RawSockets.exchangeBytes(port, fault), 0)
+          assert.lengthOf(yield* RawSockets.exchangeBytes(port, request), 1)
+        }
+      }).pipe(Effect.scoped),
+  )
+
   // -------------------------------------------------------------------------------------------------------------------
   // Size limits
   // -------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 /**
- * D29 (usage): packs requests into rows of `usage_batches`, one per account and five seconds. The views
+ * D29 (usage): packs requests into rows of `usage_batches`: those of an account in a write, unless they began in
+ * different windows of five seconds, or are more than fit. The views
  * `usage_batch_requests` and `usage_batch_groups` of the database unpack them
  * (docs/decisions/0160-usage-in-batches.md).
  */

@@ -1,4 +1,4 @@
-/** The facts of a request. They never change while the request is answered. */
+/** The facts of a request. A step that needs other facts makes another request of them. */
 import type { Effect } from "effect"
 import type { RequestHeaderName } from "./RequestHeaders.ts"
 
