@@ -1,7 +1,7 @@
 /** Measures for how long a process does not return to its event loop. */
 import { createHistogram, type RecordableHistogram } from "node:perf_hooks"
 
-/** How much later than planned a timer of the process ran, in milliseconds: the 99.9th percentile, and the maximum. */
+/** How late a timer of the process fired, in milliseconds: the 99.9th percentile, and the maximum. */
 export interface EventLoopDelay {
   readonly p999: number
   readonly max: number
@@ -16,9 +16,9 @@ export const readDelay = (delays: RecordableHistogram): EventLoopDelay => ({
 })
 
 /**
- * Records by how much each run of a timer is late. A timer of our own, because `monitorEventLoopDelay` sees no delays on
- * Deno, and with `samplePerIteration` none of the time in which Node handles sockets. Returns what is recorded since the
- * last call.
+ * Records how late a timer fires. It is a timer of our own, because `monitorEventLoopDelay` sees no delays on Deno, and
+ * with `samplePerIteration` none of the time in which Node handles sockets. Returns what was recorded since the last
+ * call.
  */
 export const watchEventLoop = () => {
   let delays = createHistogram()

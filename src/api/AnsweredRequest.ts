@@ -1,4 +1,4 @@
-/** A request, and what the steps before its answer have found so far. */
+/** A request, and what its steps have found so far. */
 import type { Admission } from "../accounts/Admission.ts"
 import type { CurrentAccount } from "../contract/Authentication.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
@@ -6,16 +6,16 @@ import type { ResponseLink } from "../contract/rules/Links.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-/** Headers and links of every response of a path, which announce deprecations. */
+/** Headers and links that announce deprecations in every response of a path. */
 export interface PathAnnouncements {
   readonly headers: Headers
   readonly links: ReadonlyArray<ResponseLink>
 }
 
 /**
- * One object per request, which the steps complete in turn. It is a class, because V8 soon allocates an object literal
- * that lives as long as its request in the old generation, where even a dead one keeps the request and its connection
- * until the next full collection.
+ * One object per request, which the steps fill in one after the other. It is a class rather than an object literal,
+ * because V8 would notice that the literal lives as long as its request, and allocate it in the old generation. There,
+ * it would keep the request and its connection in memory until the next full collection.
  */
 export class AnsweredRequest {
   request: ApiRequest

@@ -133,7 +133,7 @@ interface Connection {
 
 /**
  * Makes Node and Deno pass each packet to listeners of the socket. By default, their parsers read directly from the
- * operating system, so the start of a request that is never completed cannot be seen
+ * operating system, and the beginning of an incomplete request could not be read
  * (docs/decisions/0164-packets-of-incomplete-requests.md).
  */
 const showPackets = (socket: Duplex) => {
@@ -161,7 +161,7 @@ class ReceivedPackets {
     if (this.packets.length > maxReceivedPackets) this.packets = [Buffer.concat(this.packets)]
   }
 
-  /** Drops all packets but the last one, in which a head has ended: the next head begins in it, or later. */
+  /** Keeps only the last packet, in which a request head has ended: the next head begins in it or in a later one. */
   keepLast() {
     const last = this.packets.at(-1)
     if (last === undefined || this.packets.length === 1) return

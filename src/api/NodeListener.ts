@@ -53,7 +53,7 @@ const sendStream = (
     Effect.catchCause(() => Effect.void),
   )
 
-/** Sends a response. Returns an effect if the body is a stream; otherwise Node has the whole response. */
+/** Sends a response. Returns an effect only if the body is a stream, which takes time. */
 const send = (
   request: ApiRequest,
   response: ServerResponse,
@@ -83,7 +83,7 @@ const send = (
   return sendStream(response, body, trailers)
 }
 
-/** Turns what is thrown before anything has to be waited for into a defect, which would otherwise end the process. */
+/** Makes an exception a defect. In an event listener of Node, an uncaught exception would end the process. */
 const begin = (sending: () => Effect.Effect<void> | undefined) => {
   try {
     return sending()
@@ -185,10 +185,10 @@ export class NodeListener extends Context.Service<NodeListener, {
       }
 
       const handle = (nodeRequest: IncomingMessage, response: ServerResponse) => {
-        const request = toApiRequest(nodeRequest, response)
         let scope: Scope.Closeable | undefined
         const getScope = () => scope ??= Scope.makeUnsafe()
         const sending = begin(() => {
+          const request = toApiRequest(nodeRequest, response)
           const responding = respond(request, getScope)
           return Effect.isEffect(responding)
             ? Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void)

@@ -98,7 +98,7 @@ type Response = Effect.Effect<FinishedResponse> | FinishedResponse
 
 const toEffect = (response: Response) => Effect.isEffect(response) ? response : Exit.succeed(response)
 
-/** Begins steps, and turns what they throw at once into a defect. */
+/** Begins the steps of a request. An exception becomes a defect, as it would in an effect. */
 const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
   try {
     return steps()

@@ -61,7 +61,7 @@ export const legacyPathPrefix = "/enterprise/v1/"
 export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
 
 /**
- * The limit of routers for a part of a path. The default of 100 characters would refuse the names of some accounts and
- * some request ids, and long unknown paths before they reach the 404 route.
+ * The maximum length of a path segment for routers. With their default of 100 characters, they would not find some
+ * accounts and requests by their name or id, and a long unknown path would not reach the 404 route.
  */
 export const maxParamLength = 1_000_000

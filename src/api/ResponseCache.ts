@@ -66,7 +66,7 @@ const makeKey = (request: ApiRequest) => {
   return `${getHeader(request, "accept-encoding") ?? ""} ${format === "json" ? "" : format}${request.target}`
 }
 
-/** Memory of an entry, excluding its key, body and header values. All entries share the names of headers. */
+/** Estimated memory of an entry, excluding its key, body and header values. All entries share the header names. */
 const entryOverheadBytes = 800
 
 const estimateSize = ({ body, headers }: CachedResponse, key: string) =>

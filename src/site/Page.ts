@@ -24,7 +24,7 @@ export interface SitePage {
 interface PageContent {
   /** A sentence for search results and link previews. */
   readonly description: string
-  /** The content of the `main` element, beginning with `h1`. */
+  /** The content of the `main` element, which starts with an `h1`. */
   readonly body: Html
   /** Replaces the entries that the search index would take from the body. */
   readonly search?: Entry

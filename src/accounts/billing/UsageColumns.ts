@@ -1,22 +1,22 @@
-/** D29 (usage): the memory for requests until they are written. */
+/** D29 (usage): where requests wait until they are written. */
 import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
-/** Requests that are written at once. */
+/** The most requests that are written at once. */
 export const maxBatchRows = 2_000
 
 const ownIdBytes = 64 * maxBatchRows
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Makes a UUID shorter, as `own_ids` has it. The result begins with a character that no id contains. */
+/** Returns an id as `own_ids` has it: a UUID as `=`, which no id contains, and 22 characters; any other unchanged. */
 export const packOwnId = (id: string) =>
   canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 /**
- * The requests of a batch, as one array of numbers per property. An object per request would outlive several
- * collections of the young generation, and then wait in the old one for a full collection. Each request has a place,
- * counted from 0. The arrays are allocated once; `clear` makes them available for the next batch.
+ * The requests of a batch, as one array of numbers per property. Objects would survive several collections of the young
+ * generation and then stay in the old one until a full collection. The place of a request is its index in the arrays.
+ * They are allocated once; `clear` makes them available for the next batch.
  */
 export class UsageColumns {
   length = 0
@@ -97,7 +97,7 @@ export class UsageColumns {
     return (this.#ownIdEnds[place] ?? 0) - this.#getOwnIdStart(place)
   }
 
-  /** Returns the packed ids of clients, separated by spaces, where other ids are empty; without any, an empty text. */
+  /** Joins the packed ids with spaces; ids of this service are empty. Returns an empty text if all of them are. */
   joinOwnIds(places: ReadonlyArray<number>) {
     if (places.every((place) => this.measureOwnId(place) === 0)) return ""
     const bytes = places.reduce((sum, place) => sum + 1 + this.measureOwnId(place), -1)

@@ -24,7 +24,7 @@ export const UsageBufferSizeConfig = Config.schema(
   "USAGE_BUFFER",
 ).pipe(Config.withDefault(100_000))
 
-/** Written columns that are kept for later requests; each has a quarter of a megabyte. */
+/** How many written batches are kept for later requests. Each takes a quarter of a megabyte. */
 const maxSpareColumns = 8
 
 /** How long rows are collected before they are written. A killed process loses less than a second of usage. */

@@ -1,8 +1,7 @@
 /**
- * D29 (usage): packs requests into rows of `usage_batches`: those of an account in a write, unless they began in
- * different windows of five seconds, or are more than fit. The views
- * `usage_batch_requests` and `usage_batch_groups` of the database unpack them
- * (docs/decisions/0160-usage-in-batches.md).
+ * D29 (usage): packs the requests of a batch into rows of `usage_batches`. An account has one row per window of five
+ * seconds, or several if its requests do not fit into one. The views `usage_batch_requests` and `usage_batch_groups` of
+ * the database unpack them (docs/decisions/0160-usage-in-batches.md).
  */
 import type { UsageColumns } from "./UsageColumns.ts"
 
@@ -45,14 +44,14 @@ const emptyColumn = Uint8Array.of(0)
 
 /**
  * Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. `read`
- * returns the number at a position, so that nothing is copied first.
+ * returns the number at an index, so that no array has to be built first.
  */
 export const packNumbers = (count: number, read: (at: number) => number): Uint8Array => {
   let max = 0
   for (let at = 0; at < count; at++) max = Math.max(max, read(at))
   if (max === 0) return emptyColumn
   const width = max < 0x100 ? 1 : max < 0x1_0000 ? 2 : max < 0x100_0000 ? 3 : max < 0x1_0000_0000 ? 4 : 7
-  // Many small arrays share the memory of a larger one, so that less survives while PostgreSQL stores them.
+  // Small buffers share a larger one, so that V8 has fewer objects to move while PostgreSQL stores them.
   const packed = Buffer.allocUnsafe(1 + width * count)
   packed[0] = width
   for (let at = 0; at < count; at++) {

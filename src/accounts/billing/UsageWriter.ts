@@ -34,7 +34,7 @@ export interface ThrottledRequestCount {
 
 const dayMillis = 86_400_000
 
-/** Packing lets other fibers run after this many requests. To pack a row takes as long as to pack four requests. */
+/** Packing lets other fibers run after this many requests. A row costs as much time as four requests. */
 const maxWork = 500
 const rowWork = 4
 

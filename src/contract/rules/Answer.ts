@@ -10,11 +10,11 @@ type Headers = Readonly<Record<string, string>>
 export const noCache = "private, no-cache"
 
 /**
- * A version on which stored data depends. It is data instead of a closure, because a closure would keep alive what is
- * captured where it is created, such as the request.
+ * A version that a stored response depends on. This is data rather than a closure, because a closure would keep
+ * everything that it captures in memory, such as the request.
  */
 export interface VersionDependency {
-  /** Returns the version now; undefined while it is unknown. Created once, not per request. */
+  /** Returns the current version, or undefined while it is unknown. One function serves all requests. */
   readonly getVersion: () => string | undefined
   readonly version: string | undefined
 }

@@ -1,4 +1,4 @@
-/** The facts of a request. A step that needs other facts makes another request of them. */
+/** The facts of a request. A step that needs other facts makes a new request from them. */
 import type { Effect } from "effect"
 import type { RequestHeaderName } from "./RequestHeaders.ts"
 

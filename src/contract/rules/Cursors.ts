@@ -1,11 +1,11 @@
 /**
  * Where a page of a list ends, and where the next one begins (D8). Every list, whether its pages are numbered or begin
  * after a row, decides here whether another page follows. A cursor is the sort key of a page's last row, as text; in
- * the admin API it is the ID of that row. The cursor of the MCP tool `query` is different: it has the whole request.
+ * the admin API, it is the ID of that row. The cursor of the MCP tool `query` is different: it holds the whole request.
  */
 import { Effect, Option, Schema } from "effect"
 
-/** The rows of a page: at most `limit` rows that follow the one with the ID `after`. By default, all rows. */
+/** Selects a page: up to `limit` rows after the row with the ID `after`. Without both, all rows. */
 export interface PageRange<Id = number> {
   readonly after?: Id | undefined
   readonly limit?: number
@@ -24,16 +24,16 @@ export const cutPage = <Row>(read: ReadonlyArray<Row>, limit: number) => {
 export const readPage = <Row, E, R>(limit: number, read: (limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>) =>
   Effect.map(read(countRowsToRead(limit)), (rows) => cutPage(rows, limit))
 
-/** Reads the text of a cursor. `None` if no row has such a place. */
+/** Parses a cursor. Returns `None` if the text is not a valid cursor. */
 export type CursorReader<Place> = (text: string) => Option.Option<Place>
 
-/** Makes a reader from a pattern with named groups. `toPlace` gets their texts, and may return undefined. */
+/** Makes a reader from a pattern with named groups, whose texts `toPlace` turns into a place, or into undefined. */
 export const makeCursorReader =
   <Place>(pattern: RegExp, toPlace: (parts: Readonly<Record<string, string | undefined>>) => Place | undefined) =>
   (text: string): Option.Option<NonNullable<Place>> =>
     Option.fromUndefinedOr(pattern.exec(text)?.groups).pipe(Option.flatMapNullishOr(toPlace))
 
-/** Makes the parameter `after`. A text that the reader cannot read gets 422, with `message` as the reason. */
+/** Makes the parameter `after`. If the reader cannot parse it, the request gets 422 with `message` as the reason. */
 export const makeCursorParameter = (
   read: CursorReader<unknown>,
   message: string,

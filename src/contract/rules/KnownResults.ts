@@ -1,10 +1,10 @@
-/** Continues at once with results that are known, so that a request that waits for nothing needs no fiber. */
+/** Continues with known results at once, so that a request that does not have to wait needs no fiber. */
 import { Effect, Exit } from "effect"
 
 /** Whether the result of an effect is known. */
 export const isKnown = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Exit<A, E> => Exit.isExit(effect)
 
-/** Like `Effect.flatMap`, but calls `next` at once if the result is known, and then throws what it throws. */
+/** Like `Effect.flatMap`, but calls `next` at once if the result is known. It does not catch exceptions of `next`. */
 export const flatMapKnown = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   next: (value: A) => Effect.Effect<B, E2, R2>,
@@ -13,7 +13,7 @@ export const flatMapKnown = <A, E, R, B, E2, R2>(
   return Exit.isSuccess(effect) ? next(effect.value) : Exit.failCause(effect.cause)
 }
 
-/** Like `Effect.map`, but calls `change` at once if the result is known, and then throws what it throws. */
+/** Like `Effect.map`, but calls `change` at once if the result is known. It does not catch exceptions of `change`. */
 export const mapKnown = <A, E, R, B>(
   effect: Effect.Effect<A, E, R>,
   change: (value: A) => B,

@@ -59,7 +59,7 @@ export const PagingParameters = {
 
 /**
  * Makes the parameter `after` of a list that grows while a client reads its pages. The link to the next page has it, so
- * that the page begins after the last row of this one, whatever was added since.
+ * that the next page begins after the last row of this one, even if rows were added in the meantime.
  */
 export const makePlaceParameter = (place: CursorReader<unknown>) =>
   makeCursorParameter(place, "must be that of the link to a next page, unchanged", {

@@ -161,8 +161,8 @@ export class QueryCache extends Context.Service<QueryCache, {
         }
 
         /**
-         * Waits for a pending read of the same page. If there is none, or if it is interrupted, reads. `first` is the
-         * first read that `read` has returned.
+         * Waits for a pending read of the same page. If there is none, runs `first`, which is what `read` has returned.
+         * If the pending read is interrupted, reads again.
          */
         const readOnce = (
           key: string,
