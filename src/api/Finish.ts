@@ -9,7 +9,7 @@ import { getHeader } from "../contract/rules/ApiRequest.ts"
 import { formatLinks } from "../contract/rules/Links.ts"
 import { makeNextPageTarget, type NextPage } from "../contract/rules/Paging.ts"
 import { BaseUrl } from "./BaseUrl.ts"
-import type { AnsweredRequest } from "./AnsweredRequest.ts"
+import type { RequestInProgress } from "./RequestInProgress.ts"
 import { addToVary, makeCorsHeaders } from "./Cors.ts"
 
 type Headers = Readonly<Record<string, string>>
@@ -66,8 +66,8 @@ export const makeFinish = Effect.gen(function* () {
   const base = yield* BaseUrl
   const addCorsHeaders = yield* makeCorsHeaders
 
-  const makeHeaders = (answered: AnsweredRequest, head: Head): Headers => {
-    const { account, headers: common, isRecorded, links, request } = answered
+  const makeHeaders = (progress: RequestInProgress, head: Head): Headers => {
+    const { account, headers: common, isRecorded, links, request } = progress
     const { bodyHeaders, cacheControl, contentLength, contentType, cost, etag, nextPage, status } = head
     const headers: Record<string, string> = {}
     if (contentType !== undefined) headers["content-type"] = contentType
@@ -92,8 +92,8 @@ export const makeFinish = Effect.gen(function* () {
   }
 
   /** A complete response: in full, or as 304 if the client has the same body. */
-  const finishPage = (answered: AnsweredRequest, page: Page): FinishedResponse => {
-    const { price, request } = answered
+  const finishPage = (progress: RequestInProgress, page: Page): FinishedResponse => {
+    const { price, request } = progress
     const match = page.etag === undefined || request.purpose === "estimate"
       ? undefined
       : matchIfNoneMatch(getHeader(request, "if-none-match"), page.etag)
@@ -101,7 +101,7 @@ export const makeFinish = Effect.gen(function* () {
     const bytes = isFull ? page.body.length : 0
     const cost = isFull && request.method !== "HEAD" ? computeDataCost(bytes, price) : 0
     const status = isFull ? 200 : 304
-    const headers = makeHeaders(answered, {
+    const headers = makeHeaders(progress, {
       status,
       contentType: isFull ? page.contentType : undefined,
       contentLength: isFull ? bytes : undefined,
@@ -129,7 +129,7 @@ export const makeFinish = Effect.gen(function* () {
 
   /** A response without an `ETag`: an error, a redirect, or a body whose size is unknown. */
   const finishPlain = (
-    answered: AnsweredRequest,
+    progress: RequestInProgress,
     { body, contentType, headers, status }: Pick<FinishedResponse, "status" | "headers" | "body"> & {
       readonly contentType: string | undefined
     },
@@ -138,7 +138,7 @@ export const makeFinish = Effect.gen(function* () {
     const bytes = body instanceof Uint8Array ? body.length : 0
     return {
       status,
-      headers: makeHeaders(answered, {
+      headers: makeHeaders(progress, {
         status,
         contentType,
         // Without the length, Node would send an empty body in chunks to GET, and no such header to HEAD.
@@ -156,7 +156,7 @@ export const makeFinish = Effect.gen(function* () {
       records: 0,
       bytes,
       cost: 0,
-      price: answered.price,
+      price: progress.price,
       total: undefined,
       isCached: false,
     }

@@ -114,7 +114,7 @@ class NodeConnection implements ClientConnection {
   }
 }
 
-/** A request that arrived over HTTP. It is a class for the same reason as `AnsweredRequest`. */
+/** A request that arrived over HTTP. It is a class for the same reason as `RequestInProgress`. */
 class NodeRequest implements ApiRequest {
   readonly id: string
   readonly method: string

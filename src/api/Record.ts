@@ -6,7 +6,7 @@ import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
 import { RequestMetrics } from "../postgres/metrics/RequestMetrics.ts"
 import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/Answer.ts"
-import type { AnsweredRequest } from "./AnsweredRequest.ts"
+import type { RequestInProgress } from "./RequestInProgress.ts"
 
 /** How a request ended. */
 type Outcome = Pick<FinishedResponse, "status" | "records" | "bytes" | "cost" | "isCached">
@@ -25,7 +25,7 @@ export const makeRecorder = Effect.gen(function* () {
   const clock = yield* Clock.Clock
 
   const recordUsage = (
-    { account, headers, isRecorded, price, request, route = "" }: AnsweredRequest,
+    { account, headers, isRecorded, price, request, route = "" }: RequestInProgress,
     { bytes, cost, records, status }: Outcome,
     { recordedStatus = status, reservation_id = null }: RecordOptions = {},
     requested_at = request.startedAt,
@@ -53,7 +53,7 @@ export const makeRecorder = Effect.gen(function* () {
     })
   }
 
-  const recordMetrics = ({ account, request, route }: AnsweredRequest, { bytes, isCached, status }: Outcome) => {
+  const recordMetrics = ({ account, request, route }: RequestInProgress, { bytes, isCached, status }: Outcome) => {
     if (request.purpose === "estimate") return
     metrics.record({
       request_id: request.id,
@@ -68,19 +68,19 @@ export const makeRecorder = Effect.gen(function* () {
     })
   }
 
-  const record = (answered: AnsweredRequest, outcome: Outcome, options?: RecordOptions) => {
-    const { account, needsKey, request, route } = answered
+  const record = (progress: RequestInProgress, outcome: Outcome, options?: RecordOptions) => {
+    const { account, needsKey, request, route } = progress
     const isFailed = account === undefined && outcome.status >= 500
     if (isFailed && needsKey && route !== undefined && request.purpose !== "estimate") {
       metering.countFailure(route, outcome.status, request.startedAt)
     }
-    recordUsage(answered, outcome, options)
-    recordMetrics(answered, outcome)
+    recordUsage(progress, outcome, options)
+    recordMetrics(progress, outcome)
   }
 
   /** Makes the recorder of an endless stream, whose installments add up to the cost of all bytes sent. */
-  const makeStreamUsageRecorder = (answered: AnsweredRequest): StreamUsageRecorder => {
-    const { account, isRecorded, price } = answered
+  const makeStreamUsageRecorder = (progress: RequestInProgress): StreamUsageRecorder => {
+    const { account, isRecorded, price } = progress
     let heldCost = 0
     const computeCost = (from: StreamedAmount, to: StreamedAmount) =>
       computeDataCost(to.bytes, price) - computeDataCost(from.bytes, price)
@@ -96,7 +96,7 @@ export const makeRecorder = Effect.gen(function* () {
         hold(-heldCost)
         const [bytes, records] = [to.bytes - from.bytes, to.records - from.records]
         recordUsage(
-          answered,
+          progress,
           { status: 200, bytes, records, cost: computeCost(from, to), isCached: false },
           {},
           startedAt,

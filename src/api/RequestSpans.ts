@@ -2,7 +2,7 @@
 import { Clock, Effect, Exit, Option, References, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { redactApiKeys } from "../contract/rules/Errors.ts"
-import type { FinishedResponse } from "../contract/rules/Answer.ts"
+import type { EventualResponse, FinishedResponse } from "../contract/rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 
 const serverError = Exit.fail("The response has a status of 500 or above")
@@ -25,8 +25,8 @@ export const makeSpanRecorder = Effect.gen(function* () {
   return (
     request: ApiRequest,
     route: string | undefined,
-    response: Effect.Effect<FinishedResponse> | FinishedResponse,
-  ): Effect.Effect<FinishedResponse> | FinishedResponse => {
+    response: EventualResponse,
+  ): EventualResponse => {
     if (!isEnabled || request.via === "mcp") return response
     const parent = Option.getOrUndefined(HttpTraceContext.fromHeaders(Headers.fromInput({
       traceparent: getHeader(request, "traceparent"),

@@ -14,7 +14,7 @@ import { areUnchanged, type FinishedResponse, type Page, type VersionDependency 
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { getNextMidnight } from "../contract/rules/Dates.ts"
 import { accountIndependentHeaderNames, perRequestHeaderNames } from "../contract/rules/ResponseHeaders.ts"
-import type { AnsweredRequest } from "./AnsweredRequest.ts"
+import type { RequestInProgress } from "./RequestInProgress.ts"
 import { costHeader } from "./Finish.ts"
 
 type Headers = Readonly<Record<string, string>>
@@ -103,7 +103,7 @@ export const makeResponseCache = Effect.gen(function* () {
 
   /** Stores the response if its result came from the query cache. Returns the response unchanged. */
   const store = (
-    { headers: own, request, route }: AnsweredRequest,
+    { headers: own, request, route }: RequestInProgress,
     rules: AdmissionRules,
     { dependencies, etag, sources }: Page,
     response: FinishedResponse,
@@ -152,7 +152,7 @@ export const makeResponseCache = Effect.gen(function* () {
 
 /** Makes the response to a request from a stored one: in full, or as 304 if the client has the same body. */
 export const finishCached = (
-  { headers, price, request }: AnsweredRequest,
+  { headers, price, request }: RequestInProgress,
   cached: CachedResponse,
 ): FinishedResponse => {
   const isFull = getHeader(request, "if-none-match") === undefined

@@ -23,6 +23,7 @@ const runOnce: ReadonlyArray<string> = [
   "makeBruteForceGuard",
   "makeEmptyReasonFinder",
   "makeInternalApiClient",
+  "makeMcpSteps",
   "makeResolvedEndpoint",
   "makeSecretFormat",
   "makeTickerChangeReader",

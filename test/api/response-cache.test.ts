@@ -5,7 +5,7 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { makeResponseCache } from "../../src/api/ResponseCache.ts"
 import { computeEtag } from "../../src/query/rows/Etag.ts"
 import { makePage } from "../../src/contract/rules/Answer.ts"
-import { makeAnsweredRequest, makeApiRequest, makeFinishedResponse } from "../support/ApiRequests.ts"
+import { makeApiRequest, makeFinishedResponse, makeRequestInProgress } from "../support/ApiRequests.ts"
 import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
@@ -23,7 +23,7 @@ const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<strin
   const page = makePage({ body, contentType, records: 0, etag: computeEtag(body), dependencies: [] })
   const shared = { "content-type": contentType, "content-length": "2", etag: computeEtag(body) }
   store(
-    makeAnsweredRequest({ id: "one", target }),
+    makeRequestInProgress({ id: "one", target }),
     { access: { path: target, required_tier: "basic" }, price: 0 },
     page,
     makeFinishedResponse({ headers: { ...shared, ...headers }, body, bytes: body.length }),

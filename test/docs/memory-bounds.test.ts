@@ -32,7 +32,7 @@ import { RequestMetrics } from "../../src/postgres/metrics/RequestMetrics.ts"
 import { cachePerDay } from "../../src/query/rows/FieldEncoders.ts"
 import { makePage } from "../../src/contract/rules/Answer.ts"
 import { ScreenerQuery, ScreenerRow } from "../../src/contract/endpoints/screener.ts"
-import { makeAnsweredRequest, makeApiRequest, makeFinishedResponse } from "../support/ApiRequests.ts"
+import { makeApiRequest, makeFinishedResponse, makeRequestInProgress } from "../support/ApiRequests.ts"
 import { makeUsageRecord, serviceWithSettings } from "../support/CustomerUsage.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { projectRoot } from "../support/Processes.ts"
@@ -112,7 +112,7 @@ const fillResponses = Effect.gen(function* () {
     const body = number % 10 === 0 ? new Uint8Array(10_000) : empty
     const page = makePage({ body, contentType: "application/json", records: 1, etag, dependencies: [] })
     const headers = { etag, link: `<${target}&page=2>; rel="next"` }
-    store(makeAnsweredRequest({ id: "one", target }), rules, page, makeFinishedResponse({ headers, body }))
+    store(makeRequestInProgress({ id: "one", target }), rules, page, makeFinishedResponse({ headers, body }))
   }
   return { structure: store }
 }).pipe(Effect.scoped)
@@ -458,7 +458,12 @@ describe("Of what they hold, a cache counts", () => {
             "x-request-id": makeText(36),
             ...(link === 0 ? {} : { link: makeText(link) }),
           }
-          store(makeAnsweredRequest({ id: "one", target }), rules, page, makeFinishedResponse({ headers, body: bytes }))
+          store(
+            makeRequestInProgress({ id: "one", target }),
+            rules,
+            page,
+            makeFinishedResponse({ headers, body: bytes }),
+          )
         }
         const held = measureMemory() - before
         const counted = (yield* Metric.snapshot).flatMap((metric) =>

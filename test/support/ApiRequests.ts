@@ -1,7 +1,7 @@
 /** Makes requests and responses for tests that call a step of the request pipeline directly. */
 import { Effect } from "effect"
 import type { AdmittedRequest } from "../../src/query/EndpointHandler.ts"
-import { AnsweredRequest } from "../../src/api/AnsweredRequest.ts"
+import { RequestInProgress } from "../../src/api/RequestInProgress.ts"
 import type { FinishedResponse } from "../../src/contract/rules/Answer.ts"
 import type { ApiRequest } from "../../src/contract/rules/ApiRequest.ts"
 
@@ -24,9 +24,9 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
 })
 
 /** Makes a request to an endpoint, before an account is known. */
-export const makeAnsweredRequest = (more: Partial<ApiRequest> = {}) => {
+export const makeRequestInProgress = (more: Partial<ApiRequest> = {}) => {
   const request = makeApiRequest(more)
-  return new AnsweredRequest(request, request.target, true, { headers: {}, links: [] })
+  return new RequestInProgress(request, request.target, true, { headers: {}, links: [] })
 }
 
 const notServed = new Error("This request does not run in a pipeline.")

@@ -114,7 +114,7 @@ export interface Measurement {
   readonly records: number
 }
 
-/** A response that `http` only passes on: a redirect, a page of the documentation that does not exist, MCP. */
+/** A response without further steps: a redirect, a page of the documentation that does not exist, a reply of MCP. */
 export interface PlainAnswer {
   readonly _tag: "Plain"
   readonly status: number
@@ -147,6 +147,9 @@ export interface FinishedResponse {
   /** Whether no database query was needed. Operators see it, but clients do not. */
   readonly isCached: boolean
 }
+
+/** A response, or the effect that makes it if something has to be waited for. */
+export type EventualResponse = FinishedResponse | Effect.Effect<FinishedResponse>
 
 const plainPage = {
   _tag: "Page",

@@ -1,13 +1,16 @@
 /** A request, and what its steps have found so far. */
+import { Effect, Option } from "effect"
 import type { Admission } from "../accounts/Admission.ts"
 import type { CurrentAccount } from "../contract/Authentication.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
+import { ApiVersionDeprecation, validateDeprecation } from "../contract/rules/Deprecation.ts"
 import type { ResponseLink } from "../contract/rules/Links.ts"
+import { announceDeprecations, EndpointDirectory, listDeprecations } from "./UnroutedResponses.ts"
 
 type Headers = Readonly<Record<string, string>>
 
 /** Headers and links that announce deprecations in every response of a path. */
-export interface PathAnnouncements {
+interface PathAnnouncements {
   readonly headers: Headers
   readonly links: ReadonlyArray<ResponseLink>
 }
@@ -17,7 +20,8 @@ export interface PathAnnouncements {
  * because V8 would notice that the literal lives as long as its request, and allocate it in the old generation. There,
  * it would keep the request and its connection in memory until the next full collection.
  */
-export class AnsweredRequest {
+export class RequestInProgress {
+  /** `as_of=now` replaces it by the request of the moment that it stands for. */
   request: ApiRequest
   /** The declared path; undefined for a path that is no endpoint's. */
   readonly route: string | undefined
@@ -52,3 +56,20 @@ export class AnsweredRequest {
     this.headers = { ...this.headers, [name]: value }
   }
 }
+
+/** Makes the functions that begin a request: to a declared path, or to any other. */
+export const makeBeginRequest = Effect.gen(function* () {
+  const directory = yield* EndpointDirectory
+  const versionDeprecation = Option.map(yield* ApiVersionDeprecation, validateDeprecation)
+  const announce = (path: string) => announceDeprecations(listDeprecations(directory, path, versionDeprecation))
+  const announcements = new Map<string, PathAnnouncements>()
+
+  const beginAtRoute = (request: ApiRequest, route: string, needsKey: boolean) => {
+    let announced = announcements.get(route)
+    if (announced === undefined) announcements.set(route, announced = announce(route))
+    return new RequestInProgress(request, route, needsKey, announced)
+  }
+  const beginElsewhere = (request: ApiRequest, path: string) =>
+    new RequestInProgress(request, undefined, false, announce(path))
+  return { beginAtRoute, beginElsewhere }
+})
