@@ -179,6 +179,14 @@ describe("By the layout rules,", () => {
     assert.deepStrictEqual(sourceFiles.filter((file) => other.test(textOf(file))), ["src/client/TickerlineError.ts"])
   })
 
+  it("the key of a service names the folder that the service is in (ARCHITECTURE.md)", () => {
+    const keys = sourceFiles.flatMap((file) =>
+      Array.from(textOf(file).matchAll(/"tickerline\/(\w+)\//g), ([, folder]) => [file, folder])
+    )
+    assert.isAbove(keys.length, 50)
+    assert.deepStrictEqual(keys.filter(([file, folder]) => !file?.startsWith(`src/${folder}/`)), [])
+  })
+
   it("no line has more than 120 characters (ARCHITECTURE.md)", () => {
     const long = sourceFiles.flatMap((file) =>
       textOf(file).split("\n").flatMap((line, index) =>

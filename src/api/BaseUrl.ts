@@ -13,7 +13,7 @@ export const BaseUrlConfig = Config.option(Config.schema(WebUrl, "BASE_URL")).pi
 )
 
 /** The base URL that precedes the paths in `Link` headers; empty if it is not set. */
-export const BaseUrl = Context.Reference<string>("tickerline/http/BaseUrl", { defaultValue: () => "" })
+export const BaseUrl = Context.Reference<string>("tickerline/api/BaseUrl", { defaultValue: () => "" })
 
 /** Returns the path of the base URL without a trailing slash; empty if it has none. */
 export const getBasePath = (base: string) => base === "" ? "" : new URL(base).pathname.replace(/\/$/, "")

@@ -154,7 +154,7 @@ class NodeRequest implements ApiRequest {
 export class NodeListener extends Context.Service<NodeListener, {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
   readonly describeError: ProtocolErrorDescriber["Service"]["describe"]
-}>()("tickerline/http/NodeListener") {
+}>()("tickerline/api/NodeListener") {
   static readonly layer = Layer.effect(
     NodeListener,
     Effect.gen(function* () {

@@ -16,7 +16,7 @@ export class DocumentationPages extends Context.Service<DocumentationPages, {
   readonly routes: ReadonlyArray<PageRoute>
   /** Every path that can be requested with GET (D10). */
   readonly paths: ReadonlySet<string>
-}>()("tickerline/http/DocumentationPages") {}
+}>()("tickerline/api/DocumentationPages") {}
 
 /** A message to `/mcp` of a known account. */
 export interface McpMessage {
@@ -42,4 +42,4 @@ export class McpEndpoint extends Context.Service<McpEndpoint, {
   /** Returns the answer to a request that is not a message: of a foreign web page, or with another method than POST. */
   readonly answerOther: (request: ApiRequest) => Answer | ErrorAnswer | undefined
   readonly answer: (message: McpMessage) => Effect.Effect<McpReply>
-}>()("tickerline/http/McpEndpoint") {}
+}>()("tickerline/api/McpEndpoint") {}

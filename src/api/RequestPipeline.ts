@@ -150,7 +150,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             : responseCache.store(progress, rules, answer, compressed)
         }
 
-        /** Finishes a request that failed unexpectedly (500), whose client has gone (499), or that the process ends (503). */
+        /** Finishes a request that failed unexpectedly (500), whose client has gone (499), or on shutdown (503). */
         const finishCause = (progress: RequestInProgress, cause: Cause.Cause<never>): EventualResponse => {
           if (!Cause.hasInterruptsOnly(cause)) {
             return Effect.map(

@@ -29,7 +29,7 @@ export class EndpointDirectory extends Context.Service<EndpointDirectory, {
   }>
   /** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if no path is similar. */
   readonly suggest: (path: string) => string
-}>()("tickerline/http/EndpointDirectory") {}
+}>()("tickerline/api/EndpointDirectory") {}
 
 type Directory = EndpointDirectory["Service"]
 
@@ -145,7 +145,7 @@ export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Dep
 /** Describes the responses to requests that do not reach the application. They have the headers of their path. */
 export class ProtocolErrorDescriber extends Context.Service<ProtocolErrorDescriber, {
   readonly describe: (rejection: Rejection) => ProtocolError
-}>()("tickerline/http/ProtocolErrorDescriber") {
+}>()("tickerline/api/ProtocolErrorDescriber") {
   static readonly layer = Layer.effect(
     ProtocolErrorDescriber,
     Effect.gen(function* () {

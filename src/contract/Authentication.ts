@@ -26,7 +26,7 @@ export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly endpoints: ReadonlyArray<string> | null
   /** Networks from which the key may be used; null if it may be used from everywhere. */
   readonly networks: AllowedNetworks | null
-}>()("tickerline/accounts/CurrentAccount") {}
+}>()("tickerline/contract/CurrentAccount") {}
 
 /** Every key may use this path, because the estimated request checks the key as well (D28, estimates). */
 export const estimatePath = "/estimate"
@@ -53,7 +53,7 @@ const schemes = {
 /** Checks the key before access, limits and parameters, so 401 takes precedence over 402, 403, 422 and 429. */
 export class AuthenticationMiddleware
   extends HttpApiMiddleware.Service<AuthenticationMiddleware, { provides: CurrentAccount }>()(
-    "tickerline/accounts/AuthenticationMiddleware",
+    "tickerline/contract/AuthenticationMiddleware",
     {
       security: schemes,
       error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, RateLimitExceeded, DataRefreshing, DatabasePoolTimeout],

@@ -16,12 +16,12 @@ import {
 /** For endpoints that require a key: records the request, and checks rate limit, address, tier and allowed paths. */
 export class AuthorizationMiddleware
   extends HttpApiMiddleware.Service<AuthorizationMiddleware, { requires: CurrentAccount }>()(
-    "tickerline/accounts/AuthorizationMiddleware",
+    "tickerline/contract/AuthorizationMiddleware",
     { error: [RateLimitExceeded, AddressNotAllowed, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
   ) {}
 
 /** For priced endpoints: checks the balance and sets the price. Endpoints without this middleware are free (D27). */
 export class BillingMiddleware extends HttpApiMiddleware.Service<BillingMiddleware, { requires: CurrentAccount }>()(
-  "tickerline/accounts/BillingMiddleware",
+  "tickerline/contract/BillingMiddleware",
   { error: InsufficientCredits },
 ) {}

@@ -16,7 +16,7 @@ import { DatabaseUrlConfig, DirectConnectionConfig, DirectDatabaseUrlConfig } fr
 /** The embedded server's home directory; `None` if the database is external. */
 export class EmbeddedHomeDirectory extends Context.Service<EmbeddedHomeDirectory, {
   readonly folder: Option.Option<string>
-}>()("tickerline/db/EmbeddedHomeDirectory") {}
+}>()("tickerline/postgres/EmbeddedHomeDirectory") {}
 
 const noEmbeddedHome = Layer.succeed(EmbeddedHomeDirectory, { folder: Option.none() })
 

@@ -122,7 +122,7 @@ const makeReader = Effect.gen(function* () {
 })
 
 export class Reader extends Context.Service<Reader, Effect.Success<typeof makeReader>>()(
-  "tickerline/db/Reader",
+  "tickerline/postgres/Reader",
 ) {
   static readonly layer = Layer.effect(Reader, makeReader).pipe(Layer.provide(ReadRouter.layer))
 }

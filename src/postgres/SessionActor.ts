@@ -14,7 +14,7 @@ export interface SessionActor {
 }
 
 /** The actor of this process, which every direct connection states. If undefined, changes are made by the role. */
-export const ProcessActor = Context.Reference<SessionActor | undefined>("tickerline/db/ProcessActor", {
+export const ProcessActor = Context.Reference<SessionActor | undefined>("tickerline/postgres/ProcessActor", {
   defaultValue: () => undefined,
 })
 

@@ -12,7 +12,7 @@ import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { apiKeyCacheTtlMillis, type ApiKeyLookupResult, makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
 
 /** Result of `parseCredential` for two or more different credentials. */
-export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
+export const conflictingCredentials = Symbol.for("tickerline/accounts/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i
 

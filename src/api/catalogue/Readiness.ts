@@ -7,7 +7,7 @@ import { HealthProbe } from "../../postgres/health/HealthProbe.ts"
 import { NotReadyError } from "../../contract/rules/NotReadyError.ts"
 
 /** Set when a shutdown begins, so that load balancers stop sending requests before connections are refused. */
-export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/catalogue/ShutdownState", {
+export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/api/ShutdownState", {
   defaultValue: () => ({ begun: false }),
 })
 

@@ -106,7 +106,7 @@ export const CalendarMonth = Schema.String.check(
  * What counts as now when a query is decoded, in milliseconds since 1970: the time of the request, or the moment of
  * `as_of`.
  */
-export class DecodingTime extends Context.Service<DecodingTime, number>()("tickerline/rules/DecodingTime") {}
+export class DecodingTime extends Context.Service<DecodingTime, number>()("tickerline/contract/DecodingTime") {}
 
 /** A date that is not later than today in New York, for filters on past events. */
 export const NonFutureDate = CalendarDate.pipe(

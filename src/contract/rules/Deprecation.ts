@@ -23,11 +23,11 @@ export const documentationPath = "/v1/docs"
 
 /** The annotation of a deprecated endpoint. An endpoint without it is active. */
 export class DeprecationAnnotation
-  extends Context.Service<DeprecationAnnotation, Deprecation>()("tickerline/rules/DeprecationAnnotation") {}
+  extends Context.Service<DeprecationAnnotation, Deprecation>()("tickerline/contract/DeprecationAnnotation") {}
 
 /** The deprecation of API version 1; `None` while the version is current (D26). */
 export const ApiVersionDeprecation = Context.Reference<Option.Option<Deprecation>>(
-  "tickerline/rules/ApiVersionDeprecation",
+  "tickerline/contract/ApiVersionDeprecation",
   { defaultValue: Option.none },
 )
 

@@ -12,13 +12,13 @@ export type Tier = typeof Tier.Type
 export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(tier) >= tiers.indexOf(required)
 
 /** The lowest tier that may use the endpoint. */
-export const RequiredTier = Context.Reference<Tier>("tickerline/rules/RequiredTier", { defaultValue: () => "basic" })
+export const RequiredTier = Context.Reference<Tier>("tickerline/contract/RequiredTier", { defaultValue: () => "basic" })
 
 /**
  * Whether a request for any listed symbol of a company also returns the rows of the company's primary symbol: the rows
  * describe the company, not one class of its shares (decision 0126).
  */
-export const AnswersEverySymbol = Context.Reference<boolean>("tickerline/rules/AnswersEverySymbol", {
+export const AnswersEverySymbol = Context.Reference<boolean>("tickerline/contract/AnswersEverySymbol", {
   defaultValue: () => false,
 })
 
@@ -33,28 +33,31 @@ export interface EndpointAccess {
  * Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do, unless they
  * respond with a stream.
  */
-export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/rules/FreeEndpointHasEtag", {
+export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/contract/FreeEndpointHasEtag", {
   defaultValue: () => false,
 })
 
 /** Whether the endpoint responds with an endless stream, so that its size, cost and `ETag` are unknown. */
-export const IsEndlessStream = Context.Reference<boolean>("tickerline/rules/IsEndlessStream", {
+export const IsEndlessStream = Context.Reference<boolean>("tickerline/contract/IsEndlessStream", {
   defaultValue: () => false,
 })
 
 /**
  * The tables that the endpoint reads. Its cached results expire when one of them changes. `/v1/datasets` lists them.
  */
-export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>("tickerline/rules/TablesReadByEndpoint", {
-  defaultValue: () => [],
-})
+export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>(
+  "tickerline/contract/TablesReadByEndpoint",
+  {
+    defaultValue: () => [],
+  },
+)
 
 /**
  * Columns with free text from third parties, such as publishers and companies. A language model that reads the text
  * must not take it for instructions.
  */
 export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>(
-  "tickerline/rules/ThirdPartyTextColumns",
+  "tickerline/contract/ThirdPartyTextColumns",
   {
     defaultValue: () => [],
   },

@@ -103,7 +103,7 @@ export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
   })
 
 /** The unit that an endpoint counts as one result, for estimates (D28). */
-export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/rules/ResultUnit", {
+export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/contract/ResultUnit", {
   defaultValue: () => "row",
 })
 

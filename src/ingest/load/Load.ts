@@ -68,7 +68,7 @@ export interface Removal {
 
 /** Runs at the end of the transaction of each load, unless the load only checks the file. */
 export const BeforeLoadCommit = Context.Reference<Effect.Effect<void, SqlError.SqlError>>(
-  "tickerline/load/BeforeLoadCommit",
+  "tickerline/ingest/BeforeLoadCommit",
   { defaultValue: () => Effect.void },
 )
 

@@ -15,7 +15,7 @@ import {
 } from "./AdminErrors.ts"
 
 /** The id of the request that is being answered (D12). */
-export const AdminRequestId = Context.Reference<string>("tickerline/admin/AdminRequestId", {
+export const AdminRequestId = Context.Reference<string>("tickerline/operate/AdminRequestId", {
   defaultValue: () => makeRequestId(),
 })
 
@@ -30,10 +30,10 @@ export class CurrentAdmin extends Context.Service<CurrentAdmin, {
   /** The token with which the session was opened. */
   readonly opened_with: number | null
   readonly expires_at: string | null
-}>()("tickerline/admin/CurrentAdmin") {}
+}>()("tickerline/operate/CurrentAdmin") {}
 
 /** The scope that an endpoint requires. An endpoint that does not state it requires the highest one. */
-export const RequiredScope = Context.Reference<AdminScope>("tickerline/admin/RequiredScope", {
+export const RequiredScope = Context.Reference<AdminScope>("tickerline/operate/RequiredScope", {
   defaultValue: () => "admin",
 })
 
@@ -42,7 +42,7 @@ export const isScopeSufficient = (scope: AdminScope, required: AdminScope) =>
 
 /** Authenticates a request, and checks the scope that its endpoint requires. */
 export class AdminAccess extends HttpApiMiddleware.Service<AdminAccess, { provides: CurrentAdmin }>()(
-  "tickerline/admin/AdminAccess",
+  "tickerline/operate/AdminAccess",
   {
     security: { token: HttpApiSecurity.bearer },
     error: [InvalidAdminToken, InsufficientScope, DatabaseRoleInsufficient, DatabaseUnavailable, InternalError],
@@ -54,7 +54,7 @@ export class AdminAccess extends HttpApiMiddleware.Service<AdminAccess, { provid
  * into declared errors. Must be declared before `AdminAccess`, so that it runs within.
  */
 export class AdminTransaction extends HttpApiMiddleware.Service<AdminTransaction, { requires: CurrentAdmin }>()(
-  "tickerline/admin/AdminTransaction",
+  "tickerline/operate/AdminTransaction",
   {
     error: [
       ContentTooLarge,

@@ -203,7 +203,7 @@ const makeSignIn = (provider: Provider) => ({
 export class OpenIdConnect extends Context.Service<
   OpenIdConnect,
   Option.Option<ReturnType<typeof makeSignIn>>
->()("tickerline/console/OpenIdConnect") {
+>()("tickerline/operate/OpenIdConnect") {
   static readonly layer = Layer.effect(
     OpenIdConnect,
     Effect.gen(function* () {

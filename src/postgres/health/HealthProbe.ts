@@ -167,7 +167,7 @@ const makeHealthProbe = Effect.gen(function* () {
 })
 
 export class HealthProbe extends Context.Service<HealthProbe, Effect.Success<typeof makeHealthProbe>>()(
-  "tickerline/db/HealthProbe",
+  "tickerline/postgres/HealthProbe",
 ) {
   static readonly layer = Layer.effect(HealthProbe, makeHealthProbe).pipe(
     Layer.provide(Reactivity.layer),

@@ -17,6 +17,6 @@ export class ProgressState {
 }
 
 /** The progress of the current operation. Commands without a progress display use the default, which nobody reads. */
-export const OperationProgress = Context.Reference<ProgressState>("tickerline/observability/OperationProgress", {
+export const OperationProgress = Context.Reference<ProgressState>("tickerline/postgres/OperationProgress", {
   defaultValue: () => new ProgressState(),
 })

@@ -57,7 +57,7 @@ const makeEndpointMetrics = (endpoint: string) => {
 
 export class RequestMetrics extends Context.Service<RequestMetrics, {
   readonly record: (request: CompletedRequest) => void
-}>()("tickerline/observability/RequestMetrics") {
+}>()("tickerline/postgres/RequestMetrics") {
   static readonly layer = Layer.effect(
     RequestMetrics,
     Effect.gen(function* () {

@@ -2,12 +2,12 @@
 import { Context, Effect, FileSystem, Path } from "effect"
 
 /** The folder with the scripts that an empty database gets, in the order of their names. Tests replace it. */
-export const SchemaFolder = Context.Reference("tickerline/db/SchemaFolder", {
+export const SchemaFolder = Context.Reference("tickerline/postgres/SchemaFolder", {
   defaultValue: () => new URL("../../../sql/schema/", import.meta.url),
 })
 
 /** The folder with the migrations since the first release, which follow the schema. Tests replace it. */
-export const MigrationsFolder = Context.Reference("tickerline/db/MigrationsFolder", {
+export const MigrationsFolder = Context.Reference("tickerline/postgres/MigrationsFolder", {
   defaultValue: () => new URL("../../../sql/migrations/", import.meta.url),
 })
 

@@ -208,4 +208,4 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
 export class ConnectionPool extends Context.Service<
   ConnectionPool,
   Effect.Success<ReturnType<typeof makeConnectionPool>>
->()("tickerline/db/ConnectionPool") {}
+>()("tickerline/postgres/ConnectionPool") {}

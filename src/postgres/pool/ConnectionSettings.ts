@@ -115,4 +115,4 @@ export class DirectConnectionConfig extends Context.Service<
     /** Configuration of the pool's connections through a pooler; undefined if the pool connects directly. */
     readonly pooler: ConnectionConfig | undefined
   }
->()("tickerline/db/DirectConnectionConfig") {}
+>()("tickerline/postgres/DirectConnectionConfig") {}

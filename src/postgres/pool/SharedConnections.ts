@@ -173,4 +173,4 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
 export class SharedConnections extends Context.Service<
   SharedConnections,
   Effect.Success<ReturnType<typeof makeSharedConnections>>
->()("tickerline/db/SharedConnections") {}
+>()("tickerline/postgres/SharedConnections") {}

@@ -183,7 +183,7 @@ const makeReadRouter = Effect.gen(function* () {
 })
 
 export class ReadRouter extends Context.Service<ReadRouter, Effect.Success<typeof makeReadRouter>>()(
-  "tickerline/db/ReadRouter",
+  "tickerline/postgres/ReadRouter",
 ) {
   static readonly layer = Layer.effect(ReadRouter, makeReadRouter).pipe(Layer.provide(Reactivity.layer))
 }

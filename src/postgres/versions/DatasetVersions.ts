@@ -129,7 +129,7 @@ const makeDatasetVersions = Effect.gen(function* () {
 })
 
 export class DatasetVersions extends Context.Service<DatasetVersions, Effect.Success<typeof makeDatasetVersions>>()(
-  "tickerline/db/DatasetVersions",
+  "tickerline/postgres/DatasetVersions",
 ) {
   static readonly layer = Layer.effect(DatasetVersions, makeDatasetVersions).pipe(Layer.provide(Reactivity.layer))
 }

@@ -521,7 +521,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
 })
 
 export class ChangeFeedReader extends Context.Service<ChangeFeedReader, Effect.Success<typeof makeChangeFeedReader>>()(
-  "tickerline/history/ChangeFeedReader",
+  "tickerline/query/ChangeFeedReader",
 ) {
   static readonly layer = Layer.effect(ChangeFeedReader, makeChangeFeedReader)
 }

@@ -79,7 +79,7 @@ const firstPageChanges = 100
 const targetPageBytes = 524_288
 
 /** Limits of streams, which tests lower. */
-export const ChangeStreamLimits = Context.Reference("tickerline/history/ChangeStreamLimits", {
+export const ChangeStreamLimits = Context.Reference("tickerline/query/ChangeStreamLimits", {
   defaultValue: () => ({
     /** Silence after which a stream sends a heartbeat, ms. */
     heartbeatMillis: 15_000,
@@ -509,7 +509,7 @@ const makeChangeStream = Effect.gen(function* () {
 })
 
 export class ChangeStream extends Context.Service<ChangeStream, Effect.Success<typeof makeChangeStream>>()(
-  "tickerline/history/ChangeStream",
+  "tickerline/query/ChangeStream",
 ) {
   static readonly layer = Layer.effect(ChangeStream, makeChangeStream)
 }

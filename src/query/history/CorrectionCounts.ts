@@ -198,7 +198,7 @@ const makeCorrectionCountReader = Effect.gen(function* () {
 
 export class CorrectionCountReader
   extends Context.Service<CorrectionCountReader, Effect.Success<typeof makeCorrectionCountReader>>()(
-    "tickerline/history/CorrectionCountReader",
+    "tickerline/query/CorrectionCountReader",
   ) {
   static readonly layer = Layer.effect(CorrectionCountReader, makeCorrectionCountReader)
 }

@@ -180,7 +180,7 @@ const makeMomentResolver = Effect.gen(function* () {
 })
 
 export class MomentResolver extends Context.Service<MomentResolver, Effect.Success<typeof makeMomentResolver>>()(
-  "tickerline/history/MomentResolver",
+  "tickerline/query/MomentResolver",
 ) {
   static readonly layer = Layer.effect(MomentResolver, makeMomentResolver)
 }

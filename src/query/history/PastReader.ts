@@ -20,7 +20,7 @@ const makePastReader = Effect.gen(function* () {
 })
 
 export class PastReader extends Context.Service<PastReader, Effect.Success<typeof makePastReader>>()(
-  "tickerline/history/PastReader",
+  "tickerline/query/PastReader",
 ) {
   static readonly layer = Layer.effect(PastReader, makePastReader).pipe(Layer.provide(MomentResolver.layer))
 }

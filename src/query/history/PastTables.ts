@@ -22,7 +22,7 @@ const TableShape = Schema.Struct({
 type TableShape = typeof TableShape.Type
 
 /** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
-export const MaxPastRowsToSort = Context.Reference<number>("tickerline/history/MaxPastRowsToSort", {
+export const MaxPastRowsToSort = Context.Reference<number>("tickerline/query/MaxPastRowsToSort", {
   defaultValue: () => 20_000,
 })
 

@@ -38,7 +38,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
     tickers: ReadonlyArray<string>,
     past: PastSource | undefined,
   ) => Effect.Effect<FoundAnsweringSymbols, DataRefreshing | DatabasePoolTimeout>
-}>()("tickerline/lineage/AnsweringSymbols") {
+}>()("tickerline/query/AnsweringSymbols") {
   static readonly layer = Layer.effect(
     AnsweringSymbols,
     Effect.gen(function* () {

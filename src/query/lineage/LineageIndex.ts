@@ -93,7 +93,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
    * (`as_of`).
    */
   readonly getChanges: (moment: string | undefined) => TickerChangeIndex | undefined
-}>()("tickerline/lineage/LineageIndex") {
+}>()("tickerline/query/LineageIndex") {
   static readonly layer = Layer.effect(
     LineageIndex,
     Effect.gen(function* () {

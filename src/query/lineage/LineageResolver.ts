@@ -105,7 +105,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
     ResolvedLineages,
     AmbiguousTickerLineage | ValidationError | DataRefreshing | DatabasePoolTimeout
   >
-}>()("tickerline/lineage/LineageResolver") {
+}>()("tickerline/query/LineageResolver") {
   static readonly layer = Layer.effect(
     LineageResolver,
     Effect.gen(function* () {

@@ -19,7 +19,7 @@ import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.
 import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
 
 /** Time limit for the commit, which reads all rows of the held cursor and has no `statement_timeout` (§8, limits). */
-export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
+export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/query/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
 
@@ -69,7 +69,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
   readonly open: (
     options: CursorOptions,
   ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout | Refusal, Scope.Scope>
-}>()("tickerline/lists/ExportCursors") {
+}>()("tickerline/query/ExportCursors") {
   static readonly layer = Layer.effect(
     ExportCursors,
     Effect.gen(function* () {

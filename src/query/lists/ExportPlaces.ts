@@ -34,7 +34,7 @@ export const MaxExportTimeConfig = Config.Duration("WHOLE_LISTS_MAX_TIME").pipe(
 )
 
 /** How long a client may receive nothing before it is too slow, such as in a tunnel. Tests shorten it. */
-export const MaxExportPause = Context.Reference<Duration.Duration>("tickerline/lists/MaxExportPause", {
+export const MaxExportPause = Context.Reference<Duration.Duration>("tickerline/query/MaxExportPause", {
   defaultValue: () => Duration.seconds(60),
 })
 

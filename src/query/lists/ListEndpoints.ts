@@ -73,7 +73,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     query: QueryCodec<Query> & QuerySchema,
     definition: ListDefinition<WithAccountId<Query>>,
   ) => KeyedHandler<ListError>
-}>()("tickerline/lists/ListEndpoints") {
+}>()("tickerline/query/ListEndpoints") {
   static readonly layer = Layer.effect(
     ListEndpointFactory,
     Effect.gen(function* () {

@@ -120,7 +120,7 @@ export class QueryCache extends Context.Service<QueryCache, {
   readonly makeCachedSource: <E>(endpoint: AnnotatedEndpoint) => PageSource<E>
   /** Caches nothing, because the pages depend on the account. */
   readonly makePrivateSource: <E>() => PageSource<E>
-}>()("tickerline/lists/QueryCache") {
+}>()("tickerline/query/QueryCache") {
   static readonly layer = Layer.effect(
     QueryCache,
     Effect.gen(function* () {

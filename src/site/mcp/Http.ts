@@ -126,7 +126,7 @@ const tooManyMessages = new RateLimitExceeded({
 })
 
 /** The caller of the message that Effect's MCP server answers. The router passes it on to the tools. */
-const CurrentCaller = Context.Reference<McpCaller["Service"] | undefined>("tickerline/mcp/CurrentCaller", {
+const CurrentCaller = Context.Reference<McpCaller["Service"] | undefined>("tickerline/site/CurrentCaller", {
   defaultValue: () => undefined,
 })
 

@@ -8,4 +8,4 @@ export class McpCaller extends Context.Service<
     /** The headers that state the rate limit, which counts a message once: also for the request that its tool sends. */
     readonly rateLimitHeaders: Readonly<Record<string, string>>
   }
->()("tickerline/mcp/McpCaller") {}
+>()("tickerline/site/McpCaller") {}

@@ -74,7 +74,7 @@ type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
 export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, {
   /** Returns the JSON-RPC response to a request of the given version. */
   readonly answerRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
-}>()("tickerline/mcp/SessionlessMcpServer") {
+}>()("tickerline/site/SessionlessMcpServer") {
   static readonly layer = (
     server: { readonly name: string; readonly version: string; readonly instructions: string },
   ) =>

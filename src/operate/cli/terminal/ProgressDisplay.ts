@@ -14,7 +14,7 @@ const lineInterval = Duration.seconds(10)
 const clearLine = "\r\u001b[K"
 
 /** Whether progress is written as log entries. With `LOG_FORMAT=json`, standard error contains only logs. */
-export const IsProgressLogged = Context.Reference<boolean>("tickerline/cli/IsProgressLogged", {
+export const IsProgressLogged = Context.Reference<boolean>("tickerline/operate/IsProgressLogged", {
   defaultValue: () => false,
 })
 
