@@ -2,8 +2,12 @@
  * `npm run costs` measures the CPU, network and WAL of one request, which are inputs of SCALING.md. CPU times hardly
  * depend on other load, so the machine may be busy.
  */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { makeTokenBucketRequester } from "../../src/accounts/limits/TokenBucketStore.ts"
 import { authorizationHeaders, sendRequest } from "../httpClient.ts"
 import { type BenchmarkCase, type Mode, runners100Small, runners10Small } from "../cases.ts"
 import { runWrk, type WrkResult } from "../wrk.ts"
@@ -106,11 +110,19 @@ const measureCosts = async (
   }
 }
 
-/** Measures the CPU time of an idle service, in microseconds per second. */
+/**
+ * Measures the CPU time of an idle service, in microseconds per second: the lowest of three, because autovacuum may
+ * run meanwhile.
+ */
 const idle = async ({ postgres }: Testbed, { pid }: Service) => {
-  const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
-  await sleep(10_000)
-  return { service: (readCpu(pid) - before[0]) / 10, database: (readTreeCpu(postgres.pid) - before[1]) / 10 }
+  let lowest = { service: Infinity, database: Infinity }
+  for (const _ of [1, 2, 3]) {
+    const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
+    await sleep(10_000)
+    const [service, database] = [(readCpu(pid) - before[0]) / 10, (readTreeCpu(postgres.pid) - before[1]) / 10]
+    if (database < lowest.database) lowest = { service, database }
+  }
+  return lowest
 }
 
 /** Measures the costs per row of an export of 50,000 rows. */
@@ -133,6 +145,28 @@ const measureExport = async ({ key, postgres }: Testbed, { pid, port }: Service)
     bytes: bytes / rows,
   }
 }
+
+/** Measures what PostgreSQL's CPU needs to synchronize the token bucket of an account, as a process does. */
+const measureBuckets = ({ postgres, url }: Testbed) =>
+  Effect.gen(function* () {
+    const synchronize = yield* makeTokenBucketRequester
+    const accounts = Array.from({ length: 1_000 }, (_, index) => -1 - index)
+    const batches = Array.from({ length: 10 }, (_, index) => accounts.slice(index * 100, (index + 1) * 100))
+    const synchronizeAll = Effect.forEach(
+      batches,
+      (batch) =>
+        synchronize(batch.map((account_id) => ({ account_id, limit: 1e9, needed: 1, prefetch: 4, returned: 1 }))),
+    )
+    yield* synchronizeAll
+    const before = readTreeCpu(postgres.pid)
+    yield* Effect.repeat(synchronizeAll, { times: 49 })
+    return { database: (readTreeCpu(postgres.pid) - before) / 50 / accounts.length }
+  }).pipe(
+    Effect.provide(PgClient.layer({ url: Redacted.make(url) })),
+    Effect.scoped,
+    Effect.provide(Reactivity.layer),
+    Effect.runPromise,
+  )
 
 const connections = async ({ url }: Testbed) =>
   Number(
@@ -170,6 +204,7 @@ const main = async () => {
       { name: "unauthorized", of: runners10Small, mode: "hit", write: nobody, expect: 401 },
     ]
     for (const one of scenarios) record(one.name, await measureCosts(testbed, service, one, tags))
+    record("buckets", await measureBuckets(testbed))
     record("whole", await measureExport(testbed, service))
     record("process", { connections: await connections(testbed), ...readMemory(service.pid) })
     await service.stop()

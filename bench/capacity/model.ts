@@ -23,7 +23,8 @@ const value = (name: keyof typeof figures) => {
   return value
 }
 
-export const rates = [100, 10_000, 1_000_000] as const
+export const rates = [1_000, 10_000, 100_000, 1_000_000] as const
+export const totalCores = [4, 16, 64] as const
 export const hitShares = [0, 0.5, 0.95] as const
 
 /** Returns the number of busy cores at a rate, from the microseconds of CPU per request. */
@@ -51,10 +52,11 @@ const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, s
 export interface ResourceNeed {
   readonly rate: number
   readonly hits: number
-  /** Busy cores: these four figures. */
+  /** Busy cores: these five figures. */
   readonly service: number
   readonly reading: number
   readonly writing: number
+  readonly limiting: number
   readonly balancing: number
   readonly processes: number
   readonly connections: number
@@ -96,6 +98,20 @@ const costOfUsage = (kind: keyof typeof usageCosts, batch: number) => {
   return value(start) * (value(end) / value(start)) ** position
 }
 
+/** The share of each account in the requests: the nth has 1/n of the requests of the first (Zipf). */
+const accountShares = () => {
+  const weights = Array.from({ length: value("accounts") }, (_, index) => 1 / (index + 1))
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  return weights.map((weight) => weight / total)
+}
+
+/**
+ * Returns how many token buckets all processes synchronize per second. A process synchronizes the bucket of an account
+ * with the first request that comes at least a quarter of a second after the last time.
+ */
+const synchronizedBuckets = (rate: number, processes: number) =>
+  accountShares().reduce((sum, share) => sum + share * rate / (1 + share * rate / processes / 4), 0)
+
 export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   const service = cores(
     rate,
@@ -108,10 +124,11 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   const batch = rate / processes / 4
   const usageBytes = costOfUsage("bytes", batch)
   const writing = cores(rate, costOfUsage("cpu", batch))
+  const limiting = cores(synchronizedBuckets(rate, processes), value("bucketCpu"))
   const balancing = cores(rate, value("loadBalancer"))
   // Enough machines remain if one fails; the first replica can replace the primary.
   const services = machines(service, 2)
-  const primaries = machines(writing, 1)
+  const primaries = machines(writing + limiting, 1)
   const replicas = machines(reading, rate > rates[0] ? 2 : 1)
   const loadBalancers = machines(balancing, 2)
   const usage = rate * 86_400 * usageBytes / 1e9
@@ -123,6 +140,7 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
     service,
     reading,
     writing,
+    limiting,
     balancing,
     processes,
     connections: processes * value("connections"),
@@ -148,6 +166,25 @@ export interface Ceiling {
   readonly add: string
 }
 
+/** Returns the highest rate whose need fits. */
+const findHighestRate = (hits: number, fits: (need: ResourceNeed) => boolean) => {
+  let [low, high] = [1, 1e8]
+  while (high / low > 1.0001) {
+    const middle = Math.sqrt(low * high)
+    if (fits(computeNeed(middle, hits))) low = middle
+    else high = middle
+  }
+  return low
+}
+
+/** Returns the need at the highest rate that machines with this many cores in total can handle. */
+export const computeNeedOfCores = (count: number, hits: number) =>
+  computeNeed(
+    findHighestRate(hits, ({ balancing, limiting, reading, service, writing }) =>
+      balancing + limiting + reading + service + writing <= count * filled()),
+    hits,
+  )
+
 const each = (of: (hits: number) => number) => hitShares.map(of)
 const always = (rate: number) => each(() => rate)
 
@@ -171,7 +208,9 @@ export const listCeilings = (): ReadonlyArray<Ceiling> => {
     },
     {
       what: `one PostgreSQL of ${size} cores that reads and writes`,
-      at: each((hits) => size * filled() * 1e6 / ((1 - hits) * readingOf() + usageCpu)),
+      at: each((hits) =>
+        findHighestRate(hits, ({ limiting, reading, writing }) => limiting + reading + writing <= size * filled())
+      ),
       add: "replicas (`DATABASE_READ_URLS`), so that the primary only writes",
     },
     {

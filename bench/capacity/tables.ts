@@ -1,7 +1,17 @@
 /** `npm run capacity` prints the tables of SCALING.md. `--write` writes them between the comments that name them. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { computeNeed, type Figure, figuresByName, hitShares, listCeilings, rates, type ResourceNeed } from "./model.ts"
+import {
+  computeNeed,
+  computeNeedOfCores,
+  type Figure,
+  figuresByName,
+  hitShares,
+  listCeilings,
+  rates,
+  type ResourceNeed,
+  totalCores,
+} from "./model.ts"
 
 const document = fileURLToPath(new URL("../../docs/SCALING.md", import.meta.url))
 
@@ -56,6 +66,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
       "Service",
       "PostgreSQL, reading",
       "PostgreSQL, usage",
+      "PostgreSQL, rate limits",
       "Load balancer",
       "Connections",
       "Gbit/s",
@@ -69,6 +80,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
         found.service,
         found.reading,
         found.writing,
+        found.limiting,
         found.balancing,
         found.connections,
         found.network,
@@ -100,6 +112,33 @@ export const tables = (): Readonly<Record<string, string>> => ({
       ].map(({ count, size }) => `${count} × ${size}`),
       ...[found.computing, found.storing, found.sending].map((dollars) => `$${dollars.toFixed(3)}`),
     ]),
+  ),
+  cores: table(
+    [
+      "Cores in total",
+      "Hits",
+      "Requests per second",
+      "Processes",
+      "Service",
+      "PostgreSQL, reading",
+      "PostgreSQL, usage",
+      "PostgreSQL, rate limits",
+      "Load balancer",
+      "Connections",
+    ],
+    totalCores.flatMap((count) =>
+      hitShares.map((hits) => {
+        const { balancing, connections, limiting, processes, rate, reading, service, writing } = computeNeedOfCores(
+          count,
+          hits,
+        )
+        return [
+          String(count),
+          `${100 * hits}%`,
+          ...[rate, processes, service, reading, writing, limiting, balancing, connections].map(rounded),
+        ]
+      })
+    ),
   ),
   ceilings: table(
     [

@@ -14,7 +14,13 @@ import { projectRoot } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
 import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 
-const sourceFiles = globSync("src/{api,accounts,query,site}/**/*.ts", { cwd: projectRoot }).toSorted()
+/** Everything that runs per request. The other folders of `postgres` run at start, per connection, or as jobs. */
+const sourceFiles = globSync(
+  ["src/{api,accounts,contract,query,site}/**/*.ts", "src/postgres/{Re*,*Row*,*Record}.ts"],
+  {
+    cwd: projectRoot,
+  },
+).toSorted()
 
 /** Functions that run once, although they are not the generator of a layer, nor in one. */
 const runOnce: ReadonlyArray<string> = [
