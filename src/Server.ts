@@ -35,7 +35,7 @@ import { QueryCache } from "./query/lists/QueryCache.ts"
 import { NodeListener } from "./api/NodeListener.ts"
 import { RequestPipeline } from "./api/RequestPipeline.ts"
 import type { HandlersOf } from "./api/Routes.ts"
-import { EndpointDirectory, ProtocolErrorDescriber } from "./api/UnroutedResponses.ts"
+import { EndpointDirectory } from "./api/UnroutedResponses.ts"
 import { endpointsByDataset } from "./api/catalogue/DatasetEndpoints.ts"
 import { findEndpoint, formatEndpointSuggestion } from "./api/catalogue/Endpoints.ts"
 import { catalogueHandlers } from "./api/catalogue/Handlers.ts"
@@ -148,7 +148,6 @@ const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 /** Everything that answers requests, from the listener down to the database. Needs `SqlClient`. */
 const services = NodeListener.layer.pipe(
   Layer.provide(RequestPipeline.layer(Api, endpoints)),
-  Layer.provide(ProtocolErrorDescriber.layer),
   Layer.provide(surfaces),
   Layer.provide(Layer.succeed(EndpointDirectory, { find: findEndpoint, suggest: formatEndpointSuggestion })),
   Layer.provideMerge(lists),

@@ -9,7 +9,7 @@ import { exemptFromResponseTimeout } from "./ConnectionLimits.ts"
 import { maxRequestBodyBytes } from "./ProtocolErrors.ts"
 import { RequestPipeline } from "./RequestPipeline.ts"
 import { makeClientAddressResolver } from "./TrustedProxies.ts"
-import { ProtocolErrorDescriber } from "./UnroutedResponses.ts"
+import { makeProtocolErrorDescriber } from "./UnroutedResponses.ts"
 
 /** Reads the body of a request as text. */
 const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
@@ -153,13 +153,13 @@ class NodeRequest implements ApiRequest {
 
 export class NodeListener extends Context.Service<NodeListener, {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-  readonly describeError: ProtocolErrorDescriber["Service"]["describe"]
+  readonly describeError: Effect.Success<typeof makeProtocolErrorDescriber>
 }>()("tickerline/api/NodeListener") {
   static readonly layer = Layer.effect(
     NodeListener,
     Effect.gen(function* () {
       const { respond } = yield* RequestPipeline
-      const { describe } = yield* ProtocolErrorDescriber
+      const describeError = yield* makeProtocolErrorDescriber
       const resolveAddress = yield* makeClientAddressResolver
       const clock = yield* Clock.Clock
       const context = yield* Effect.context<never>()
@@ -203,7 +203,7 @@ export class NodeListener extends Context.Service<NodeListener, {
           ),
         )
       }
-      return NodeListener.of({ handle, describeError: describe })
+      return NodeListener.of({ handle, describeError })
     }),
   )
 }

@@ -1,5 +1,5 @@
 /** Answers that no endpoint gives: 301, 400, 404, 405, 410 for a removed API version, and answers to OPTIONS. */
-import { Context, Effect, Layer, Option } from "effect"
+import { Context, Effect, Option } from "effect"
 import type { PlainAnswer } from "../contract/rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import * as Deprecation from "../contract/rules/Deprecation.ts"
@@ -142,36 +142,29 @@ export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Dep
   links: deprecations.flatMap(Deprecation.makeDeprecationLinks),
 })
 
-/** Describes the responses to requests that do not reach the application. They have the headers of their path. */
-export class ProtocolErrorDescriber extends Context.Service<ProtocolErrorDescriber, {
-  readonly describe: (rejection: Rejection) => ProtocolError
-}>()("tickerline/api/ProtocolErrorDescriber") {
-  static readonly layer = Layer.effect(
-    ProtocolErrorDescriber,
-    Effect.gen(function* () {
-      const base = yield* BaseUrl
-      const { paths: pages } = yield* DocumentationPages
-      const directory = yield* EndpointDirectory
-      const versionDeprecation = yield* Deprecation.ApiVersionDeprecation
+/** Makes the function that describes the response to a request that does not reach the application. */
+export const makeProtocolErrorDescriber = Effect.gen(function* () {
+  const base = yield* BaseUrl
+  const { paths: pages } = yield* DocumentationPages
+  const directory = yield* EndpointDirectory
+  const versionDeprecation = yield* Deprecation.ApiVersionDeprecation
 
-      const makeDeprecationHeaders = (path: string) => {
-        const { headers, links } = announceDeprecations(listDeprecations(directory, path, versionDeprecation))
-        return links.length === 0 ? headers : { Link: formatLinks(base, links), ...headers }
-      }
+  /** Every response announces the deprecations of its path. */
+  const makeDeprecationHeaders = (path: string) => {
+    const { headers, links } = announceDeprecations(listDeprecations(directory, path, versionDeprecation))
+    return links.length === 0 ? headers : { Link: formatLinks(base, links), ...headers }
+  }
 
-      const describe = ({ request, status }: Rejection): ProtocolError => {
-        const target = request === undefined ? undefined : parseTarget(request.method, request.target)?.target
-        const headers = target === undefined ? {} : makeDeprecationHeaders(decodePath(target))
-        if (status === "unknown method" && request !== undefined && target !== undefined && isDecodableUrl(target)) {
-          const { error, headers: allow } = refuseMethod(directory, request.method, target, pages)
-          const { code, message } = error.error
-          const status = code === "not_found" ? 404 : 405
-          return { status, code, message: redactApiKeys(message), headers: { ...headers, ...allow } }
-        }
-        const known = status === "unknown method" ? 400 : status
-        return { status: known, code: "bad_request", message: protocolErrorMessages[known], headers }
-      }
-      return ProtocolErrorDescriber.of({ describe })
-    }),
-  )
-}
+  return ({ request, status }: Rejection): ProtocolError => {
+    const target = request === undefined ? undefined : parseTarget(request.method, request.target)?.target
+    const headers = target === undefined ? {} : makeDeprecationHeaders(decodePath(target))
+    if (status === "unknown method" && request !== undefined && target !== undefined && isDecodableUrl(target)) {
+      const { error, headers: allow } = refuseMethod(directory, request.method, target, pages)
+      const { code, message } = error.error
+      const status = code === "not_found" ? 404 : 405
+      return { status, code, message: redactApiKeys(message), headers: { ...headers, ...allow } }
+    }
+    const known = status === "unknown method" ? 400 : status
+    return { status: known, code: "bad_request", message: protocolErrorMessages[known], headers }
+  }
+})

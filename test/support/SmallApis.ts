@@ -14,7 +14,7 @@ import { NodeListener } from "../../src/api/NodeListener.ts"
 import { DocumentationPages, McpEndpoint } from "../../src/api/OtherRoutes.ts"
 import { RequestPipeline } from "../../src/api/RequestPipeline.ts"
 import type { Handlers } from "../../src/api/Routes.ts"
-import { EndpointDirectory, ProtocolErrorDescriber } from "../../src/api/UnroutedResponses.ts"
+import { EndpointDirectory } from "../../src/api/UnroutedResponses.ts"
 import { DatasetVersions } from "../../src/postgres/versions/DatasetVersions.ts"
 import { RequestMetrics } from "../../src/postgres/metrics/RequestMetrics.ts"
 import { type Deprecation, getEndpointDeprecation } from "../../src/contract/rules/Deprecation.ts"
@@ -53,7 +53,6 @@ export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
   listenerLayer.pipe(
     Layer.provide(NodeListener.layer),
     Layer.provide(RequestPipeline.layer(api, handlers)),
-    Layer.provide(ProtocolErrorDescriber.layer),
     Layer.provide(Layer.merge(otherRoutes, makeDirectory(api))),
     Layer.provide(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
     Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer, priceListLayer)),
