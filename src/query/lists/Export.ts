@@ -96,7 +96,9 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     if (fetchedRows > 0) chunkRows = computeChunkRows(chunkRows, fetchedRows - previous.rows, bytes - previous.bytes)
     previous = fetched
     const remaining = cursor.rows - fetchedRows
-    return Effect.flatMap(remaining === 0 ? Exit.succeed([]) : cursor.fetch(chunkRows), (rows) => {
+    // The row groups of Parquet depend on the chunks, and must be those of which an estimate measures the size.
+    const readsAhead = format !== "parquet"
+    return Effect.flatMap(remaining === 0 ? Exit.succeed([]) : cursor.fetch(chunkRows, readsAhead), (rows) => {
       if (rows.length === 0 && remaining > 0) {
         return Exit.fail(new ExportAborted({ message: "The cursor ended before its last row." }))
       }

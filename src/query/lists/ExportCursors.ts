@@ -3,7 +3,7 @@
  * before the first byte is sent: docs/decisions/0031-exports-from-held-cursors.md.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../../postgres/CompiledStatement.ts"
@@ -26,8 +26,14 @@ export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerlin
 export interface ExportCursor {
   /** Number of rows in the list. */
   readonly rows: number
-  /** Returns the next rows, at most `count`. */
-  readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<BinaryRecord>, SqlError.SqlError>
+  /**
+   * Returns the next rows, at most `count`. `readsAhead`: from the second call on, also begins to read the rows after
+   * them, so the next call may return as many rows as this one was asked for.
+   */
+  readonly fetch: (
+    count: number,
+    readsAhead?: boolean,
+  ) => Effect.Effect<ReadonlyArray<BinaryRecord>, SqlError.SqlError>
   /** Moves to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
   /** Watches how fast the client reads the export. */
@@ -91,10 +97,10 @@ export class ExportCursors extends Context.Service<ExportCursors, {
           duration: yield* ExportReadTimeout,
           orElse: () => Effect.fail(makeDataRefreshingError()),
         })
-        const seek = (rows: number) => Effect.asVoid(sql`${sql.literal(`move absolute ${rows} in export`)}`.raw)
+        const move = (rows: number) => sql`${sql.literal(`move absolute ${rows} in export`)}`.raw
         const { rowCount } = yield* Schema.decodeUnknownEffect(MoveResult)(yield* sql`move forward all in export`.raw)
-        yield* seek(0)
-        const fetch = (count: number) =>
+        yield* move(0)
+        const fetchNext = (count: number) =>
           Effect.map(
             Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
               duration: cursorTimeout,
@@ -102,6 +108,32 @@ export class ExportCursors extends Context.Service<ExportCursors, {
             }),
             getRecordColumn,
           )
+        const scope = yield* Effect.scope
+        let position = 0
+        /** The rows after `position`, which PostgreSQL sends while the last ones are encoded and sent. */
+        let ahead: Fiber.Fiber<ReadonlyArray<BinaryRecord>, SqlError.SqlError> | undefined
+
+        const fetch = (count: number, readsAhead = false) =>
+          Effect.suspend(() => {
+            const isFirst = position === 0
+            return Effect.tap(ahead === undefined ? fetchNext(count) : Fiber.join(ahead), (rows) => {
+              ahead = undefined
+              position += rows.length
+              // HEAD, and an export that the account cannot pay for, need only the first rows.
+              if (!readsAhead || isFirst || position === rowCount) return Effect.void
+              return Effect.map(Effect.forkIn(fetchNext(count), scope, { startImmediately: true }), (fiber) => {
+                ahead = fiber
+              })
+            })
+          })
+
+        const seek = (rows: number) =>
+          Effect.suspend(() => {
+            const pending = ahead === undefined ? Effect.void : Fiber.await(ahead)
+            ahead = undefined
+            position = rows
+            return Effect.asVoid(Effect.andThen(pending, move(rows)))
+          })
         return { rows: rowCount, fetch, seek, watchClient: places.watch }
       })
 
