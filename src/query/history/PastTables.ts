@@ -40,7 +40,15 @@ export const makeTableShapeStore = () =>
   })
 
 const versionColumns = "recorded_in, replaced_in, replaced_month"
-const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_in, null::date as replaced_month"
+
+/**
+ * Values of the columns that one arm of the union lacks, with which PostgreSQL proves its conditions while it plans.
+ * A current row was recorded in `live_in`; null if it is older than the history.
+ */
+const [noLiveColumn, noVersionColumns] = [
+  "null::bigint as live_in",
+  "0::bigint as recorded_in, 9223372036854775807 as replaced_in, 'infinity'::date as replaced_month",
+]
 
 /**
  * Returns the SQL conditions for a version that is visible at the requested time: recorded by then, and replaced later.
@@ -50,30 +58,32 @@ export const makePastConditions = ({ bound, moment, month, running }: ResolvedMo
   const ids = running === undefined
     ? makeRunningTransactionIdsSql({ bound, moment })
     : `'{${running.join(",")}}'::bigint[]`
-  const isNotRunning = running?.length === 0 ? "" : ` and (recorded_in is null or recorded_in <> all (${ids}))`
+  const isNotRunning = (column: string) => running?.length === 0 ? "" : ` and ${column} <> all (${ids})`
   const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
   return {
-    isRecorded: `(recorded_in is null or recorded_in <= ${bound})${isNotRunning}`,
-    isReplacedLater: `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
+    isLive: `(live_in is null or live_in <= ${bound}${isNotRunning("live_in")})`,
+    // Without `or`, so that PostgreSQL compares the transactions in the index, and reads only visible versions.
+    isVersion: `recorded_in <= ${bound}${isNotRunning("recorded_in")} and ` +
+      `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
   }
 }
 
 /** Returns a common table expression that hides the table, so that a statement reads the table's past rows. */
 export const makePastTable = (
-  shape: TableShape,
-  { isRecorded, isReplacedLater }: ReturnType<typeof makePastConditions>,
+  { columns, has_few_rows, has_few_versions, table }: TableShape,
+  { isLive, isVersion }: ReturnType<typeof makePastConditions>,
 ) => {
-  const { columns, has_few_rows, has_few_versions, table } = shape
   // With many rows, the condition is outside the union, so that PostgreSQL merges sorted index scans of both tables.
+  const live = `select ${columns}, recorded_in as live_in from public.${table}`
   const rows = has_few_rows
-    ? `select ${columns}, ${noVersionColumns} from public.${table} where ${isRecorded}`
-    : `select ${columns}, recorded_in, null::bigint as replaced_in, null::date as replaced_month from public.${table}`
+    ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${live}) as live where ${isLive}`
+    : `select ${columns}, recorded_in as live_in, ${noVersionColumns} from public.${table}`
   const versions = has_few_versions
-    ? `select ${columns}, ${noVersionColumns} from history.${table} where ${isRecorded} and ${isReplacedLater}`
-    : `select ${columns}, ${versionColumns} from history.${table}`
+    ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from history.${table} where ${isVersion}`
+    : `select ${columns}, ${noLiveColumn}, ${versionColumns} from history.${table}`
   return `${table} as not materialized (
     select ${columns} from (${rows} union all ${versions}) as versions
-    ${has_few_rows && has_few_versions ? "" : `where ${isRecorded} and (replaced_in is null or (${isReplacedLater}))`})`
+    ${has_few_rows && has_few_versions ? "" : `where ${isLive} and ${isVersion}`})`
 }
 
 /** Adds common table expressions to a statement, before those that it already has. */

@@ -54,7 +54,7 @@ export const makePageBuilder = (sql: SqlClient.SqlClient) => {
       (
         select ${listColumns(key, "")} from ${name} where ${where} ${clauses.orderAndLimit(order)}
       ) as page (${listColumns(key, "page_")}) cross join lateral (
-        select * from ${name} where (${listColumns(key, "")}) = (${listColumns(key, "page.page_")})
+        select * from ${name} where (${listColumns(key, "")}) = (${listColumns(key, "page.page_")}) offset 0
       ) as ${name} ${clauses.orderBy(order)}
     `
   }

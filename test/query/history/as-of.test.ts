@@ -1,6 +1,6 @@
 /** `as_of`: responses about the past, over HTTP (decision 0114). */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Context, Effect, Fiber, Layer, Predicate } from "effect"
 import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
@@ -9,7 +9,12 @@ import { getDefaultOpenApiDocument } from "../../../src/api/catalogue/OpenApiDoc
 import { MaxPastRowsToSort } from "../../../src/query/history/PastTables.ts"
 import { TablesReadByEndpoint } from "../../../src/contract/rules/EndpointAnnotations.ts"
 import { parseAsOfTime } from "../../../src/contract/rules/AsOfParameter.ts"
-import { documentedEndpoints, getParameterNames, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
+import {
+  documentedDatasetEndpoints,
+  documentedEndpoints,
+  getParameterNames,
+  makeRequiredQuery,
+} from "../../support/DocumentedEndpoints.ts"
 import { formatContentDigest } from "../../support/ListDownloads.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
@@ -18,7 +23,7 @@ import * as Service from "../../support/Service.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 import { waitUntilOldDataExpires } from "../../support/Pauses.ts"
-import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
+import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
 const { insertRows, readDatabaseClock, valueAt } = Service
 const { requestOverWire } = ServiceInstances
@@ -188,6 +193,32 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       // If few responses differ between moments, the writes were too few for this test to prove anything.
       assert.isAbove(differences, requested.length * (moments.length - 1) / 6)
     }).pipe(Effect.scoped))
+})
+
+/** The lists whose rows need no ticker. */
+const lists = documentedDatasetEndpoints.filter((endpoint) =>
+  getParameterNames(endpoint.path).includes("page") && makeRequiredQuery(endpoint).length === 0
+).map(({ path }) => ({ path }))
+
+/** Returns the nodes of a query plan that scan earlier versions. */
+const findVersionScans = (plan: unknown): ReadonlyArray<object> => {
+  if (Array.isArray(plan)) return plan.flatMap(findVersionScans)
+  if (!Predicate.isObject(plan)) return []
+  const isVersionScan = /_\d{4}_\d\d$/.test(String(valueAt(plan, "Relation Name")))
+  return [...(isVersionScan ? [plan] : []), ...Object.values(plan).flatMap(findVersionScans)]
+}
+
+/** Replaces all rows of the datasets, so that every current row becomes an earlier version. */
+const replaceAllRows = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const tracked = yield* sql<Dataset>`select dataset, key_columns, columns from history.datasets order by dataset`
+  for (const { columns, dataset } of tracked.filter(({ dataset }) => datasets.includes(dataset))) {
+    const names = columns.map((name) => `"${name}"`).join(", ")
+    yield* sql.unsafe(`create table replaced as select ${names} from ${dataset}`)
+    yield* sql.unsafe(`delete from ${dataset}`)
+    yield* sql.unsafe(`insert into ${dataset} (${names}) select ${names} from replaced`)
+    yield* sql.unsafe("drop table replaced")
+  }
 })
 
 describe("The parameter as_of", () => {
@@ -508,4 +539,78 @@ layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("
       assert.deepStrictEqual(answer.map(titlesOf), [["one"], ["one", "two"]])
       assert.deepStrictEqual(sent.filter(({ text }) => /\bnews\b/.test(text)), [])
     }).pipe(Effect.scoped))
+})
+
+/** Enough rows for deep pages (`DeepPages.ts`). */
+const deepRows = 1_150
+
+const deeplyFilled = Layer.effectDiscard(GeneratedRows.fillAllTables(deepRows, true)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
+)
+
+layer(deeplyFilled, { excludeTestServices: true, timeout: "180 seconds" })("A deep page of every list", (it) => {
+  it.effect("is with as_of, byte for byte, what it was, with current rows, earlier versions or both (D8, 0114)", () =>
+    Effect.gen(function* () {
+      yield* skipUnlessThorough
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      const startInstance = ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
+      const withFewRows = yield* startInstance
+      const withManyRows = yield* Effect.provideService(startInstance, MaxPastRowsToSort, 0)
+      const targets = lists.flatMap(({ path }) => [`${path}?limit=100&page=11`, `${path}?limit=70&page=16`])
+      const record = Effect.gen(function* () {
+        const moment = yield* readDatabaseClock
+        const answers = yield* Effect.forEach(targets, (target) => requestOverWire(withFewRows, target, ultimate))
+        return { moment, answers: answers.map(summarize) }
+      })
+      const moments = [yield* record]
+      for (const table of datasets) {
+        yield* sql.unsafe(
+          `delete from ${table} where ctid in (select ctid from ${table} order by md5(ctid::text) limit 20)`,
+        )
+      }
+      moments.push(yield* record)
+      yield* replaceAllRows
+      for (const { answers, moment } of moments) {
+        for (const [index, target] of targets.entries()) {
+          for (const port of [withFewRows, withManyRows]) {
+            const past = yield* requestOverWire(port, at(target, moment), ultimate)
+            assert.deepStrictEqual(summarize(past), answers[index], at(target, moment))
+          }
+        }
+      }
+      const [first, second] = moments.map(({ answers }) => answers.map(({ body }) => body))
+      assert.notDeepEqual(first, second)
+    }).pipe(Effect.scoped))
+})
+
+const withEarlierVersions = Layer.effectDiscard(
+  Effect.andThen(GeneratedRows.fillAllTables(40, true), replaceAllRows),
+).pipe(
+  Layer.provideMerge(Service.layer.pipe(Layer.provide(Layer.succeed(MaxPastRowsToSort, 0)))),
+  Layer.provideMerge(StatementRecorder.layer),
+)
+
+layer(withEarlierVersions, { excludeTestServices: true, timeout: "120 seconds" })("A page of the past", (it) => {
+  it.effect.each(lists)(
+    "of $path skips the versions that were not visible in an index of its order (0114)",
+    ({ path }) =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const moment = yield* readDatabaseClock
+        yield* replaceAllRows
+        const { sent } = yield* StatementRecorder.recordStatements(get(at(`${path}?limit=5&page=3`, moment)))
+        const statement = sent.find(({ text }) => text.includes(" from history.") && text.includes("offset"))
+        if (statement === undefined) return assert.fail("The list was not read")
+        const plan = yield* sql.withTransaction(Effect.gen(function* () {
+          // PostgreSQL would sort tables that are as small as these.
+          for (const method of ["seqscan", "bitmapscan", "sort"]) yield* sql.unsafe(`set local enable_${method} = off`)
+          return yield* StatementRecorder.explainStatement(statement)
+        }))
+        const [orderScan] = findVersionScans(plan)
+        const condition = String(valueAt(orderScan, "Index Cond"))
+        assert.include(condition, "recorded_in <=", JSON.stringify(plan))
+        assert.include(condition, "replaced_in >", JSON.stringify(plan))
+      }),
+  )
 })
