@@ -20,21 +20,23 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
 
   /**
    * market_cap (§2.6, D32) at the close on `reported_date`, or at the last close before it if no symbol has one on that
-   * day. Takes two index lookups per row. With `exists` instead of `limit 1`, PostgreSQL would scan the table.
+   * day. The close of the day itself is looked up alone, because a search for the last of several days reads a whole
+   * page of the index. With `exists` instead of `limit 1`, PostgreSQL would scan the table.
    */
-  const marketCap = sql`(
-          select case
-            when price.date = filing.reported_date or filing.reported_date is distinct from (
-              select traded.date from daily_prices as traded
-              where traded.date >= filing.reported_date order by traded.date limit 1
-            ) then round(price.close * filing.outstanding_shares, 2)
-          end
-          from (
-            select date, close from daily_prices
-            where daily_prices.ticker = filing.ticker and daily_prices.date <= filing.reported_date
+  const marketCap = sql`round(filing.outstanding_shares * coalesce(
+          (
+            select close from daily_prices
+            where daily_prices.ticker = filing.ticker and daily_prices.date = filing.reported_date
+          ),
+          case when filing.reported_date is distinct from (
+            select traded.date from daily_prices as traded
+            where traded.date >= filing.reported_date order by traded.date limit 1
+          ) then (
+            select close from daily_prices
+            where daily_prices.ticker = filing.ticker and daily_prices.date < filing.reported_date
             order by daily_prices.date desc limit 1
-          ) as price
-        )`
+          ) end
+        ), 2)`
 
   /** All rows, with the computed columns tradable_float and market_cap. */
   const computed = sql`
