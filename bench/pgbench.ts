@@ -91,27 +91,28 @@ const screener = (sort: string) =>
 \\set price random(1, 12)
 \\set c random(1000000000, 1999999999)
 select ${selected(screenerRow)} from screener
-where "exchange" in ((array['NASDAQ', 'NYSE', 'AMEX'])[:e])
-and "sector" in ((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s])
+where lower("exchange") in (lower((array['NASDAQ', 'NYSE', 'AMEX'])[:e]))
+and lower("sector") in (lower((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s]))
 and "price" >= ((:price)::text || '.25')::numeric
 and "market_cap" <= ('3000000000')::text::numeric
 and "gain_30_day" >= ${belowEveryGap}
 order by ${sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`} nulls last, ticker
 ${plannedLimit};`
 
-const marketCap = `(
-  select case
-    when price.date = filing.reported_date or filing.reported_date is distinct from (
-      select traded.date from daily_prices as traded
-      where traded.date >= filing.reported_date order by traded.date limit 1
-    ) then round(price.close * filing.outstanding_shares, 2)
-  end
-  from (
-    select date, close from daily_prices
-    where daily_prices.ticker = filing.ticker and daily_prices.date <= filing.reported_date
+const marketCap = `round(filing.outstanding_shares * coalesce(
+  (
+    select close from daily_prices
+    where daily_prices.ticker = filing.ticker and daily_prices.date = filing.reported_date
+  ),
+  case when filing.reported_date is distinct from (
+    select traded.date from daily_prices as traded
+    where traded.date >= filing.reported_date order by traded.date limit 1
+  ) then (
+    select close from daily_prices
+    where daily_prices.ticker = filing.ticker and daily_prices.date < filing.reported_date
     order by daily_prices.date desc limit 1
-  ) as price
-)`
+  ) end
+), 2)`
 const newest = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
 const float = `${setTicker()}select ${selected(historicalFloat)} from (
   select * from (

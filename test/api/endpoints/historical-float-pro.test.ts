@@ -1,6 +1,6 @@
 /** GET /v1/historical-float-pro over HTTP: §2.5 (fields), §2.6 (market_cap). Each test has its own tickers. */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, Effect, FileSystem, Layer, Ref, Schema } from "effect"
+import { Arbitrary, Effect, FileSystem, Layer, Predicate, Ref, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
@@ -612,6 +612,10 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
         const prices = lookups(executed).filter((loops) => loops > 0)
         assert.deepStrictEqual(prices, [rows], query)
       }
+      const closes = (yield* plan("ticker=T7")).filter((node) => Number(valueAt(node, "Actual Loops")) > 0).map((node) =>
+        valueAt(node, "Relation Name") === "daily_prices" ? valueAt(node, "Index Cond") : undefined
+      ).filter(Predicate.isNotUndefined)
+      assert.match(String(closes), /^[^<>]*date[^<>]* = [^<>]*reported_date[^<>]*$/, "one row of the index, not a page")
       for (const query of ["min_market_cap=1e15", "max_market_cap=0&limit=5", "latest=true&min_market_cap=1e15"]) {
         const executed = yield* plan(query)
         assert.notInclude(executed.map((node) => valueAt(node, "Node Type")), "Seq Scan", query)
