@@ -612,9 +612,11 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
         const prices = lookups(executed).filter((loops) => loops > 0)
         assert.deepStrictEqual(prices, [rows], query)
       }
-      const closes = (yield* plan("ticker=T7")).filter((node) => Number(valueAt(node, "Actual Loops")) > 0).map((node) =>
-        valueAt(node, "Relation Name") === "daily_prices" ? valueAt(node, "Index Cond") : undefined
-      ).filter(Predicate.isNotUndefined)
+      const closes = (yield* plan("ticker=T7")).filter((node) => Number(valueAt(node, "Actual Loops")) > 0).map((
+        node,
+      ) => valueAt(node, "Relation Name") === "daily_prices" ? valueAt(node, "Index Cond") : undefined).filter(
+        Predicate.isNotUndefined,
+      )
       assert.match(String(closes), /^[^<>]*date[^<>]* = [^<>]*reported_date[^<>]*$/, "one row of the index, not a page")
       for (const query of ["min_market_cap=1e15", "max_market_cap=0&limit=5", "latest=true&min_market_cap=1e15"]) {
         const executed = yield* plan(query)
