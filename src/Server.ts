@@ -31,6 +31,7 @@ import { LineageIndex } from "./query/lineage/LineageIndex.ts"
 import { LineageResolver } from "./query/lineage/LineageResolver.ts"
 import { ExportCursors } from "./query/lists/ExportCursors.ts"
 import { ListEndpointFactory } from "./query/lists/ListEndpoints.ts"
+import { CacheMemory } from "./query/lists/CacheMemory.ts"
 import { QueryCache } from "./query/lists/QueryCache.ts"
 import { NodeListener } from "./api/NodeListener.ts"
 import { RequestPipeline } from "./api/RequestPipeline.ts"
@@ -139,7 +140,7 @@ const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer,
 )
 
 const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AnsweringSymbols.layer, PastReader.layer).pipe(
-  Layer.provideMerge(LineageIndex.layer),
+  Layer.provideMerge(Layer.merge(LineageIndex.layer, CacheMemory.layer)),
   Layer.provideMerge(DatasetVersions.layer),
 )
 

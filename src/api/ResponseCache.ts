@@ -2,13 +2,11 @@
  * Stores finished responses by target, and finds them before a request is routed or decoded (D17, caching):
  * docs/decisions/0032-response-cache-before-effect.md.
  */
-import { Clock, Effect, Tracer } from "effect"
-import { LRUCache } from "lru-cache"
+import { Clock, Data, Effect, Tracer } from "effect"
 import type { AdmissionRules } from "../accounts/Admission.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../contract/Authentication.ts"
-import { MaxCacheBytesConfig } from "../postgres/versions/DatasetVersions.ts"
-import { registerGauge } from "../postgres/metrics/CallbackMetrics.ts"
+import { type CacheEntry, CacheMemory } from "../query/lists/CacheMemory.ts"
 import { negotiatePageFormat } from "../contract/rows/ListFormats.ts"
 import { areUnchanged, type FinishedResponse, type Page, type VersionDependency } from "../contract/rules/Answer.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
@@ -19,8 +17,8 @@ import { costHeader } from "./Finish.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-export interface CachedResponse {
-  readonly _tag: "Cached"
+/** What a stored response consists of. */
+interface StoredResponse {
   readonly route: string
   readonly rules: AdmissionRules
   /** Further endpoints whose rows are in the response. Only an account that may use them all may get it. */
@@ -40,6 +38,15 @@ export interface CachedResponse {
   readonly bytes: number
   /** Undefined if the original response was a 304. */
   readonly body: Uint8Array | undefined
+}
+
+/** Estimated memory of an entry, excluding its key, body and header values. All entries share the header names. */
+const entryOverheadBytes = 800
+
+export class CachedResponse extends Data.Class<StoredResponse> implements CacheEntry {
+  readonly _tag = "Cached"
+  readonly part = "sent"
+  readonly size = entryOverheadBytes + Object.values(this.headers).join("").length + (this.body?.length ?? 0)
 }
 
 /** Whether the account may also use the further endpoints whose rows are in the response. */
@@ -66,12 +73,6 @@ const makeKey = (request: ApiRequest) => {
   return `${getHeader(request, "accept-encoding") ?? ""} ${format === "json" ? "" : format}${request.target}`
 }
 
-/** Estimated memory of an entry, excluding its key, body and header values. All entries share the header names. */
-const entryOverheadBytes = 800
-
-const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
-  entryOverheadBytes + key.length + Object.values(headers).join("").length + (body?.length ?? 0)
-
 /** Whether the cache may respond. A request with `Origin`, `Expect` or a body always goes to the router. */
 const isCacheable = ({ headers, method, purpose, via }: ApiRequest) =>
   method === "GET" && purpose === "answer" && via === null && headers["host"] !== undefined &&
@@ -83,16 +84,7 @@ export const makeResponseCache = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   // Responses from the cache have no spans, so nothing is stored while tracing is on.
   const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
-  const responses = new LRUCache<string, CachedResponse>({
-    maxSize: yield* MaxCacheBytesConfig,
-    sizeCalculation: estimateSize,
-  })
-  yield* registerGauge({
-    name: "tickerline_cache_bytes",
-    description: "Memory used by the query cache (asked) and the response cache (sent).",
-    attributes: { part: "sent" },
-    read: () => responses.calculatedSize,
-  })
+  const memory = yield* CacheMemory
   const clock = yield* Clock.Clock
 
   let date = { begins: 0, ends: 0 }
@@ -114,10 +106,9 @@ export const makeResponseCache = Effect.gen(function* () {
     if ((status !== 200 && status !== 304) || own["cache-control"] !== undefined) return response
     if (!isCacheable(request) || !isStorable(headers)) return response
     const key = makeKey(request)
-    const stored = status === 304 ? responses.peek(key) : undefined
-    if (stored !== undefined && areUnchanged(stored.dependencies)) return response
-    responses.set(key, {
-      _tag: "Cached",
+    const stored = status === 304 ? memory.peek(key) : undefined
+    if (stored instanceof CachedResponse && areUnchanged(stored.dependencies)) return response
+    const cached = new CachedResponse({
       route,
       rules,
       sources,
@@ -131,15 +122,17 @@ export const makeResponseCache = Effect.gen(function* () {
       bytes,
       body: body instanceof Uint8Array ? body : undefined,
     })
+    memory.set(key, cached)
     return response
   }
 
   /** Returns the valid stored response, if it can be sent: as a 304 if `If-None-Match` is its ETag, or in full. */
   const find = (request: ApiRequest): CachedResponse | undefined => {
-    if (responses.size === 0 || !isCacheable(request)) return undefined
-    const found = responses.get(makeKey(request))
+    if (memory.size === 0 || !isCacheable(request)) return undefined
+    const found = memory.get(makeKey(request))
     if (
-      found === undefined || !areUnchanged(found.dependencies) || clock.currentTimeMillisUnsafe() >= found.expiresAt
+      !(found instanceof CachedResponse) || !areUnchanged(found.dependencies) ||
+      clock.currentTimeMillisUnsafe() >= found.expiresAt
     ) {
       return undefined
     }

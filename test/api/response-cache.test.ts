@@ -3,6 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { makeResponseCache } from "../../src/api/ResponseCache.ts"
+import { CacheMemory } from "../../src/query/lists/CacheMemory.ts"
+import { CachedPage, hashQuery } from "../../src/query/lists/QueryCache.ts"
 import { computeEtag } from "../../src/query/rows/Etag.ts"
 import { makePage } from "../../src/contract/rules/Answer.ts"
 import { makeApiRequest, makeFinishedResponse, makeRequestInProgress } from "../support/ApiRequests.ts"
@@ -29,7 +31,7 @@ const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<strin
     makeFinishedResponse({ headers: { ...shared, ...headers }, body, bytes: body.length }),
   )
   return find(makeApiRequest({ target }))
-}, Effect.scoped)
+}, Effect.provide(CacheMemory.layer))
 
 const defaultSettings = Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))
 
@@ -59,6 +61,25 @@ layer(Layer.empty)("The response cache", (it) => {
         assert.isUndefined(yield* storeAndFind({ [name.toLowerCase()]: "secret of one account" }), name)
       }
     }).pipe(defaultSettings))
+
+  it.effect("uses all of CACHE_MEGABYTES, because the results of its responses make room for them (D17)", () =>
+    Effect.gen(function* () {
+      const { find, store } = yield* makeResponseCache
+      const memory = yield* CacheMemory
+      const targets = Array.from({ length: 90 }, (_, number) => `${target}?page=${number + 1}`)
+      for (const target of targets) {
+        const body = new Uint8Array(9_500)
+        const page = makePage({ body, contentType: "application/json", records: 1, etag: `"tag"`, dependencies: [] })
+        memory.set(hashQuery(target), new CachedPage(page, "version"))
+        const rules = { access: { path: "/v1/news", required_tier: "basic" as const }, price: 0 }
+        store(makeRequestInProgress({ id: "one", target }), rules, page, makeFinishedResponse({ headers: {}, body }))
+        for (const earlier of targets) find(makeApiRequest({ target: earlier }))
+      }
+      assert.deepStrictEqual(targets.filter((target) => find(makeApiRequest({ target })) === undefined), [])
+    }).pipe(Effect.provide(Layer.provide(
+      CacheMemory.layer,
+      ConfigProvider.layer(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "1" })),
+    ))))
 
   it.effect.prop(
     "never passes an undeclared header to another account (D17)",

@@ -10,6 +10,7 @@ import { priceListLayer } from "../../src/api/catalogue/PriceList.ts"
 import { Reader } from "../../src/postgres/Reader.ts"
 import { ReadRouter } from "../../src/postgres/replicas/ReadRouter.ts"
 import { PastReader } from "../../src/query/history/PastReader.ts"
+import { CacheMemory } from "../../src/query/lists/CacheMemory.ts"
 import { NodeListener } from "../../src/api/NodeListener.ts"
 import { DocumentationPages, McpEndpoint } from "../../src/api/OtherRoutes.ts"
 import { RequestPipeline } from "../../src/api/RequestPipeline.ts"
@@ -57,7 +58,7 @@ export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
     Layer.provide(Layer.merge(Authenticator.layer, KeyWatcher.layer)),
     Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer, priceListLayer)),
     Layer.provide(PrepaidBalances.layer),
-    Layer.provide(PastReader.layer),
+    Layer.provide(Layer.merge(PastReader.layer, CacheMemory.layer)),
     Layer.provide(DatasetVersions.layer),
     Layer.provide(Reader.layer),
     Layer.provide(ReadRouter.layer),

@@ -21,8 +21,8 @@ import { initializeCounters, makeCounter, registerCounter, registerGauge } from 
 import { describeFailure } from "../FailureText.ts"
 
 /**
- * Maximum size of each of the two caches of results that are valid for one version, and of the ticker changes in
- * memory: half of `CACHE_MEGABYTES`. 0 turns them off.
+ * Maximum size of the ticker changes in memory, and half of that of all cached results and responses: half of
+ * `CACHE_MEGABYTES`. 0 turns them off.
  */
 export const MaxCacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),

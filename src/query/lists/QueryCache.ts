@@ -7,7 +7,6 @@ import { LRUCache } from "lru-cache"
 import { hash } from "node:crypto"
 import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { Reader, type ReadSource, type StatementReader } from "../../postgres/Reader.ts"
-import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
 import { computeEtag } from "../rows/Etag.ts"
 import {
   digestHeaderName,
@@ -19,24 +18,27 @@ import { makePage, noCache, type Page, type VersionDependency } from "../../cont
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../../contract/rules/EndpointAnnotations.ts"
 import { isKnown, mapKnown } from "../../contract/rules/KnownResults.ts"
 import type { ResponseContent } from "../../contract/rules/Paging.ts"
-import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
+import { type CacheEntry, CacheMemory } from "./CacheMemory.ts"
 
 /** Estimated memory of an entry, excluding its body and key. */
 const entryOverheadBytes = 640
 
-interface CachedPage {
+/** A cached page. `version` is that of its tables. */
+export class CachedPage implements CacheEntry {
+  readonly part = "asked"
+  readonly size: number
   readonly page: Page
-  /** The version of its tables. */
   readonly version: string
+
+  constructor(page: Page, version: string) {
+    this.page = page
+    this.version = version
+    const { body, bodyHeaders, headers } = page
+    this.size = entryOverheadBytes + body.length +
+      Object.entries({ ...headers, ...bodyHeaders }).join("").length * 2
+  }
 }
-
-const estimateSize = ({ page: { body, bodyHeaders, headers } }: CachedPage, key: string) =>
-  entryOverheadBytes + key.length + body.length +
-  Object.entries({ ...headers, ...bodyHeaders }).join("").length * 2
-
-/** Makes the store of cached pages. */
-export const makePageStore = (maxBytes: number) =>
-  new LRUCache<string, CachedPage>({ maxSize: maxBytes, sizeCalculation: estimateSize })
 
 /** Makes a page that nothing may store. `route` is the path of the endpoint, which names files. */
 const makePrivatePage = (content: ResponseContent, route: string, storage: Partial<Page> = {}): Page => {
@@ -126,13 +128,7 @@ export class QueryCache extends Context.Service<QueryCache, {
     Effect.gen(function* () {
       const versions = yield* DatasetVersions
       const reader = yield* Reader
-      const pages = makePageStore(yield* MaxCacheBytesConfig)
-      yield* registerGauge({
-        name: "tickerline_cache_bytes",
-        description: "Memory used by the query cache (asked) and the response cache (sent).",
-        attributes: { part: "asked" },
-        read: () => pages.calculatedSize,
-      })
+      const memory = yield* CacheMemory
       const wasRequestedRecently = makeRepetitionDetector()
       let sourceCount = 0
 
@@ -156,7 +152,7 @@ export class QueryCache extends Context.Service<QueryCache, {
 
         /** Caches only repeated pages, because pages that are requested once would evict them. */
         const store = (key: string, version: string, page: Page, isRepeated: boolean) => {
-          if (page.etag !== undefined && isRepeated) pages.set(key, { page, version })
+          if (page.etag !== undefined && isRepeated) memory.set(key, new CachedPage(page, version))
           return page
         }
 
@@ -204,8 +200,8 @@ export class QueryCache extends Context.Service<QueryCache, {
           const add = (page: Page) => addToPage(page, additions)
           if (version === undefined) return mapKnown(read(), add)
           const key = hashQuery(`${sourceId} ${past?.moment} ${JSON.stringify(query)}`)
-          const cached = pages.get(key)
-          if (cached?.version !== version) {
+          const cached = memory.get(key)
+          if (!(cached instanceof CachedPage) || cached.version !== version) {
             const first = read()
             return isKnown(first)
               ? Exit.map(first, (page) => add(store(key, version, page, wasRequestedRecently(key))))

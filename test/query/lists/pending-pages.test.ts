@@ -4,6 +4,7 @@ import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { Reader } from "../../../src/postgres/Reader.ts"
 import { DatasetVersions } from "../../../src/postgres/versions/DatasetVersions.ts"
+import { CacheMemory } from "../../../src/query/lists/CacheMemory.ts"
 import { QueryCache } from "../../../src/query/lists/QueryCache.ts"
 import type { ResponseContent } from "../../../src/contract/rules/Paging.ts"
 import { SplitStatusApiGroup } from "../../../src/contract/endpoints/split-status.ts"
@@ -11,6 +12,7 @@ import { makeAdmittedRequest } from "../../support/ApiRequests.ts"
 import { interruptAfterEachOperation } from "../../support/Interruptions.ts"
 
 const services = QueryCache.layer.pipe(
+  Layer.provide(CacheMemory.layer),
   Layer.provide(
     Layer.mock(DatasetVersions)({
       watchTables: () => () => "version",

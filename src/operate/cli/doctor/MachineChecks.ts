@@ -61,7 +61,7 @@ export const checkMemory = Effect.gen(function* () {
   // The container's memory limit. Node returns 0 or a huge number if there is no limit.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
-  // Two caches of results, and the ticker changes.
+  // Results and responses take up to two thirds, and ticker changes one.
   const cache = Math.ceil((yield* MaxCacheBytesConfig) * 3 / mebibyte)
   return available >= cache + baseMemory
     ? Finding.passed(`${available} MiB, of which the caches may use ${cache} MiB`)

@@ -1,0 +1,48 @@
+/**
+ * The memory that cached results and cached responses share. One limit for both leaves it to the requests which of them
+ * it holds: once a response is cached, nobody asks for its result any more, and it makes room
+ * (docs/decisions/0032-response-cache-before-effect.md).
+ */
+import { Context, Effect, Layer } from "effect"
+import { LRUCache } from "lru-cache"
+import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
+import { MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+
+/** `asked`: a result, by its query. `sent`: a response, by its request. */
+const parts = ["asked", "sent"] as const
+
+/** What is cached. Each part has a class of its own, with which it recognizes its entries. */
+export interface CacheEntry {
+  readonly part: typeof parts[number]
+  /** Estimated memory of the entry, without its key. */
+  readonly size: number
+}
+
+/** Makes the store of both parts. Keys of one part must not be keys of the other. */
+export const makeCacheMemory = (maxBytes: number) =>
+  new LRUCache<string, CacheEntry>({ maxSize: maxBytes, sizeCalculation: ({ size }, key) => size + key.length })
+
+export class CacheMemory extends Context.Service<CacheMemory, ReturnType<typeof makeCacheMemory>>()(
+  "tickerline/lists/CacheMemory",
+) {
+  static readonly layer = Layer.effect(
+    CacheMemory,
+    Effect.gen(function* () {
+      // Half of CACHE_MEGABYTES for each part.
+      const memory = makeCacheMemory((yield* MaxCacheBytesConfig) * parts.length)
+      for (const part of parts) {
+        yield* registerGauge({
+          name: "tickerline_cache_bytes",
+          description: "Memory used by cached results (asked) and cached responses (sent).",
+          attributes: { part },
+          read: () => {
+            let sum = 0
+            memory.forEach((entry, key) => sum += entry.part === part ? entry.size + key.length : 0)
+            return sum
+          },
+        })
+      }
+      return memory
+    }),
+  )
+}
