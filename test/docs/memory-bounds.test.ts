@@ -421,15 +421,18 @@ describe("Of what they hold, a cache counts", () => {
     "the bytes, if it has results: $body bytes, $link in a header (SECURITY.md, memory)",
     ({ body, link }) => {
       const before = measureMemory()
-      const results = makeCacheMemory(1_000_000_000)
+      const { bytes, entries } = makeCacheMemory(1_000_000_000)
       for (let number = 0; number < cachedEntries; number++) {
         const headers = link === 0 ? {} : { "x-lineage": makeText(link) }
         const content = { body: new Uint8Array(body), headers, records: 1, nextPage: undefined }
         const page = makeStorablePage(content, { past: undefined, route: "/v1/news" })
-        results.set(hashQuery(String(number)), new CachedPage(page, "version"))
+        entries.set(hashQuery(String(number)), new CachedPage(page, "version"))
       }
       const held = measureMemory() - before
-      assert.closeTo(results.calculatedSize / held, 1, 0.2)
+      assert.closeTo(entries.calculatedSize / held, 1, 0.2)
+      assert.deepStrictEqual(bytes, { asked: entries.calculatedSize, sent: 0 })
+      entries.clear()
+      assert.deepStrictEqual(bytes, { asked: 0, sent: 0 })
     },
   )
 

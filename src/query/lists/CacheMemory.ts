@@ -18,31 +18,36 @@ export interface CacheEntry {
   readonly size: number
 }
 
-/** Makes the store of both parts. Keys of one part must not be keys of the other. */
-export const makeCacheMemory = (maxBytes: number) =>
-  new LRUCache<string, CacheEntry>({ maxSize: maxBytes, sizeCalculation: ({ size }, key) => size + key.length })
+/** Makes the store of both parts, and counts the bytes of each. Keys of one part must not be keys of the other. */
+export const makeCacheMemory = (maxBytes: number) => {
+  const bytes = { asked: 0, sent: 0 }
+  const measure = ({ size }: CacheEntry, key: string) => size + key.length
+  const entries = new LRUCache<string, CacheEntry>({
+    maxSize: maxBytes,
+    sizeCalculation: measure,
+    onInsert: (entry, key) => bytes[entry.part] += measure(entry, key),
+    dispose: (entry, key) => bytes[entry.part] -= measure(entry, key),
+  })
+  return { entries, bytes }
+}
 
-export class CacheMemory extends Context.Service<CacheMemory, ReturnType<typeof makeCacheMemory>>()(
-  "tickerline/lists/CacheMemory",
+export class CacheMemory extends Context.Service<CacheMemory, ReturnType<typeof makeCacheMemory>["entries"]>()(
+  "tickerline/query/CacheMemory",
 ) {
   static readonly layer = Layer.effect(
     CacheMemory,
     Effect.gen(function* () {
       // Half of CACHE_MEGABYTES for each part.
-      const memory = makeCacheMemory((yield* MaxCacheBytesConfig) * parts.length)
+      const { bytes, entries } = makeCacheMemory((yield* MaxCacheBytesConfig) * parts.length)
       for (const part of parts) {
         yield* registerGauge({
           name: "tickerline_cache_bytes",
           description: "Memory used by cached results (asked) and cached responses (sent).",
           attributes: { part },
-          read: () => {
-            let sum = 0
-            memory.forEach((entry, key) => sum += entry.part === part ? entry.size + key.length : 0)
-            return sum
-          },
+          read: () => bytes[part],
         })
       }
-      return memory
+      return entries
     }),
   )
 }
