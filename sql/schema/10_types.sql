@@ -1,8 +1,9 @@
 -- The extension, the types and the functions that tables need, and what the roles of the service may do.
 --
--- The domains have the bounds of the values that tables accept, whichever program writes them (D34). A domain's
--- base type is what clients and indexes see. An array of a domain would be a type of its own, so lists are domains over
--- arrays of base types. A null is in every domain; `not null` stands at the column.
+-- The domains have the bounds of the values that tables accept, whichever program writes them (D34, D42). They are only
+-- here: `load` and the ingests read them from the view `domain_bounds`. NaN is above every number. A domain's base type
+-- is what clients and indexes see. An array of a domain would be a type of its own, so lists are domains over arrays of
+-- base types. A null is in every domain; `not null` stands at the column.
 
 -- Trigram indexes serve substring filters. The extension is trusted, so the database owner may create it.
 create extension if not exists pg_trgm;
@@ -12,26 +13,26 @@ create domain ticker as text check (value ~ '^[A-Z0-9.^-]{1,16}$');
 -- The SEC's number of a company, with its leading zeros.
 create domain cik as text check (value ~ '^[0-9]{10}$');
 -- USD per share.
-create domain price as numeric(18, 4) check (value > 0 and value <= 9999999);
-create domain floor_price as numeric(18, 3) check (value > 0 and value <= 9999999);
+create domain price as numeric(18, 4) check (value between 0.0001 and 9999999);
+create domain floor_price as numeric(18, 3) check (value between 0.001 and 9999999);
 -- Shares of a split, or shares that a receipt stands for.
-create domain ratio as numeric(18, 4) check (value > 0 and value <> 'NaN');
+create domain ratio as numeric(18, 4) check (value between 0.0001 and 99999999999999.9999);
 -- USD of an offering or a volume.
-create domain dollars as numeric(20, 2) check (value >= 0 and value <> 'NaN');
--- USD that were computed, such as the value of a company. Numbers of `numeric(20, 2)` are never infinite.
-create domain valuation as numeric(20, 2) check (value <> 'NaN');
+create domain dollars as numeric(20, 2) check (value between 0 and 999999999999999999.99);
+-- USD that were computed, such as the value of a company.
+create domain valuation as numeric(20, 2) check (value between -999999999999999999.99 and 999999999999999999.99);
 -- Shares, alone or as a volume. At most 2^53-1, so that JSON can represent it.
 create domain quantity as bigint check (value between 0 and 9007199254740991);
 -- Events, trades or minutes.
-create domain tally as bigint check (value between -9007199254740991 and 9007199254740991);
+create domain tally as bigint check (value between 0 and 9007199254740991);
 -- A percentage, a fraction or a multiple. May be negative.
-create domain figure as numeric(18, 4) check (value <> 'NaN');
+create domain figure as numeric(18, 4) check (value between -99999999999999.9999 and 99999999999999.9999);
 create domain fact_day as date check (value between '1900-01-01' and '2199-12-31');
--- A time in New York, as clocks there show it (D15). Printed with an offset, the years 1 and 9999 must not be left.
-create domain wall_time as timestamp(3) check (value between '0001-01-02 00:00:00' and '9999-12-31 23:59:59.999');
--- The last instant of 9999 at the offset -05:00, with which instants are printed, is in the year 10000 in UTC.
+-- A time in New York, as clocks there show it (D15).
+create domain wall_time as timestamp(3) check (value between '1900-01-01 00:00:00' and '2199-12-31 23:59:59.999');
+-- The same days at the offset -05:00, with which instants are printed.
 create domain instant as timestamptz(3)
-  check (value between '0001-01-02 00:00:00+00' and '9999-12-31 23:59:59.999-05');
+  check (value between '1900-01-01 00:00:00-05' and '2199-12-31 23:59:59.999-05');
 -- A text of a column that is never missing. An empty text would be a missing value, which is null (D16).
 create domain filled_text as text check (value <> '');
 create domain risk_level as text check (value in ('high', 'medium', 'low'));
@@ -40,6 +41,14 @@ create domain risk_level as text check (value in ('high', 'medium', 'low'));
 create domain text_list as text[] check (
   coalesce(array_ndims(value) = 1 and array_lower(value, 1) = 1, true) and array_position(value, null) is null
 );
+
+-- The least and the greatest value of each domain over numbers, days or times, as text.
+create view domain_bounds as
+select contypid as domain, bounds[1] as least, bounds[2] as greatest
+from pg_constraint cross join lateral regexp_match(
+  pg_get_constraintdef(pg_constraint.oid), 'VALUE >= [('']*([^)'']+).*VALUE <= [('']*([^)'']+)'
+) as bounds
+where contypid <> 0 and bounds is not null;
 
 -- Joins a text array into one text for substring indexes. PostgreSQL's array_to_string is not marked immutable,
 -- because it accepts any element type; for text elements it is immutable.

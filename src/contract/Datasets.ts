@@ -38,6 +38,8 @@ export interface LoadableDataset {
   readonly combinedColumns?: ReadonlyArray<string>
   /** Columns that responses contain and the table does not, in addition to those of `model`. */
   readonly computedColumns?: ReadonlyArray<string>
+  /** Columns with past days that no filter has. `load` refuses days after tomorrow in them (D42). */
+  readonly pastColumns?: ReadonlyArray<string>
   /** A row with one of these values never replaces a row of the same key that has another value (D22, corrections). */
   readonly provisional?: { readonly column: string; readonly values: ReadonlyArray<string> }
   /** Returns a symbol in the row that is too long for `/v1/ticker-changes`; undefined if there is none. */
@@ -83,19 +85,26 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   { table: "premarket_stats", model: PremarketStat, row: PremarketStat.insert, key: ["ticker", "date"] },
   { table: "afterhours_stats", model: AfterhoursStat, row: AfterhoursStat.insert, key: ["ticker", "date"] },
   { table: "research_reports", model: ResearchReport, row: ResearchReport.insert, key: ["report_id"] },
-  { table: "float_outstanding", model: FloatOutstanding, row: FloatOutstanding.insert, key: ["ticker"] },
+  {
+    table: "float_outstanding",
+    model: FloatOutstanding,
+    row: FloatOutstanding.insert,
+    key: ["ticker"],
+    pastColumns: ["filed_at", "reported_date"],
+  },
   {
     table: "historical_float_pro",
     model: HistoricalFloat,
     row: HistoricalFloat.insert,
     key: ["ticker", "filed_at", "form_type", "document_url", "reported_date"],
   },
-  { table: "daily_prices", model: DailyPrice, row: DailyPrice.insert, key: ["ticker", "date"] },
+  { table: "daily_prices", model: DailyPrice, row: DailyPrice.insert, key: ["ticker", "date"], pastColumns: ["date"] },
   {
     table: "ownership",
     model: OwnershipRow,
     row: OwnershipRow.insert,
     key: ["ticker", "accession_number", ...ownershipHoldingColumns],
+    pastColumns: ["filed_at", "reported_date", "event_date"],
     computedColumns: ["owner_count"],
   },
   { table: "screener", model: ScreenerRow, row: ScreenerRow.insert, key: ["ticker"] },

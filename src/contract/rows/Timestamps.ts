@@ -58,32 +58,18 @@ export const newYorkTimeFormat = makeWallClockFormat(newYork)
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3}0{0,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
 
-/** Returns the zone of a time, with the minutes, which PostgreSQL omits if they are zero. Empty without a zone. */
-const getZone = (text: string) => zonePattern.exec(text)?.[0].replace(/^([+-]\d\d)$/, "$1:00") ?? ""
-
 const isTime = (text: string) => wallClockPattern.test(text) && isInCalendar(`${text.replace(" ", "T")}Z`)
 
-/** Bounds within which every time prints with a year from 1 to 9999 (D34). The tables have the same constraints. */
-const [earliest, latest] = [
-  Date.parse("0001-01-02T00:00:00Z"),
-  Date.parse(`9999-12-31T23:59:59.999${printedOffset.text}`),
-]
-
-/** Whether the year is printable. Also true for text that is not a time, which another check reports. */
-const hasPrintableYear = (text: string) => {
-  const clock = text.replace(zonePattern, "")
-  if (!isTime(clock)) return true
-  const time = Date.parse(`${clock.replace(" ", "T")}${getZone(text) || printedOffset.text}`)
-  return time >= earliest && time <= latest
-}
-
-const printableYear = Schema.makeFilter(hasPrintableYear, { message: "must print with a year from 1 to 9999" })
+/** Makes the check of a time in a data file. Some programs write microseconds, which the tables would round. */
+const checkTime = (isValid: (text: string) => boolean, rule: string) =>
+  Schema.makeFilter((text: string) => {
+    if (isValid(text)) return undefined
+    const isTooExact = isTime(text.replace(/\.\d{4,}/, "").replace(zonePattern, "")) && /\.\d{4,}/.test(text)
+    return isTooExact ? "must have at most three decimals of a second" : rule
+  })
 
 const WallClockText = Schema.String.check(
-  Schema.makeFilter(isTime, {
-    message: "must be a wall-clock time without a zone, like 2026-06-01 09:30:00",
-  }),
-  printableYear,
+  checkTime(isTime, "must be a wall-clock time without a zone, like 2026-06-01 09:30:00"),
 )
 
 /** Makes the schema of a time in a data file (D31, files): without a zone, or as the API prints it. */
@@ -94,7 +80,7 @@ const makeWallClockText = (timeZone: DateTime.TimeZone) =>
       decode: (text) => {
         const clock = text.slice(0, -6)
         const isPrinted = text.endsWith(printedOffset.text) && text.charAt(10) === "T" && isTime(clock)
-        const instant = isPrinted && hasPrintableYear(text) ? DateTime.make(text) : Option.none()
+        const instant = isPrinted ? DateTime.make(text) : Option.none()
         return Option.match(instant, {
           onNone: () => text,
           onSome: (time) => DateTime.formatIsoOffset(DateTime.setZone(time, timeZone)).slice(0, 23).replace("T", " "),
@@ -106,11 +92,10 @@ const makeWallClockText = (timeZone: DateTime.TimeZone) =>
 
 /** A time in a data file (D31, files) with `Z` or an offset. */
 const InstantText = Schema.String.check(
-  Schema.makeFilter(
-    (text: string) => zonePattern.test(text) && isTime(text.replace(zonePattern, "")),
-    { message: "must be an instant with its zone, like 2026-06-01T13:30:00Z" },
+  checkTime(
+    (text) => zonePattern.test(text) && isTime(text.replace(zonePattern, "")),
+    "must be an instant with its zone, like 2026-06-01T13:30:00Z",
   ),
-  printableYear,
 )
 
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */

@@ -73,6 +73,12 @@ export const getDateInChicago = makeDateReader(chicago)
 /** The current date in New York. */
 export const todayInNewYork = Effect.map(Clock.currentTimeMillis, getDateInNewYork)
 
+/** The day after today in New York. A later day of a past event is an error, but this machine's clock may be behind. */
+export const tomorrowInNewYork = Effect.map(
+  todayInNewYork,
+  (today) => new Date(Date.parse(today) + 86_400_000).toISOString().slice(0, 10),
+)
+
 /** The current date in Chicago. */
 export const todayInChicago = Effect.map(Clock.currentTimeMillis, getDateInChicago)
 

@@ -47,6 +47,8 @@ export type FilterDeclaration =
     readonly operator: FilterOperator
     /** Defaults to the name of the parameter. */
     readonly column?: string
+    /** Whether the parameter refuses days after today, as `load` then does after tomorrow (D42). */
+    readonly refusesFuture?: true
   }
   /** `condition` returns a SQL condition that depends on several parameters, or undefined for no condition. */
   | { readonly operator: "literal"; readonly condition: (query: DecodedQuery) => string | undefined }

@@ -28,13 +28,13 @@ const dateParameter = <To extends Schema.Codec<string, string, DecodingTime>>(
   )
 
 const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
-  dateParameter(NonFutureDate, { operator, column }, `${description}; not in the future.`)
+  dateParameter(NonFutureDate, { operator, column, refusesFuture: true }, `${description}; not in the future.`)
 
 /** Makes filters for a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
 export const makeDates = (column: string) => ({
   date: dateParameter(
     NonFutureDate,
-    { operator: "onDay", column },
+    { operator: "onDay", column, refusesFuture: true },
     "Exactly this day; not in the future, and not with date_from or date_to.",
   ),
   date_from: nonFutureDateFilter("fromDay", column, "This day or later"),

@@ -8,6 +8,7 @@ import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { type LoadableDataset, requireDataset, type RowCells } from "../../contract/Datasets.ts"
+import { makeBoundsCheck } from "./ColumnBounds.ts"
 import { readFileRows } from "./FileReader.ts"
 import * as Staging from "./LoadingTable.ts"
 import {
@@ -183,11 +184,12 @@ const groupViolations = (
 ): ReadonlyArray<ReadonlyArray<LoadCellError>> =>
   Array.fromIterable(Map.groupBy(violations.map(toCellError), ({ line }) => line).values())
 
-/** Makes the validator of the rows of a table, which knows the columns and indexes that it has in this database. */
+/** Makes the validator of the rows of a table, which knows its columns, bounds and indexes in this database. */
 export const makeTableValidator = Effect.fnUntraced(
   function* (dataset: LoadableDataset, options: Pick<RowValidatorOptions, "mayOmitColumns">) {
     return makeRowValidator(dataset, {
       ...options,
+      checkBounds: yield* makeBoundsCheck(dataset),
       ignoredColumns: yield* Staging.readUnloadableColumns(`public.${dataset.table}`),
       indexedColumns: yield* Staging.readIndexedColumns(`public.${dataset.table}`),
     })

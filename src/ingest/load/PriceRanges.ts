@@ -1,4 +1,4 @@
-/** D34 (stored values): the prices of a session lie between its high and its low. */
+/** D42 (plausible values): the prices of a session lie between its high and its low. */
 import type { RowCells } from "../../contract/Datasets.ts"
 
 /**

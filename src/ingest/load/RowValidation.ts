@@ -10,6 +10,7 @@ import {
   invalidListCellReason,
   type ParsedFileRow,
 } from "./FileReader.ts"
+import type { BoundsCheck } from "./ColumnBounds.ts"
 import { findPriceOutsideRange } from "./PriceRanges.ts"
 
 /** Number of bad rows that an error message lists. Reading stops once more bad rows are found. */
@@ -91,6 +92,7 @@ export interface RowValidatorOptions {
   readonly ignoredColumns?: ReadonlyArray<string>
   /** Columns in indexes of the table, which PostgreSQL limits to short text. */
   readonly indexedColumns?: ReadonlyArray<string>
+  readonly checkBounds?: BoundsCheck
 }
 
 /** Maximum bytes of text in an indexed column. PostgreSQL limits all columns of an entry together to 2,704. */
@@ -113,8 +115,9 @@ const findComputedColumns = ({ computedColumns = [], model, row }: LoadableDatas
  */
 export const makeRowValidator = (
   dataset: LoadableDataset,
-  { ignoredColumns = [], indexedColumns = [], mayOmitColumns = false }: RowValidatorOptions = {},
+  options: RowValidatorOptions = {},
 ) => {
+  const { checkBounds = () => [], ignoredColumns = [], indexedColumns = [], mayOmitColumns = false } = options
   const { combinedColumns = [], key, row, validateRow: validateCombination } = dataset
   const columns = Object.keys(row.fields)
   const alwaysValidated = new Set([...key, ...combinedColumns])
@@ -224,8 +227,12 @@ export const makeRowValidator = (
           .map((problem) => ({ line, ...problem }))
       ),
       Result.flatMap((valid) => {
-        const tooLong = findLongTexts(valid)
-        if (tooLong.length > 0) return Result.fail(tooLong.map((problem) => ({ line, ...problem })))
+        const outside = checkBounds(valid).map(({ column, reason }) => ({
+          column,
+          reason: `${reason}${formatRefusedValue(valid[column])}`,
+        }))
+        const problems = [...findLongTexts(valid), ...outside]
+        if (problems.length > 0) return Result.fail(problems.map((problem) => ({ line, ...problem })))
         const invalid = validateCombination?.(valid) ?? findPriceOutsideRange(valid)
         if (invalid === undefined) return Result.succeed({ line, cells: valid })
         const { column, reason } = invalid

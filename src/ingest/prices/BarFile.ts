@@ -1,11 +1,13 @@
 /** Streams the bars of a CSV or Parquet file in batches, without holding the file in memory. */
 import { Data, Effect, FileSystem, Result, Stream } from "effect"
+import { readDomainBounds } from "../load/ColumnBounds.ts"
 import { type CellProblem, readTextFile, refuseOtherSeparators, UnreadableLoadFile } from "../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../load/RowValidation.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { todayInNewYork } from "../../contract/rules/Dates.ts"
+import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import {
   type Bar,
+  type BarBounds,
   type BarRow,
   type BarRows,
   findBarFormat,
@@ -35,6 +37,9 @@ export interface SkippedBars {
 /** Characters per batch of lines, about 8,000 bars. A longer line is refused, so that it does not exhaust memory. */
 const batchLength = 524_288
 
+/** Splits text at line ends: line feeds, carriage returns or both. */
+const splitLines = (text: string) => text.split(text.includes("\r") ? /\r\n?|\n/ : "\n")
+
 /**
  * Reads the lines of a CSV file. Cells of bars contain neither commas nor quotation marks, so marks around them are
  * dropped. A full CSV parser would take ten times as long.
@@ -43,9 +48,8 @@ const readCsvRows = (path: string) => {
   let pending = ""
   let line = 0
   const toRows = (lines: ReadonlyArray<string>): BarRows =>
-    lines.flatMap((text) => {
+    lines.flatMap((row) => {
       line += 1
-      const row = text.endsWith("\r") ? text.slice(0, -1) : text
       if (row.trim() === "") return []
       return [{ line, cells: (row.includes('"') ? row.replaceAll('"', "") : row).split(",") }]
     })
@@ -54,18 +58,18 @@ const readCsvRows = (path: string) => {
     Stream.mapEffect((chunk) => {
       pending += chunk
       if (pending.length < batchLength) return Effect.succeed([])
-      const lines = pending.split("\n")
-      pending = lines.pop() ?? ""
+      // A carriage return at the end may be the first half of a line end.
+      const rest = pending.endsWith("\r") ? "\r" : ""
+      const lines = splitLines(rest === "" ? pending : pending.slice(0, -1))
+      pending = `${lines.pop() ?? ""}${rest}`
       const rows = toRows(lines)
       return pending.length >= batchLength
         ? Effect.fail(new UnreadableLoadFile({ message: `${path}, line ${line + 1}: the line is too long.` }))
         : Effect.succeed(rows)
     }),
-    Stream.concat(Stream.suspend(() => Stream.succeed(toRows(pending.split("\n"))))),
+    Stream.concat(Stream.suspend(() => Stream.succeed(toRows(splitLines(pending))))),
   )
 }
-
-const millisPerDay = 86_400_000
 
 const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
 
@@ -102,8 +106,11 @@ export const readBars = (path: string, skipped: SkippedBars) =>
   Stream.unwrap(Effect.gen(function* () {
     yield* refuseFolder(path)
     const progress = yield* OperationProgress
-    // A bar after today is an error in the data, but this machine's clock may be behind.
-    const tomorrow = new Date(Date.parse(yield* todayInNewYork) + millisPerDay).toISOString().slice(0, 10)
+    const bounds: BarBounds = {
+      price: yield* readDomainBounds("price"),
+      day: yield* readDomainBounds("fact_day"),
+      tomorrow: yield* tomorrowInNewYork,
+    }
     const errors: Array<LoadCellError> = []
     let parse: ReturnType<typeof makeBarParser> | undefined
     let width = 0
@@ -115,7 +122,7 @@ export const readBars = (path: string, skipped: SkippedBars) =>
         return refuse(path, format.failure.map((problem) => ({ line, ...problem })))
       }
       skipped.ignoredColumns = listIgnoredColumns(format.success, names)
-      parse = makeBarParser(format.success, names, tomorrow)
+      parse = makeBarParser(format.success, names, bounds)
       width = names.length
       return undefined
     }

@@ -4,7 +4,9 @@
  */
 import { DateTime, Result } from "effect"
 import { type CellProblem, formatRefusedValue } from "../load/FileReader.ts"
+import type { Bounds } from "../load/ColumnBounds.ts"
 import { newYorkTimeFormat } from "../../contract/rows/Timestamps.ts"
+import { isInCalendar } from "../../contract/rules/Dates.ts"
 import { tickerPattern } from "../../contract/rules/Tickers.ts"
 
 /** A row before it is parsed. */
@@ -51,13 +53,19 @@ interface BarFormat {
   readonly optionalColumns: ReadonlyArray<string>
   readonly parseStart: (cell: GetCell) => Result.Result<BarStart, CellProblem>
   readonly parsePrice: (text: string) => string | undefined
+  /** Follows a price that was refused, if its format may be misunderstood. */
+  readonly explainPrice?: (text: string) => string
   readonly tradesColumn?: string
   /** Column whose value must be the same in all rows. */
   readonly constantColumn?: { readonly column: string; readonly reason: string }
 }
 
-const fail = (column: string, rule: string, value: string) =>
-  Result.fail<CellProblem>({ column, reason: `${rule}${formatRefusedValue(value)}` })
+const makeProblem = (column: string, rule: string, value: string): CellProblem => ({
+  column,
+  reason: `${rule}${formatRefusedValue(value)}`,
+})
+
+const fail = (column: string, rule: string, value: string) => Result.fail(makeProblem(column, rule, value))
 
 // ----------------------------------------------------------------------------------------------------------------
 // Times
@@ -84,9 +92,7 @@ const toNewYork = (seconds: number): BarStart => {
   return { day, minute: minute + Math.floor((seconds % secondsPerHour) / 60) }
 }
 
-/** Seconds from 1990 to 2199, in which all bars are. A time in other units is therefore not mistaken for seconds. */
-const [firstSecond, endSecond] = [631_152_000, 7_258_118_400]
-
+/** Nanoseconds have 18 or 19 digits, so a number in another unit is not mistaken for them. */
 const nanosecondPattern = /^(\d{9,10})(\d{9})$/
 const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\d\d:?\d\d|)$/
 
@@ -97,9 +103,7 @@ const parseInstant = (text: string) => {
   const [, date, time, zone] = isoPattern.exec(text) ?? []
   if (date === undefined || time === undefined || zone === undefined || zone === "") return undefined
   const milliseconds = Date.parse(`${date}T${time}${zone}`)
-  // JavaScript parses 30 February as 2 March.
-  const isInCalendar = new Date(`${date}T00:00Z`).toJSON()?.startsWith(date) === true
-  return Number.isNaN(milliseconds) || !isInCalendar ? undefined : milliseconds / 1000
+  return Number.isNaN(milliseconds) || !isInCalendar(date) ? undefined : milliseconds / 1000
 }
 
 const instantRule = "must be the start of a minute: nanoseconds since 1970, or a time with its zone such as " +
@@ -107,13 +111,10 @@ const instantRule = "must be the start of a minute: nanoseconds since 1970, or a
 
 const parseMinuteStart = (column: string, text: string): Result.Result<number, CellProblem> => {
   const seconds = parseInstant(text)
-  return seconds === undefined || seconds % 60 !== 0 || seconds < firstSecond || seconds >= endSecond
-    ? fail(column, instantRule, text)
-    : Result.succeed(seconds)
+  return seconds === undefined || seconds % 60 !== 0 ? fail(column, instantRule, text) : Result.succeed(seconds)
 }
 
-const isDate = (text: string) =>
-  /^(19|20|21)\d\d-\d\d-\d\d$/.test(text) && new Date(`${text}T00:00Z`).toJSON()?.startsWith(text) === true
+const isDate = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isInCalendar(text)
 
 // ----------------------------------------------------------------------------------------------------------------
 // Prices
@@ -129,11 +130,14 @@ const parseDatabentoPrice = (text: string) => {
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`
 }
 
-/** The least and the greatest price in USD that the domain `price` accepts (D34). No table has the bars themselves. */
-export const [minPrice, maxPrice] = [0.0001, 9_999_999]
+/** Rounds a decimal to ten-thousandths, half away from zero, as PostgreSQL does when it stores a price. */
+const toTicks = (text: string) => {
+  const [whole = "", decimals = ""] = text.split(".")
+  return BigInt(whole + decimals.slice(0, 4).padEnd(4, "0")) + (decimals.charAt(4) >= "5" ? 1n : 0n)
+}
 
-/** Limits on the volume of a bar, in shares and USD, so that sums fit the columns of the tables. */
-const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
+/** Whether one decimal is less than another after rounding. Rounding keeps the order, so most need none. */
+const isBelow = (one: string, other: string) => Number(one) < Number(other) && toTicks(one) < toTicks(other)
 
 // ----------------------------------------------------------------------------------------------------------------
 // Formats
@@ -189,6 +193,10 @@ const formats: ReadonlyArray<BarFormat> = [
       })
     },
     parsePrice: parseDatabentoPrice,
+    explainPrice: (text) =>
+      /^\d+$/.test(text)
+        ? `, which means billionths of a dollar without a decimal point; write dollars with one, like ${text}.00`
+        : "",
     constantColumn: {
       column: "publisher_id",
       reason:
@@ -257,42 +265,57 @@ export const listUsedColumns = (names: ReadonlyArray<string>): ReadonlyArray<str
 /** Writes a symbol as `ingest edgar` does: share classes have a hyphen, as in BRK-B. */
 const toSymbol = (text: string) => text.trim().replaceAll(".", "-")
 
-const parseOhlc = (format: BarFormat, cell: GetCell) => {
+/** The bounds of what bars contain, which are those of the tables (D42). */
+export interface BarBounds {
+  readonly price: Bounds
+  readonly day: Bounds
+  /** The day after today in New York. */
+  readonly tomorrow: string
+}
+
+const isOutside = (text: string, { greatest, least }: Bounds) =>
+  Number(text) < Number(least) || Number(text) > Number(greatest)
+
+const formatPriceRule = ({ greatest, least }: Bounds) => `must be a price from ${least} to ${greatest} USD`
+
+const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bounds: Bounds) => {
   const values = { open: "", high: "", low: "", close: "" }
   for (const column of prices) {
     const text = cell(column)
-    const price = format.parsePrice(text)
-    const value = Number(price)
-    if (price === undefined || !(value >= minPrice && value <= maxPrice)) {
-      return fail(column, `must be a price from ${minPrice} to ${maxPrice} USD`, text)
+    const price = parsePrice(text)
+    if (price === undefined || isOutside(price, bounds)) {
+      const { reason } = makeProblem(column, formatPriceRule(bounds), text)
+      return Result.fail<CellProblem>({ column, reason: `${reason}${explainPrice?.(text) ?? ""}` })
     }
     values[column] = price
   }
-  // Rounding to doubles preserves the order, so no valid bar is refused.
-  const [high, low] = [Number(values.high), Number(values.low)]
-  if (high < Math.max(Number(values.open), Number(values.close), low)) {
+  const { close, high, low, open } = values
+  if ([open, close, low].some((price) => isBelow(high, price))) {
     return fail("high", "must not be below open, close or low", cell("high"))
   }
-  if (low > Math.min(Number(values.open), Number(values.close))) {
+  if ([open, close].some((price) => isBelow(price, low))) {
     return fail("low", "must not be above open or close", cell("low"))
   }
   return Result.succeed(values)
 }
 
-const parseVolume = (cell: GetCell, isDay: boolean, high: string): Result.Result<string, CellProblem> => {
+/** Limits on the volume of a bar, in shares and USD, so that sums fit the columns of the tables. */
+const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
+
+const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Result<string, CellProblem> => {
   const text = cell("volume")
   const [value, max] = [Number(text), isDay ? maxDayVolume : maxMinuteVolume]
-  return !decimalPattern.test(text) || value > max || (!isDay && value * Number(high) > maxMinuteValue)
+  return !decimalPattern.test(text) || value > max || (!isDay && value * highest > maxMinuteValue)
     ? fail("volume", `must be a number of shares, at most ${max}`, text)
     : Result.succeed(text)
 }
 
-const parseVwap = (text: string, ohlc: { readonly high: string; readonly low: string }) => {
-  if (text === "") return Result.succeed(null)
-  const value = Number(parseDecimal(text))
-  return value >= Number(ohlc.low) && value <= Number(ohlc.high)
-    ? Result.succeed(text)
-    : fail("vwap", "must be a price between low and high", text)
+/** Odd lots count for a VWAP, but not for high and low, so it may be outside of them. A VWAP of 0 is unknown. */
+const parseVwap = (text: string, bounds: Bounds) => {
+  if (text === "" || (decimalPattern.test(text) && Number(text) === 0)) return Result.succeed(null)
+  return !decimalPattern.test(text) || isOutside(text, bounds)
+    ? fail("vwap", `${formatPriceRule(bounds)}, or 0 if it is unknown`, text)
+    : Result.succeed(text)
 }
 
 const parseTrades = (column: string, text: string) =>
@@ -300,11 +323,8 @@ const parseTrades = (column: string, text: string) =>
     ? Result.succeed(text === "" ? null : text)
     : fail(column, "must be a whole number", text)
 
-/**
- * Returns a function that parses the rows of a file with these columns. The first bad cell of a row is reported. Bars
- * after `tomorrow`, a day in New York, are refused.
- */
-export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, tomorrow: string) => {
+/** Returns a function that parses the rows of a file with these columns. The first bad cell of a row is reported. */
+export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, { day, price, tomorrow }: BarBounds) => {
   const positions = new Map(names.map((name, index) => [name, index]))
   const { constantColumn, symbolColumn, timeColumn, tradesColumn = "" } = format
   let constant: string | undefined
@@ -324,9 +344,14 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, t
         const reason = `must not be after tomorrow, ${tomorrow}, but is on ${start.day}`
         return yield* Result.fail({ column: timeColumn, reason })
       }
-      const ohlc = yield* parseOhlc(format, cell)
-      const volume = yield* parseVolume(cell, start.minute === null, ohlc.high)
-      const vwap = yield* parseVwap(cell("vwap"), ohlc)
+      if (start.day < day.least) {
+        const reason = `must not be before ${day.least}, but is on ${start.day}`
+        return yield* Result.fail({ column: timeColumn, reason })
+      }
+      const ohlc = yield* parseOhlc(format, cell, price)
+      const vwap = yield* parseVwap(cell("vwap"), price)
+      const highest = Math.max(Number(ohlc.high), Number(vwap))
+      const volume = yield* parseVolume(cell, start.minute === null, highest)
       const trades = yield* parseTrades(tradesColumn, cell(tradesColumn))
       return { ticker, ...start, ...ohlc, volume, vwap, trades }
     })

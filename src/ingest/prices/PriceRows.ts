@@ -4,7 +4,6 @@
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
-import { maxPrice, minPrice } from "./BarFormats.ts"
 import { dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
 
 /** Least gap of a session in `gap_stats`, in %, in either direction. */
@@ -38,7 +37,12 @@ const splitFactor = (ticker: string, from: string, to: string) =>
     where splits.ticker = ${ticker} and effective_date > ${from} and effective_date <= ${to}
   ), 1)`
 
-/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Null if it is no price (D34). */
+/** The bounds of prices. They do not depend on the row, so PostgreSQL reads them once per statement. */
+const [minPrice, maxPrice] = ["least", "greatest"].map((bound) =>
+  `(select ${bound}::numeric from domain_bounds where domain = 'price'::regtype)`
+)
+
+/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Null if it is no price (D42). */
 const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
   `(select adjusted from (select round(${price} * ${splitFactor(ticker, from, to)}, 4) as adjusted offset 0) as one
     where adjusted between ${minPrice} and ${maxPrice})`

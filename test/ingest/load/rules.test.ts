@@ -1,9 +1,10 @@
-/** Every CHECK constraint of a dataset's table: `load` names the line, the columns, the values and the rule (D31, D34). */
+/** Every rule of a dataset's table: `load` names the line, the columns, the values and the rule (D31, D34, D42). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array as Arr, Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import { tomorrowInNewYork } from "../../../src/contract/rules/Dates.ts"
 import { loadDatasetFile, type LoadTask } from "../../../src/ingest/load/Load.ts"
 import * as Service from "../../support/Service.ts"
 
@@ -125,6 +126,95 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
           }
         }),
     )
+
+    it.effect.each(loadableDatasets)(
+      "refuses a value beyond each bound of every number, day and time of $table, which all have bounds (D42)",
+      ({ row: { fields }, table }) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const columns = Object.keys(fields)
+          const row = yield* readRow(table, columns)
+          const beyond = yield* sql<{ readonly name: string; readonly below: string | null; readonly above: string }>`
+            select attname as name,
+              case type when 'bigint' then (least::numeric - 1)::text when 'numeric' then (least::numeric - step)::text
+                when 'date' then (least::date - 1)::text
+                else replace((least::timestamp - interval '1 ms')::text, ' ', 'T') end
+                || case type when 'timestamp with time zone' then 'Z' else '' end as below,
+              case type when 'bigint' then (greatest::numeric + 1)::text
+                when 'numeric' then (greatest::numeric + step)::text when 'date' then (greatest::date + 1)::text
+                else replace((greatest::timestamp + interval '1 ms')::text, ' ', 'T') end
+                || case type when 'timestamp with time zone' then 'Z' else '' end as above
+            from pg_attribute join pg_type on pg_type.oid = atttypid left join domain_bounds on domain = atttypid
+              cross join lateral (
+                select format_type(coalesce(nullif(typbasetype, 0), atttypid), null) as type,
+                  power(10::numeric, -((greatest(typtypmod, 4) - 4) & 2047)) as step
+              ) as base
+            where attrelid = ${table}::regclass and attnum > 0 and attname = any (${columns}::text[])
+              and type in ('bigint', 'numeric', 'date', 'timestamp without time zone', 'timestamp with time zone')
+          `
+          const values = beyond.flatMap(({ above, below, name }) => {
+            assert.isNotNull(below, `${table}.${name} has no bounds`)
+            return [{ name, value: below }, { name, value: above }]
+          })
+          for (const some of Arr.chunksOf(values, 18)) {
+            const rows = some.map(({ name, value }) => ({ ...row, [name]: value }))
+            const { message } = yield* Effect.flip(loadRows(table, [row, ...rows], { check: true }))
+            for (const [at, { name, value }] of some.entries()) {
+              const line = message.split("\n").find((text) => text.startsWith(`  line ${at + 2}: ${name} `))
+              assert.isDefined(line, `${name} = ${value}: ${message}`)
+              assert.include(line, JSON.stringify(value), name)
+              assert.notInclude(line, "violates", name)
+            }
+          }
+        }),
+    )
+
+    it.effect.each([
+      ["gap_stats", "date"],
+      ["premarket_stats", "date"],
+      ["afterhours_stats", "date"],
+      ["intraday_runners", "date"],
+      ["daily_prices", "date"],
+      ["nasdaq_compliance", "date"],
+      ["nasdaq_compliance", "added_date"],
+      ["news", "filed_at"],
+      ["dilution_data", "filed_at"],
+      ["registrations", "filed_at"],
+      ["registrations", "effective_date"],
+      ["split_status", "filed_at"],
+      ["historical_float_pro", "filed_at"],
+      ["historical_float_pro", "reported_date"],
+      ["float_outstanding", "filed_at"],
+      ["ownership", "filed_at"],
+      ["pump_and_dump_tracker", "ipo_date"],
+      ["pump_and_dump_tracker", "last_liquidation_date"],
+      ["screener", "ipo_date"],
+      ["research_reports", "created_at"],
+    ])(
+      "refuses a day of %s.%s after tomorrow in New York, but not tomorrow (D42)",
+      ([table = "", column = ""]) =>
+        Effect.gen(function* () {
+          const row = yield* readRow(table, getColumns(table))
+          const tomorrow = yield* tomorrowInNewYork
+          const later = new Date(Date.parse(tomorrow) + 86_400_000).toISOString().slice(0, 10)
+          const clock = column === "created_at" ? "T23:59:00-05:00" : ""
+          const rows = [tomorrow, later].map((day) => ({ ...row, [column]: `${day}${clock}` }))
+          const { message } = yield* Effect.flip(loadRows(table, rows, { append: true, check: true }))
+          const reason = `must not be after tomorrow, ${tomorrow}, in New York, but is "${later}${clock}"`
+          assert.include(message, `line 2: ${column} ${reason}`)
+          assert.notInclude(message, "line 1:")
+        }),
+    )
+
+    it.effect("accepts coming days where filters do, such as those of a vote or a symbol change (D42)", () =>
+      Effect.gen(function* () {
+        for (
+          const [table, column] of [["split_status", "effective_date"], ["ticker_changes", "effective_date"]] as const
+        ) {
+          const row = yield* readRow(table, getColumns(table))
+          yield* loadRows(table, [{ ...row, [column]: "2199-12-31" }], { append: true, check: true })
+        }
+      }))
 
     it.effect.each([
       ["intraday_runners", "market_open", "high_price"],

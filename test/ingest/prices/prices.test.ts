@@ -399,7 +399,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       }))
 
     it.effect.each([[10_000_000n, 1n], [1n, 1_000_000n]] as const)(
-      "have no previous close that a split of %i to %i shares pushes out of the bounds of prices (D34)",
+      "have no previous close that a split of %i to %i shares pushes out of the bounds of prices (D42)",
       ([from, to]) =>
         Effect.gen(function* () {
           yield* emptyTables
@@ -631,6 +631,82 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           /line 2: window_start must not be after tomorrow, .*, but is on 2062-06-01/,
         )
       }))
+
+    it.effect("with days before 1900 are refused (D42)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const header = "open,high,low,close,volume,ticker"
+        const [day, minute] = [["date", "0021-06-01"], ["time", "1021-06-01T13:30:00Z"]] as const
+        for (const [column, start] of [day, minute]) {
+          const { message } = yield* Effect.flip(ingest(`${header},${column}\n1,1,1,1,100,AAA,${start}\n`))
+          assert.include(message, `line 2: ${column} must not be before 1900-01-01, but is on ${start.slice(0, 10)}`)
+        }
+      }))
+
+    it.effect("may have a VWAP outside of low and high, which odd lots do not count for, and 0 if unknown (D42)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const lines = ["10.5", "9.2", "0", "0.0000", ""].map((vwap, index) =>
+          `AAA,2026-06-01T13:${30 + index}:00Z,10,10.2,9.8,10,100,${vwap}`
+        )
+        const header = "ticker,time,open,high,low,close,volume,vwap"
+        yield* ingest([header, ...lines].join("\n"))
+        const sql = yield* SqlClient.SqlClient
+        // The three unknown ones count with their typical price, 10.
+        assert.deepStrictEqual(yield* sql`select vwap from price_periods`, [{ vwap: "9.9400" }])
+        for (const vwap of ["-1", "9999999.5", "x"]) {
+          const bad = `${header}\nAAA,2026-06-01T13:30:00Z,10,10.2,9.8,10,100,${vwap}\n`
+          const { message } = yield* Effect.flip(ingest(bad))
+          assert.include(message, "vwap must be a price from 0.0001 to 9999999 USD, or 0 if it is unknown, but is ")
+        }
+      }))
+
+    it.effect("may have prices whose last digits contradict each other, because they are rounded (D42)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const file = (cells: string) => `ticker,date,open,high,low,close,volume\nAAA,2026-06-01,${cells},100\n`
+        yield* ingest(file("12.34,12.34,12.34,12.340000000000002"))
+        yield* ingest(file("12.339999999999996,12.34,12.340000000000003,12.34"))
+        yield* ingest(file("1.00005,1.00005,1.00009,1.0001"))
+        const sql = yield* SqlClient.SqlClient
+        assert.deepStrictEqual(yield* sql`select open, high, low, close from price_periods`, [
+          { open: "1.0001", high: "1.0001", low: "1.0001", close: "1.0001" },
+        ])
+        assert.match(
+          (yield* Effect.flip(ingest(file("12.34,12.34,12.34,12.34005")))).message,
+          /line 2: high must not be below open, close or low/,
+        )
+        assert.match(
+          (yield* Effect.flip(ingest(file("12.33994,12.35,12.34,12.35")))).message,
+          /line 2: low must not be above open or close/,
+        )
+      }))
+
+    it.effect("of Databento with whole dollars are told that whole numbers are billionths (D31, errors)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const { message } = yield* Effect.flip(ingest(
+          "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol\n" +
+            "1780347540000000000,33,2,38,10,11,9,10,300,AAA\n",
+        ))
+        assert.include(
+          message,
+          'line 2: open must be a price from 0.0001 to 9999999 USD, but is "10", which means billionths of a dollar ' +
+            "without a decimal point; write dollars with one, like 10.00",
+        )
+      }))
+
+    it.effect.each(["\r", "\r\n", "\n"])(
+      "may have %j line ends, as load reads them (D31, files)",
+      (end) =>
+        Effect.gen(function* () {
+          yield* emptyTables
+          const { bars } = yield* ingest(toMassiveFile(twoDays).replaceAll("\n", end))
+          assert.strictEqual(bars, twoDays.length)
+          const bad = [massiveHeader, ...twoDays.map(toMassiveLine), "AAA,1"].join(end)
+          assert.include((yield* Effect.flip(ingest(bad))).message, `line ${twoDays.length + 2}: the row has 2 cells`)
+        }),
+    )
 
     it.effect("with bad rows are refused as a whole, with line, column and reason (D31, errors)", () =>
       Effect.gen(function* () {
