@@ -1,16 +1,24 @@
 /** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
 import { Data, Effect, Schema } from "effect"
-import type { RowModel } from "./rows/RowModel.ts"
+import type { RowModel, RowModels } from "./rows/RowModel.ts"
 import { formatNameSuggestion } from "./rules/Suggestions.ts"
 import { AfterhoursStat } from "./endpoints/afterhours-stats.ts"
-import { DilutiveSecurity, findSecurityTypeMismatch, securityTypeColumns } from "./endpoints/dilution-data.ts"
+import {
+  Convertible,
+  ConvertibleWithAdvancedFields,
+  DilutiveSecurity,
+  findSecurityTypeMismatch,
+  securityTypeColumns,
+  Warrant,
+  WarrantWithAdvancedFields,
+} from "./endpoints/dilution-data.ts"
 import { FloatOutstanding } from "./endpoints/float-outstanding.ts"
-import { GapStatAdvanced } from "./endpoints/gap-stats.ts"
+import { GapStat, GapStatAdvanced } from "./endpoints/gap-stats.ts"
 import { DailyPrice, HistoricalFloat } from "./endpoints/historical-float-pro.ts"
 import { HistoricalTickerRow } from "./endpoints/historical-tickers.ts"
 import { IntradayRunner } from "./endpoints/intraday-runners.ts"
 import { ComplianceNotice } from "./endpoints/nasdaq-compliance.ts"
-import { NewsItem } from "./endpoints/news.ts"
+import { NewsBasicItem, NewsItem } from "./endpoints/news.ts"
 import { ownershipHoldingColumns, OwnershipRow } from "./endpoints/ownership.ts"
 import { PremarketStat } from "./endpoints/premarket-stats.ts"
 import { PumpAndDumpSuspect } from "./endpoints/pump-and-dump-tracker.ts"
@@ -27,6 +35,8 @@ export interface LoadableDataset {
   /** The table's name. On the command line, it is also the dataset's name, with `_` or `-`. */
   readonly table: string
   readonly model: RowModel
+  /** The rows of endpoints that show other columns of the table than `model`. */
+  readonly otherModels?: ReadonlyArray<RowModels>
   readonly row: Schema.Codec<RowCells, RowCells> & {
     readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
   }
@@ -71,6 +81,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   {
     table: "dilution_data",
     model: DilutiveSecurity,
+    otherModels: [[Warrant, Convertible], [WarrantWithAdvancedFields, ConvertibleWithAdvancedFields]],
     row: DilutiveSecurity.insert,
     key: ["id"],
     validateRow: findSecurityTypeMismatch,
@@ -80,8 +91,14 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   { table: "pump_and_dump_tracker", model: PumpAndDumpSuspect, row: PumpAndDumpSuspect.insert, key: ["ticker"] },
   { table: "split_status", model: SplitStatus, row: SplitStatus.insert, key: ["id"] },
   { table: "nasdaq_compliance", model: ComplianceNotice, row: ComplianceNotice.insert, key: ["id"] },
-  { table: "news", model: NewsItem, row: NewsItem.insert, key: ["id"] },
-  { table: "gap_stats", model: GapStatAdvanced, row: GapStatAdvanced.insert, key: ["ticker", "date"] },
+  { table: "news", model: NewsItem, otherModels: [NewsBasicItem], row: NewsItem.insert, key: ["id"] },
+  {
+    table: "gap_stats",
+    model: GapStatAdvanced,
+    otherModels: [GapStat],
+    row: GapStatAdvanced.insert,
+    key: ["ticker", "date"],
+  },
   { table: "premarket_stats", model: PremarketStat, row: PremarketStat.insert, key: ["ticker", "date"] },
   { table: "afterhours_stats", model: AfterhoursStat, row: AfterhoursStat.insert, key: ["ticker", "date"] },
   { table: "research_reports", model: ResearchReport, row: ResearchReport.insert, key: ["report_id"] },

@@ -170,7 +170,7 @@ layer(Market.layer)("the fictional market", (it) => {
         const { counts, home } = yield* Market
         const { checkHeader, validateRow } = makeRowValidator(dataset)
         const rows = yield* Stream.runCollect(
-          readFileRows(`${home}/${dataset.table}.csv`, getListColumns(dataset.table), checkHeader),
+          readFileRows(`${home}/${dataset.table}.csv`, getListColumns(dataset.table), { checkHeader }),
         )
         assert.deepStrictEqual(rows.map(validateRow).filter(Result.isFailure).slice(0, 3), [])
         const keys = rows.map(({ cells }) => JSON.stringify(dataset.key.map((column) => cells[column] ?? null)))

@@ -65,6 +65,12 @@ export const date = (description: string) =>
     json: Schema.String.annotate({ format: "date", description }),
   })
 
+const WholeNumberText = Schema.String.check(
+  Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
+    message: "must be a whole number, at most 9007199254740991",
+  }),
+)
+
 /** A `bigint` column with values up to 2^53-1. They become numbers, because JSON does not support a `bigint`. */
 export const integer = (description: string) =>
   Model.Field({
@@ -75,11 +81,11 @@ export const integer = (description: string) =>
         encode: (value: number) => BigInt(value),
       }),
     )).annotate({ columnType: { name: "integer" } }),
-    insert: Schema.String.check(
-      Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
-        message: "must be a whole number, at most 9007199254740991",
-      }),
-    ).annotate({ title: "whole number", description, examples: ["1200000"] }),
+    insert: Schema.String.pipe(Schema.decodeTo(
+      WholeNumberText,
+      // Programs that keep whole numbers with fractions write 100 as 100.0 (D43).
+      SchemaTransformation.transform({ decode: (cell) => cell.replace(/\.0+$/, ""), encode: (cell) => cell }),
+    )).annotate({ title: "whole number", description, examples: ["1200000"] }),
     json: Schema.Int.annotate({ description }),
   })
 

@@ -32,6 +32,21 @@ export const formatRefusedValue = (value: unknown) => {
 /** Validates the column names in a CSV header. */
 export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
+/** Texts that always mean null (D43): an empty cell, and what `copy` of PostgreSQL writes. */
+export const nullTexts: ReadonlySet<string> = new Set(["", "\\N"])
+
+export interface FileReaderOptions {
+  /** Runs before the first row of a CSV file. */
+  readonly checkHeader?: CsvHeaderCheck
+  /**
+   * Whether a header is that of an export of the service. In such a file, if it has a byte order mark, text like a
+   * formula has an apostrophe. Excel writes the mark too, so the mark alone is no sign.
+   */
+  readonly isExportHeader?: (names: ReadonlyArray<string>) => boolean
+  /** Texts of cells that mean null. */
+  readonly nullTexts?: ReadonlySet<string>
+}
+
 export class UnreadableLoadFile extends Data.TaggedError("UnreadableLoadFile")<{ readonly message: string }> {}
 
 export const invalidListCellReason = `must be a JSON array of strings, like ["8-K","S-3"]`
@@ -69,10 +84,13 @@ const parseList = (text: string): ReadonlyArray<string> | undefined => {
 
 const parseCsvRow = (
   header: ReadonlyArray<string>,
-  listColumns: ReadonlySet<string>,
+  { isExport, listColumns, nullTexts }: {
+    readonly listColumns: ReadonlySet<string>
+    readonly nullTexts: ReadonlySet<string>
+    readonly isExport: boolean
+  },
   line: number,
   record: ReadonlyArray<string>,
-  isExport: boolean,
 ): ParsedFileRow => {
   if (record.length !== header.length) {
     const reason = `has ${record.length} cells; the header has ${header.length}`
@@ -82,7 +100,7 @@ const parseCsvRow = (
   for (const [index, column] of header.entries()) {
     const text = record[index] ?? ""
     if (listColumns.has(column)) {
-      if (text.trim() === "") continue
+      if (nullTexts.has(text.trim())) continue
       const list = parseList(text.trim())
       if (list === undefined) {
         return { line, cells, problem: { column, reason: `${invalidListCellReason}${formatRefusedValue(text)}` } }
@@ -96,23 +114,34 @@ const parseCsvRow = (
 const countLineBreaks = (record: ReadonlyArray<string>) =>
   record.reduce((count, cell) => count + (cell.includes("\n") ? cell.split("\n").length - 1 : 0), 0)
 
-const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
+const separators = [[";", "semicolons"], ["\t", "tabs"], ["|", "vertical bars"]] as const
 
 /**
- * Fails if the separator is not a comma, because each line would then be read as a single cell. `command` and
- * `otherFormat` are for the message.
+ * Fails if the separator is not a comma, because each line would then be read as a single cell, and if the first line
+ * is the one by which spreadsheets learn the separator. `command` and `otherFormat` are for the message.
  */
 export const refuseOtherSeparators =
   (path: string, command: string, otherFormat: string) => <R>(text: Stream.Stream<string, UnreadableLoadFile, R>) =>
     Stream.onFirst(text, (chunk) => {
-      const [firstLine = ""] = chunk.trimStart().split("\n", 1)
+      const [firstLine = ""] = chunk.trimStart().split(/\r|\n/, 1)
       const separator = firstLine.includes(",") ? undefined : separators.find(([sign]) => firstLine.includes(sign))?.[1]
-      return separator === undefined ? Effect.void : Effect.fail(
-        new UnreadableLoadFile({
-          message: `${path} is separated by ${separator}, but ${command} expects commas between cells and decimal ` +
-            `points in numbers. Export the file again in that form, or as ${otherFormat}.`,
-        }),
-      )
+      if (separator !== undefined) {
+        return Effect.fail(
+          new UnreadableLoadFile({
+            message: `${path} is separated by ${separator}, but ${command} expects commas between cells and decimal ` +
+              `points in numbers. Export the file again in that form, or as ${otherFormat}.`,
+          }),
+        )
+      }
+      return /^"?sep=/i.test(firstLine)
+        ? Effect.fail(
+          new UnreadableLoadFile({
+            message:
+              `${path} begins with the line ${firstLine.trim()}, which is for spreadsheets. Remove this line, so ` +
+              "that the file begins with its header.",
+          }),
+        )
+        : Effect.void
     })
 
 /**
@@ -151,18 +180,29 @@ const limitLines = (path: string) => <E, R>(text: Stream.Stream<string, E, R>) =
     })
   })
 
+/** Returns a problem for each column without a name. */
+const findUnnamedColumns = (names: ReadonlyArray<string>): ReadonlyArray<CellProblem> =>
+  names.flatMap((name, index) =>
+    name === ""
+      ? [{
+        column: "the header",
+        reason: `has no name for column ${index + 1}; name it, or write the file without it (in pandas: index=False)`,
+      }]
+      : []
+  )
+
 /** Reads CSV. If the header is invalid, the stream contains only the header's problems. */
 const readCsv = <R>(
   path: string,
   text: Stream.Stream<string, UnreadableLoadFile, R>,
   listColumns: ReadonlySet<string>,
-  checkHeader: CsvHeaderCheck,
+  { checkHeader, isExportHeader, nullTexts }: Required<FileReaderOptions>,
 ): Stream.Stream<ParsedFileRow, UnreadableLoadFile, R> =>
   Stream.suspend(() => {
     let header: ReadonlyArray<string> | undefined
     let isHeaderWrong = false
-    /** Whether the file begins like the service's own CSV, in which text like a formula has an apostrophe. */
-    let isExport = false
+    let hasMark = false
+    let parsing = { listColumns, nullTexts, isExport: false }
     // Lines are counted here, because the decoder does not report them.
     // docs/decisions/0041-load-decodes-csv-with-effect.md
     let nextLine = 1
@@ -170,9 +210,9 @@ const readCsv = <R>(
       const line = nextLine
       nextLine += 1 + countLineBreaks(record)
       if (record.length === 1 && record[0] === "") return []
-      if (header !== undefined) return [parseCsvRow(header, listColumns, line, record, isExport)]
+      if (header !== undefined) return [parseCsvRow(header, parsing, line, record)]
       header = record.slice(0, maxColumns).map((name) => name.trim())
-      const names = header
+      const names = header.filter((name) => name !== "")
       if (record.length > maxColumns) {
         isHeaderWrong = true
         const reason = `has ${record.length} columns, more than ${maxColumns}`
@@ -180,9 +220,11 @@ const readCsv = <R>(
       }
       const repeated = names.filter((name, index) => names.indexOf(name) < index)
       const problems = [
+        ...findUnnamedColumns(header),
         ...repeated.map((column) => ({ column, reason: "is named twice in the header" })),
         ...checkHeader(names),
       ]
+      parsing = { ...parsing, isExport: hasMark && isExportHeader(names) }
       isHeaderWrong = problems.length > 0
       return problems.map((problem) => ({ line, cells: {}, problem }))
     }
@@ -190,7 +232,7 @@ const readCsv = <R>(
     return text.pipe(
       Stream.onFirst((chunk) =>
         Effect.sync(() => {
-          isExport = chunk.startsWith(byteOrderMark)
+          hasMark = chunk.startsWith(byteOrderMark)
         })
       ),
       Stream.map((chunk) => header === undefined && chunk.startsWith(byteOrderMark) ? chunk.slice(1) : chunk),
@@ -209,11 +251,47 @@ const readCsv = <R>(
     )
   })
 
-/** `JSON.parse` reviver that returns numbers and booleans as written, so that no digit is lost before validation. */
-function keepSourceText(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
-  if (Array.isArray(this)) return value
-  if (typeof value === "number") return context?.source ?? String(value)
-  return typeof value === "boolean" ? String(value) : value
+/**
+ * Parses JSON. Numbers and booleans become text as written, so that no digit is lost before validation. `nameCount` is
+ * the number of names in all objects; of equal names in one object, `JSON.parse` keeps only the last.
+ */
+const parseJson = (text: string) => {
+  let nameCount = 0
+  function revive(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
+    if (Array.isArray(this)) return value
+    nameCount += 1
+    if (typeof value === "number") return context?.source ?? String(value)
+    return typeof value === "boolean" ? String(value) : value
+  }
+  const value: unknown = JSON.parse(text, revive)
+  // The outermost value counts as one with the name "".
+  return { value, nameCount: nameCount - 1 }
+}
+
+/** Matches the texts of valid JSON, with the colon after those that are names, and the braces outside of them. */
+const jsonTokens = /("(?:[^"\\]|\\.)*")\s*(:)?|[{}]/g
+
+/** Finds a name that occurs twice in one object of valid JSON. */
+const findRepeatedName = (text: string): string | undefined => {
+  const open: Array<Set<string>> = []
+  for (const [token, string, colon] of text.matchAll(jsonTokens)) {
+    if (token === "{") open.push(new Set())
+    else if (token === "}") open.pop()
+    else if (colon !== undefined && string !== undefined) {
+      const name = String(JSON.parse(string))
+      const names = open.at(-1)
+      if (names?.has(name) === true) return name
+      names?.add(name)
+    }
+  }
+  return undefined
+}
+
+/** Counts the names in valid JSON as it is written. */
+const countNames = (text: string) => {
+  let count = 0
+  for (const [, , colon] of text.matchAll(jsonTokens)) if (colon !== undefined) count += 1
+  return count
 }
 
 const isCell = (value: unknown): value is RowCells[string] =>
@@ -249,7 +327,10 @@ const parseJsonLine = (
     return { line, cells }
   }
   try {
-    const value: unknown = JSON.parse(text, keepSourceText)
+    const { nameCount, value } = parseJson(text)
+    if (countNames(text) > nameCount) {
+      return [reject(findRepeatedName(text) ?? "", "occurs twice in one object; keep one of the values")]
+    }
     return Predicate.isObject(value) ? splitNestedRows(value).map(toRow) : [reject("", "must be a JSON object")]
   } catch {
     return [reject("", "is not JSON")]
@@ -340,17 +421,20 @@ const readText = Effect.fnUntraced(function* (path: string, size: number, keepsM
 export const readTextFile = (path: string) =>
   Stream.unwrap(Effect.map(readSize(path), (size) => readText(path, size, false)))
 
-/** Reads the rows of a file. `checkHeader` runs before the first row of a CSV file. */
+/** Reads the rows of a file. */
 export const readFileRows = (
   path: string,
   listColumns: ReadonlySet<string>,
-  checkHeader: CsvHeaderCheck = () => [],
+  options: FileReaderOptions = {},
 ): Stream.Stream<ParsedFileRow, UnreadableLoadFile, FileSystem.FileSystem> => {
   const name = path.replace(/\.gz$/, "")
   return Stream.unwrap(Effect.map(readSize(path), (size) => {
     const isCsv = name.endsWith(".csv")
     const text = readText(path, size, isCsv)
-    if (isCsv) return readCsv(path, refuseOtherSeparators(path, "load", "NDJSON")(text), listColumns, checkHeader)
+    if (isCsv) {
+      const given = { checkHeader: () => [], isExportHeader: () => false, nullTexts, ...options }
+      return readCsv(path, refuseOtherSeparators(path, "load", "NDJSON")(text), listColumns, given)
+    }
     if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(path, text, listColumns)
     return Stream.fail(
       new UnreadableLoadFile({

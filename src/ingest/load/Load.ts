@@ -7,9 +7,11 @@ import { SqlClient, type SqlError } from "effect/sql"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { optInColumns } from "../../contract/rows/Columns.ts"
+import { getColumnNames } from "../../contract/rows/RowModel.ts"
 import { type LoadableDataset, requireDataset, type RowCells } from "../../contract/Datasets.ts"
 import { makeBoundsCheck } from "./ColumnBounds.ts"
-import { readFileRows } from "./FileReader.ts"
+import { nullTexts, readFileRows } from "./FileReader.ts"
 import * as Staging from "./LoadingTable.ts"
 import {
   type LoadCellError,
@@ -19,6 +21,7 @@ import {
   missingInNewRowReason,
   type RowValidator,
   type RowValidatorOptions,
+  type UnknownTexts,
   type ValidRow,
 } from "./RowValidation.ts"
 
@@ -37,6 +40,8 @@ export interface LoadTask {
   readonly check?: boolean
   /** Accepts a file without rows, which empties the table. */
   readonly allowEmpty?: boolean
+  /** Texts of cells that mean null, besides an empty cell and `\N` (D43). */
+  readonly nulls?: ReadonlyArray<string>
   /**
    * Decides whether a replacement may remove more than a tenth of the table's rows. If absent, it may. A file
    * without rows needs `allowEmpty` instead.
@@ -90,6 +95,8 @@ export interface LoadResult extends Readonly<RowCounts> {
   readonly merged: Staging.MergedRowCounts | Staging.ReplacedRowCounts
   /** Columns of the file that were not loaded, because the service itself sets them. */
   readonly ignored: ReadonlyArray<string>
+  /** Texts of the file that were kept, but may denote unknown values (D43). */
+  readonly unknownTexts: ReadonlyArray<UnknownTexts>
   /** For a load that only checks the file: rows that the load would remove only with a confirmation. */
   readonly unconfirmed?: Removal
   /** Describes loaded rows that `/v1/ticker-changes` cannot reach. */
@@ -186,7 +193,7 @@ const groupViolations = (
 
 /** Makes the validator of the rows of a table, which knows its columns, bounds and indexes in this database. */
 export const makeTableValidator = Effect.fnUntraced(
-  function* (dataset: LoadableDataset, options: Pick<RowValidatorOptions, "mayOmitColumns">) {
+  function* (dataset: LoadableDataset, options: Pick<RowValidatorOptions, "mayOmitColumns" | "nullTexts">) {
     return makeRowValidator(dataset, {
       ...options,
       checkBounds: yield* makeBoundsCheck(dataset),
@@ -196,6 +203,14 @@ export const makeTableValidator = Effect.fnUntraced(
   },
 )
 
+/** Whether a CSV header has all columns of an endpoint's rows that the table has, in the order of the endpoint. */
+const isExportHeader = ({ model, otherModels = [], row }: LoadableDataset, names: ReadonlyArray<string>) => {
+  const toText = (columns: ReadonlyArray<string>) =>
+    columns.filter((name) => Object.hasOwn(row.fields, name) && !Object.hasOwn(optInColumns, name)).join(",")
+  const given = toText(names)
+  return [model, ...otherModels].some((rows) => toText(getColumnNames(rows)) === given)
+}
+
 /** The valid and the invalid rows of a part of a file. */
 type RowBatch = readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]
 
@@ -203,9 +218,15 @@ type RowBatch = readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<L
 const readBatches = Effect.fnUntraced(
   function* (dataset: LoadableDataset, columns: ReadonlyArray<Staging.LoadableColumn>, task: LoadTask) {
     const mayOmitColumns = task.append && task.keepOmitted === true
-    const validator = yield* makeTableValidator(dataset, { mayOmitColumns })
+    const meanNull = nullTexts.union(new Set(task.nulls ?? []))
+    const validator = yield* makeTableValidator(dataset, { mayOmitColumns, nullTexts: meanNull })
     const listColumns = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-    const batches = readFileRows(task.file, listColumns, validator.checkHeader).pipe(
+    const reading = {
+      checkHeader: validator.checkHeader,
+      isExportHeader: (names: ReadonlyArray<string>) => isExportHeader(dataset, names),
+      nullTexts: meanNull,
+    }
+    const batches = readFileRows(task.file, listColumns, reading).pipe(
       Stream.grouped(batchSize),
       Stream.map((rows): RowBatch => Array.separate(rows.map(validator.validateRow))),
       // Reads and validates the next batch while PostgreSQL inserts this one.
@@ -281,7 +302,12 @@ const fillTable = Effect.fnUntraced(
     if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows, dataset.key)
     if (counts.rows === 0 && task.allowEmpty !== true) return yield* failWithNoRows(dataset, task)
     return {
-      counts: { ...counts, ignored: validator.getIgnored(), warning: formatWarning(unreachable, dataset) },
+      counts: {
+        ...counts,
+        ignored: validator.getIgnored(),
+        unknownTexts: validator.getUnknownTexts(),
+        warning: formatWarning(unreachable, dataset),
+      },
       omitted: validator.getOmitted(),
       hidden: validator.getUnseenHiddenColumns(),
     }

@@ -8,6 +8,7 @@ import {
   type CsvHeaderCheck,
   formatRefusedValue,
   invalidListCellReason,
+  nullTexts as alwaysNull,
   type ParsedFileRow,
 } from "./FileReader.ts"
 import type { BoundsCheck } from "./ColumnBounds.ts"
@@ -76,10 +77,26 @@ const findMissingColumns = (decode: ReturnType<typeof makeRowDecoder>): Readonly
 /** Names of the columns that every row must fill. */
 export const findRequiredColumns = ({ fields }: LoadableDataset["row"]) => findMissingColumns(makeRowDecoder(fields))
 
-/** Removes white space at both ends of text. Text that is then empty is null (D39, text). */
-const trimCell = (cell: RowCells[string]): RowCells[string] => {
-  if (typeof cell === "string") return cell.trim() || null
-  return cell === null || cell === undefined ? cell : cell.map((item) => item.trim())
+/** Texts by which programs and people denote an unknown value (D43). They may also be meant, so that they are kept. */
+const unknownTexts: ReadonlySet<string> = new Set([
+  "NULL",
+  "Null",
+  "null",
+  "NaN",
+  "nan",
+  "None",
+  "none",
+  "N/A",
+  "n/a",
+  "#N/A",
+  "NaT",
+])
+
+/** Cells of a column with a text that may denote an unknown value. */
+export interface UnknownTexts {
+  readonly column: string
+  readonly text: string
+  count: number
 }
 
 export interface RowValidatorOptions {
@@ -93,6 +110,8 @@ export interface RowValidatorOptions {
   /** Columns in indexes of the table, which PostgreSQL limits to short text. */
   readonly indexedColumns?: ReadonlyArray<string>
   readonly checkBounds?: BoundsCheck
+  /** Texts of cells that mean null. */
+  readonly nullTexts?: ReadonlySet<string>
 }
 
 /** Maximum bytes of text in an indexed column. PostgreSQL limits all columns of an entry together to 2,704. */
@@ -118,6 +137,7 @@ export const makeRowValidator = (
   options: RowValidatorOptions = {},
 ) => {
   const { checkBounds = () => [], ignoredColumns = [], indexedColumns = [], mayOmitColumns = false } = options
+  const { nullTexts = alwaysNull } = options
   const { combinedColumns = [], key, row, validateRow: validateCombination } = dataset
   const columns = Object.keys(row.fields)
   const alwaysValidated = new Set([...key, ...combinedColumns])
@@ -135,6 +155,29 @@ export const makeRowValidator = (
   const noteColumns = (has: (name: string) => boolean) => {
     for (const name of hiddenColumns) if (has(name)) seenHiddenColumns.add(name)
     for (const name of ignorable) if (has(name)) ignored.add(name)
+  }
+
+  const unknown = new Map<string, UnknownTexts>()
+
+  /** Counts the texts of a valid row that may denote unknown values. Other columns than those with text refuse them. */
+  const countUnknownTexts = (cells: RowCells) => {
+    for (const [column, cell] of Object.entries(cells)) {
+      for (const text of [cell].flat()) {
+        if (typeof text !== "string" || !unknownTexts.has(text)) continue
+        const key = `${column} ${text}`
+        const found = unknown.get(key) ?? { column, text, count: 0 }
+        found.count += 1
+        unknown.set(key, found)
+      }
+    }
+  }
+
+  /** Removes white space at both ends of text. Text that is then empty, or denotes null, is null (D39, D43). */
+  const trimCell = (cell: RowCells[string]): RowCells[string] => {
+    if (cell === null || cell === undefined) return cell
+    if (typeof cell !== "string") return cell.map((item) => item.trim())
+    const text = cell.trim()
+    return nullTexts.has(text) ? null : text
   }
 
   /** Trims the cells, and removes those of ignored columns. */
@@ -234,7 +277,10 @@ export const makeRowValidator = (
         const problems = [...findLongTexts(valid), ...outside]
         if (problems.length > 0) return Result.fail(problems.map((problem) => ({ line, ...problem })))
         const invalid = validateCombination?.(valid) ?? findPriceOutsideRange(valid)
-        if (invalid === undefined) return Result.succeed({ line, cells: valid })
+        if (invalid === undefined) {
+          countUnknownTexts(valid)
+          return Result.succeed({ line, cells: valid })
+        }
         const { column, reason } = invalid
         return Result.fail([{ line, column, reason: `${reason}${formatRefusedValue(valid[column])}` }])
       }),
@@ -245,6 +291,7 @@ export const makeRowValidator = (
     validateRow,
     getOmitted: () => omitted,
     getIgnored: () => [...ignored],
+    getUnknownTexts: (): ReadonlyArray<UnknownTexts> => [...unknown.values()],
     getUnseenHiddenColumns: () => hiddenColumns.filter((name) => !seenHiddenColumns.has(name)),
   }
 }

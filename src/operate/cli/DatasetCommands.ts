@@ -48,6 +48,17 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
         `${result.ignored.join(", ")}. Leave them out of files.`,
     )
   }
+  if (result.unknownTexts.length > 0) {
+    const list = result.unknownTexts.map(({ column, count, text }) =>
+      `${JSON.stringify(text)} in ${formatCountWithNoun(count, "cell")} of ${column}`
+    )
+    yield* Console.error(
+      `${task.file} has texts that often denote a missing value, but are kept as text: ${
+        list.join(", ")
+      }. If they are ` +
+        `missing values, load the file with --null ${result.unknownTexts[0]?.text ?? ""}.`,
+    )
+  }
   if (result.unconfirmed !== undefined) {
     yield* Console.error(
       `Loading the file would remove ${formatRemoval(result.unconfirmed)} of ${result.table}, so load will ask for a ` +
@@ -72,7 +83,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
   }
 })
 
-interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "check" | "keepOmitted">> {
+interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "check" | "keepOmitted" | "nulls">> {
   /** Replacements may remove any number of rows. */
   readonly isRemovalConfirmed: boolean
 }
@@ -163,10 +174,15 @@ export const loadCommand = Command.make(
     ),
     check: makeBooleanFlag("check", "Only check whether the file can be loaded, and change nothing"),
     allowEmpty: makeBooleanFlag("allow-empty", "Accept a file without rows, which empties the table"),
+    nulls: Flag.String("null").pipe(
+      Flag.withDescription("Text of cells without a value, such as NULL; repeat the option for several texts"),
+      Flag.withMetavar("TEXT"),
+      Flag.atLeast(0),
+    ),
     yes: makeBooleanFlag("yes", "Remove more than a tenth of a table's rows without asking; needed in scripts"),
   },
-  Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file, keepOmitted, yes }) {
-    const flags = { allowEmpty, append, check, keepOmitted, isRemovalConfirmed: yes }
+  Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file, keepOmitted, nulls, yes }) {
+    const flags = { allowEmpty, append, check, keepOmitted, nulls, isRemovalConfirmed: yes }
     if (keepOmitted && !append) return yield* makeUsageError("load", "--keep-omitted needs --append.")
     if (Option.isSome(all) && Option.isNone(dataset)) {
       const { others, tasks } = yield* findDatasetFiles(all.value)

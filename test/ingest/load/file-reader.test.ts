@@ -3,7 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
 import { gzipSync } from "node:zlib"
-import { type ParsedFileRow, readFileRows } from "../../../src/ingest/load/FileReader.ts"
+import { type FileReaderOptions, type ParsedFileRow, readFileRows } from "../../../src/ingest/load/FileReader.ts"
 import { removeFormulaApostrophe } from "../../../src/query/rows/CsvCells.ts"
 
 /** The folder of the test files. */
@@ -15,11 +15,16 @@ class Folder extends Context.Service<Folder, string>()("test/ingest/load/Folder"
 }
 
 const rowsOf = Effect.fnUntraced(
-  function* (name: string, content: string | Uint8Array, lists: ReadonlyArray<string> = []) {
+  function* (
+    name: string,
+    content: string | Uint8Array,
+    lists: ReadonlyArray<string> = [],
+    options: FileReaderOptions = {},
+  ) {
     const fs = yield* FileSystem.FileSystem
     const path = `${yield* Folder}/${name}`
     yield* fs.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content)
-    return yield* Stream.runCollect(readFileRows(path, new Set(lists)))
+    return yield* Stream.runCollect(readFileRows(path, new Set(lists), options))
   },
 )
 
@@ -101,9 +106,14 @@ layer(Folder.layer)("The file reader", (it) => {
     { table: CsvTable, style: WritingStyle },
     Effect.fnUntraced(function* ({ style, table }) {
       const { lines, text } = writeCsv(table.map((row) => row.map(cellOf)), style)
-      const rows = yield* rowsOf(style.gzip ? "a.csv.gz" : "a.csv", style.gzip ? gzipSync(text) : text)
-      // A byte order mark is a sign of the service's CSV.
-      assert.deepStrictEqual(rows, style.mark ? toRows(lines).map(removeApostrophes) : toRows(lines))
+      const [name, bytes] = style.gzip ? ["a.csv.gz", gzipSync(text)] : ["a.csv", text]
+      assert.deepStrictEqual(yield* rowsOf(name, bytes), toRows(lines))
+      // A byte order mark and the header are the signs of the service's CSV.
+      const isExportHeader = (names: ReadonlyArray<string>) => names.join() === columns.join()
+      assert.deepStrictEqual(
+        yield* rowsOf(name, bytes, [], { isExportHeader }),
+        style.mark ? toRows(lines).map(removeApostrophes) : toRows(lines),
+      )
     }),
   )
 
@@ -187,6 +197,53 @@ layer(Folder.layer)("The file reader", (it) => {
         { line: 3, cells: { a: "2" } },
         { line: 4, cells: { a: "3", list: [] } },
       ])
+    }))
+
+  it.effect("reads an empty cell and \\N as null, and other texts if they are given (D43)", () =>
+    Effect.gen(function* () {
+      const text = "a,list\n\\N,\\N\n,\nNULL,NULL\n"
+      const [first, second, third] = yield* rowsOf("nulls.csv", text, ["list"])
+      assert.deepStrictEqual([first?.cells, second?.cells], [{ a: "\\N" }, { a: null }])
+      assert.include(third?.problem?.reason, "must be a JSON array")
+      const given = yield* rowsOf("nulls.csv", text, ["list"], { nullTexts: new Set(["", "\\N", "NULL"]) })
+      assert.deepStrictEqual(given.map(({ problem }) => problem), [undefined, undefined, undefined])
+    }))
+
+  it.effect.each([
+    ['{"a":"1","b":"2","a":"3"}', "a"],
+    ['{"a":"1","\\u0061":"3"}', "a"],
+    ['{"x":"\\"a\\":","a":"1","owners":[{"n":"1"},{"n":"2","n":"3"}]}', "n"],
+    ['{"a":null,"a":null}', "a"],
+    ['{"__proto__":"1","__proto__":"2"}', "__proto__"],
+  ])("refuses the object %s, which has a name twice (D43)", ([line = "", name]) =>
+    Effect.gen(function* () {
+      const [row, ...others] = yield* rowsOf("twice.ndjson", `${line}\n{"a":"1"}\n`)
+      assert.deepStrictEqual(row?.problem, {
+        column: name,
+        reason: "occurs twice in one object; keep one of the values",
+      })
+      assert.deepStrictEqual(others, [{ line: 2, cells: { a: "1" } }])
+    }))
+
+  it.effect("accepts names that occur in several objects, or in texts (D43)", () =>
+    Effect.gen(function* () {
+      const text = JSON.stringify({ a: '"a":1, {"a":', b: "}", c: "\\" })
+      const nested = JSON.stringify({ a: "1", owners: [{ n: "1" }, { n: "2" }] })
+      const rows = yield* rowsOf("once.ndjson", `${text}\n${nested}\n`)
+      assert.deepStrictEqual(rows.map(({ problem }) => problem), [undefined, undefined, undefined])
+      assert.deepStrictEqual(rows[0]?.cells, JSON.parse(text))
+    }))
+
+  it.effect("reports each column of a header without a name, as pandas writes its index (D31)", () =>
+    Effect.gen(function* () {
+      const found = yield* rowsOf("index.csv", ",a,\n0,1,\n")
+      assert.deepStrictEqual(
+        found.map(({ line, problem }) => `${line} ${problem?.column} ${problem?.reason}`),
+        [1, 3].map((column) =>
+          `1 the header has no name for column ${column}; name it, or write the file without it ` +
+          "(in pandas: index=False)"
+        ),
+      )
     }))
 
   it.effect("reports a row with more or fewer cells than the header, and reads the rows after it (D31)", () =>

@@ -47,7 +47,7 @@ const TestLayer = Service.serviceLayerOver(
   ),
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
-type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners"
+type Dataset = "ticker_changes" | "historical_tickers" | "intraday_runners" | "float_outstanding"
 type Cells = Readonly<Record<string, string>>
 
 /** The required cells of an intraday session. */
@@ -823,6 +823,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["semicolons", "a.csv", `\uFEFF"${separated.join('";"')}"\r\n"A";"B";"2025-03-03";"confirmed"\r\n`],
       ["semicolons", "a.csv.gz", gzipSync(`sep=;\n${separated.join(";")}\n`)],
       ["tabs", "a.csv", `${separated.join("\t")}\nA\tB\t2025-03-03\tconfirmed\n`],
+      ["vertical bars", "a.csv", `${separated.join("|")}\rA|B|2025-03-03|confirmed, later\r`],
     ] as const
     it.effect.each(separators.map(([name, file, content]) => ({ name, file, content })))(
       "refuses a file that is separated by $name (D31, $file)",
@@ -834,6 +835,102 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           assert.deepStrictEqual(parseErrors(message), [])
         }),
     )
+  })
+
+  describe("with unknown values", () => {
+    const company = { is_adr: "false", last_updated: "2026-06-01 20:05:00" }
+    const readColumns = Effect.flatMap(
+      SqlClient.SqlClient,
+      (sql) => sql`select ticker, company, sector, "float"::text, source from float_outstanding order by ticker`,
+    )
+
+    it.effect("keeps texts such as NULL, names them in the result, and makes them null if they are given (D43)", () =>
+      Effect.gen(function* () {
+        const rows = [
+          { ...company, ticker: "A", company: "NULL", sector: " NaN ", float: "100.0", source: "" },
+          { ...company, ticker: "B", company: "NULL", sector: "None", float: "14681140000.000", source: "\\N" },
+          { ...company, ticker: "C", company: "\\N", sector: "#N/A", float: "\\N", source: '["https://a.example/"]' },
+          { ...company, ticker: "NULL", company: "Null Inc.", sector: "N/A", float: "", source: "" },
+        ]
+        const kept = yield* replaceWith("float_outstanding", "a.csv", toCsv(rows))
+        assert.deepStrictEqual(kept.unknownTexts, [
+          { column: "company", text: "NULL", count: 2 },
+          { column: "sector", text: "NaN", count: 1 },
+          { column: "sector", text: "None", count: 1 },
+          { column: "sector", text: "#N/A", count: 1 },
+          { column: "ticker", text: "NULL", count: 1 },
+          { column: "sector", text: "N/A", count: 1 },
+        ])
+        assert.deepStrictEqual(yield* readColumns, [
+          { ticker: "A", company: "NULL", sector: "NaN", float: "100", source: null },
+          { ticker: "B", company: "NULL", sector: "None", float: "14681140000", source: null },
+          { ticker: "C", company: null, sector: "#N/A", float: null, source: ["https://a.example/"] },
+          { ticker: "NULL", company: "Null Inc.", sector: "N/A", float: null, source: null },
+        ])
+        const [first, second, third] = rows
+        const given = [first, { ...second, float: "None" }, { ...third, source: "NaN" }]
+        const file = yield* writeTestFile("nulls.csv", toCsv(given.map((row) => ({ ...company, ...row }))))
+        const result = yield* Effect.flatMap(
+          Ref.make(0),
+          (inserted) =>
+            loadDatasetFile(
+              { dataset: "float_outstanding", file, append: false, nulls: ["NaN", "None", "NULL"] },
+              inserted,
+            ),
+        )
+        assert.deepStrictEqual(result.unknownTexts, [{ column: "sector", text: "#N/A", count: 1 }])
+        assert.deepStrictEqual(yield* readColumns, [
+          { ticker: "A", company: null, sector: null, float: "100", source: null },
+          { ticker: "B", company: null, sector: null, float: null, source: null },
+          { ticker: "C", company: null, sector: "#N/A", float: null, source: null },
+        ])
+      }))
+
+    it.effect("keeps an apostrophe at the start of text in a foreign file with a byte order mark (D43)", () =>
+      Effect.gen(function* () {
+        for (const mark of ["", "\uFEFF"]) {
+          const rows = [{ ...company, ticker: "A", company: "'=1+1", sector: "'-tis" }]
+          yield* replaceWith("float_outstanding", "a.csv", `${mark}${toCsv(rows)}`)
+          assert.deepStrictEqual(yield* readColumns, [
+            { ticker: "A", company: "'=1+1", sector: "'-tis", float: null, source: null },
+          ])
+        }
+      }))
+
+    it.effect.each(
+      [
+        ["100.5", /float must be a whole number/],
+        ["1e3", /float must be a whole number/],
+        ["9007199254740992.0", /float must be a whole number, at most 9007199254740991/],
+        ["100.", /float must be a whole number/],
+      ] as const,
+    )("refuses %s as a whole number (D43)", ([float, reason]) =>
+      Effect.gen(function* () {
+        yield* seed
+        const text = toCsv([{ ...company, ticker: "A", float }])
+        assert.match(yield* assertRefused("float_outstanding", "a.csv", text), reason)
+      }))
+
+    it.effect.each(
+      [
+        ["2026-06-01 09:30:00.123456", "last_updated", /must have at most three decimals of a second, but is "2026/],
+        ["2026-06-01T09:30:00.1234567-05:00", "last_updated", /must have at most three decimals of a second/],
+        ["2026-06-01 09:30:00Z", "last_updated", /must be a wall-clock time without a zone/],
+        ["2026-06-31 09:30:00.123456", "last_updated", /must be a wall-clock time without a zone/],
+      ] as const,
+    )("says why it refuses the time %s (D31)", ([time, column, reason]) =>
+      Effect.gen(function* () {
+        yield* seed
+        const text = toCsv([{ ...company, ticker: "A", [column]: time }])
+        assert.match(yield* assertRefused("float_outstanding", "a.csv", text), reason)
+      }))
+
+    it.effect("says that a line for spreadsheets must not precede the header (D31)", () =>
+      Effect.gen(function* () {
+        yield* seed
+        const message = yield* assertRefused("ticker_changes", "a.csv", `\uFEFFsep=,\r\n${toCsv([changeRow])}`)
+        assert.include(message, "begins with the line sep=,, which is for spreadsheets. Remove this line")
+      }))
   })
 
   describe("with rows that share a key", () => {
