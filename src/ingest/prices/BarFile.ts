@@ -13,9 +13,11 @@ import {
   findBarFormat,
   isInSession,
   isStorableSymbol,
+  isTestSymbol,
   listIgnoredColumns,
   makeBarParser,
 } from "./BarFormats.ts"
+import { getMarketDay } from "./MarketCalendar.ts"
 import { readParquetRows } from "./ParquetBars.ts"
 
 export interface NumberedBar extends Bar {
@@ -25,14 +27,32 @@ export interface NumberedBar extends Bar {
 /** The file has bad rows or no bars to ingest, so none of its bars was ingested. */
 export class BarFileRefused extends Data.TaggedError("BarFileRefused")<{ readonly message: string }> {}
 
-/** The symbols, bars and columns that were left out of a file. The caller creates it. */
+/** What was left out of a file. The caller creates it. */
 export interface SkippedBars {
   /** Symbols that the tables cannot contain, with the number of their bars. */
   readonly symbols: Map<string, number>
+  /** Symbols with which the exchanges test their systems. */
+  readonly testSymbols: Set<string>
+  /** Symbols without a bar that has a volume, such as indexes. */
+  readonly volumeless: Set<string>
+  /** Days on which the exchanges are closed. */
+  readonly closedDays: Set<string>
   /** Number of bars outside of the sessions. */
   outside: number
+  /** Whether the bars at midnight, which are read as those of days, are bars of minutes outside of the sessions. */
+  hasMinutesAtMidnight: boolean
   ignoredColumns: ReadonlyArray<string>
 }
+
+export const makeSkippedBars = (): SkippedBars => ({
+  symbols: new Map(),
+  testSymbols: new Set(),
+  volumeless: new Set(),
+  closedDays: new Set(),
+  outside: 0,
+  hasMinutesAtMidnight: false,
+  ignoredColumns: [],
+})
 
 /** Characters per batch of lines, about 8,000 bars. A longer line is refused, so that it does not exhaust memory. */
 const batchLength = 524_288
@@ -114,6 +134,8 @@ export const readBars = (path: string, skipped: SkippedBars) =>
     const errors: Array<LoadCellError> = []
     let parse: ReturnType<typeof makeBarParser> | undefined
     let width = 0
+    let hasAmbiguousMidnight = false
+    const traded = new Set<string>()
 
     const parseHeader = ({ cells, line }: BarRow) => {
       const names = cells.map((name) => name.trim())
@@ -121,9 +143,10 @@ export const readBars = (path: string, skipped: SkippedBars) =>
       if (Result.isFailure(format)) {
         return refuse(path, format.failure.map((problem) => ({ line, ...problem })))
       }
-      skipped.ignoredColumns = listIgnoredColumns(format.success, names)
+      skipped.ignoredColumns = listIgnoredColumns(format.success, names).map((name) => name || "(without a name)")
       parse = makeBarParser(format.success, names, bounds)
       width = names.length
+      hasAmbiguousMidnight = format.success.hasAmbiguousMidnight === true
       return undefined
     }
 
@@ -138,15 +161,26 @@ export const readBars = (path: string, skipped: SkippedBars) =>
         errors.push({ line, ...parsed.failure })
         return []
       }
-      const { ticker } = parsed.success
+      const { day, minute, ticker, volume } = parsed.success
+      if (hasAmbiguousMidnight && minute !== null) skipped.hasMinutesAtMidnight = true
+      if (isTestSymbol(ticker)) {
+        skipped.testSymbols.add(ticker)
+        return []
+      }
       if (!isStorableSymbol(ticker)) {
         skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
+        return []
+      }
+      if (getMarketDay(day) === "closed") {
+        skipped.closedDays.add(day)
         return []
       }
       if (!isInSession(parsed.success)) {
         skipped.outside += 1
         return []
       }
+      if (Number(volume) > 0) traded.add(ticker)
+      else skipped.volumeless.add(ticker)
       return errors.length > 0 ? [] : [{ line, ...parsed.success }]
     }
 
@@ -164,6 +198,7 @@ export const readBars = (path: string, skipped: SkippedBars) =>
 
     const checkEnd = Effect.suspend((): Effect.Effect<void, BarFileRefused | UnreadableLoadFile> => {
       if (errors.length > 0) return Effect.fail(refuse(path, errors))
+      for (const ticker of traded) skipped.volumeless.delete(ticker)
       return parse === undefined ? Effect.fail(new UnreadableLoadFile({ message: `${path} is empty.` })) : Effect.void
     })
     return readRows(path).pipe(Stream.mapEffect(parseRows), Stream.concat(Stream.drain(Stream.fromEffect(checkEnd))))

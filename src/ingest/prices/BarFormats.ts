@@ -24,7 +24,10 @@ export interface Bar {
   readonly ticker: string
   /** The day in New York, `YYYY-MM-DD`. */
   readonly day: string
-  /** Start of the bar, in minutes since midnight in New York; null for a bar of the whole day. */
+  /**
+   * Start of the bar, in minutes since midnight in New York; null for a bar of the whole day, and for a bar at midnight
+   * of a format whose files of days and minutes are equal.
+   */
   readonly minute: number | null
   readonly open: string
   readonly high: string
@@ -51,6 +54,8 @@ interface BarFormat {
   readonly timeColumn: string
   readonly columns: ReadonlyArray<string>
   readonly optionalColumns: ReadonlyArray<string>
+  /** Whether a bar at midnight is one of a day or of a minute, as are all other bars of the file. */
+  readonly hasAmbiguousMidnight?: true
   readonly parseStart: (cell: GetCell) => Result.Result<BarStart, CellProblem>
   readonly parsePrice: (text: string) => string | undefined
   /** Follows a price that was refused, if its format may be misunderstood. */
@@ -164,10 +169,12 @@ const formats: ReadonlyArray<BarFormat> = [
     timeColumn: "window_start",
     columns: ["ticker", "window_start", ...prices, "volume"],
     optionalColumns: ["transactions"],
+    hasAmbiguousMidnight: true,
     parseStart: (cell) =>
       Result.map(parseMinuteStart("window_start", cell("window_start")), (seconds) => {
         const start = toNewYork(seconds)
-        // Files of days and minutes have the same columns. The bar of a day starts at midnight, when nobody trades.
+        // Files of days and minutes have the same columns. The bar of a day starts at midnight; what the other bars of
+        // the file are decides whether this one is such a bar.
         return start.minute === 0 ? { ...start, minute: null } : start
       }),
     parsePrice: parseDecimal,
@@ -241,7 +248,7 @@ export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFo
     }])
   }
   const missing = format.columns.filter((column) => !names.includes(column))
-  const repeated = names.filter((name, index) => names.indexOf(name) < index)
+  const repeated = names.filter((name, index) => name !== "" && names.indexOf(name) < index)
   return missing.length + repeated.length === 0 ? Result.succeed(format) : Result.fail([
     ...missing.map((column) => ({ column, reason: `is missing; ${format.name} have it` })),
     ...repeated.map((column) => ({ column, reason: "is named twice in the header" })),
@@ -357,6 +364,11 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
     })
   }
 }
+
+/** Matches the symbols with which the exchanges test their systems. Files of vendors contain them, at any price. */
+const testSymbol = /^(?:[A-Z]*TEST(?:-[A-Z]+)?|Z[A-Z]ZZT|ZVZZC|ZXYZ-A|ZBZX|ZEXIT|ZIEXT|ZXIET|ZTST|ZVV|ZZK|CBO|CBX)$/
+
+export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
 
 /** Whether the bar is in one of the three sessions of a day, from 04:00 to 20:00 in New York, or of a whole day. */
 export const isInSession = ({ minute }: Bar) => minute === null || (minute >= 4 * 60 && minute < 20 * 60)

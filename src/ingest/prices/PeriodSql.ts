@@ -5,7 +5,9 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import type { NumberedBar } from "./BarFile.ts"
+import { listHalfDaysUntil } from "./MarketCalendar.ts"
 
 /** Minutes after midnight in New York. */
 const [open, earlyClose, close] = [570, 780, 960]
@@ -16,19 +18,24 @@ const lastRegularMinute = close - 1
 /** Closing prints may arrive in the minutes after the close. */
 const closingPrintMinutes = 5
 
+/** Symbols whose bars must agree before they prove that the market closed early. */
+const minEarlyCloseSymbols = 500
+
+/** Symbols whose bars must agree before they make an early close possible, which is then reported. */
+const minDoubtfulSymbols = 10
+
 /**
  * Returns an SQL condition: the day has day bars, or its last minute bar is at the close or later. A day whose last bar
- * is at 13:00 closed early, and the file has no bars after hours.
+ * is at 13:00 closed early for a reason that nobody knew in advance, and the file has no bars after hours.
  */
 export const isCompleteDay = (day: string) =>
   `(exists (select from price_periods as late where late.date = ${day} and late.period = 'day') or (
     select max(late.last_minute) >= ${lastRegularMinute}
-      or max(late.last_minute) between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}
+      or max(late.last_minute) >= ${earlyClose - 1} and (
+        max(late.last_minute) < ${earlyClose + closingPrintMinutes} or ${day} in (select half_day from half_days)
+      )
     from price_periods as late where late.date = ${day}
   ))`
-
-/** Symbols that a file must contain for an early close to be recognized. */
-const minEarlyCloseSymbols = 500
 
 /** Least length of a halt, in minutes. The symbol must have traded in each of the five minutes before. */
 const minHaltMinutes = 5
@@ -57,6 +64,11 @@ export const createBarTable = Effect.gen(function* () {
       low numeric(18, 4), close numeric(18, 4), volume numeric, vwap numeric, trades bigint
     ) on commit drop
   `
+  const year = Number((yield* tomorrowInNewYork).slice(0, 4))
+  yield* sql`
+    create temp table half_days on commit drop as
+    select unnest(${listHalfDaysUntil(year)}::text[])::date as half_day
+  `
 })
 
 const insertBars = `/* ingest prices */ insert into bars
@@ -83,6 +95,22 @@ export const storeBars = Effect.fnUntraced(function* (bars: ReadonlyArray<Number
   yield* sql.unsafe(insertBars, barParameters(bars))
 })
 
+/**
+ * The days of the file with minute bars. A day closed early if that was known in advance, or if the bars of many
+ * symbols show it: the volume from 13:05 to 16:00 is less than a tenth of that before.
+ */
+const createBarDays = `
+  create temp table bar_days on commit drop as
+  select *, is_half_day or stops and symbols >= ${minEarlyCloseSymbols} as closed_early
+  from (
+    select day, day in (select half_day from half_days) as is_half_day, max(minute) as last_minute,
+      count(distinct ticker) filter (where minute >= ${open} and minute < ${earlyClose}) as symbols,
+      max(minute) >= ${lastRegularMinute}
+        and coalesce(sum(volume) filter (where minute >= ${earlyClose + closingPrintMinutes} and minute < ${close}), 0)
+          < 0.1 * sum(volume) filter (where minute >= ${open} and minute < ${earlyClose}) as stops
+    from bars where minute is not null and volume > 0 group by day
+  ) as days`
+
 /** Of bars with the same symbol and start, the last one wins (D22, corrections). A bar without volume has no trades. */
 const createTimedBars = `
   create temp table timed_bars on commit drop as
@@ -90,13 +118,6 @@ const createTimedBars = `
     select * from (
       select distinct on (ticker, day, minute) * from bars order by ticker, day, minute, line desc
     ) as newest where volume > 0
-  ),
-  days as (
-    select day, max(minute) >= ${lastRegularMinute}
-      and count(distinct ticker) filter (where minute >= ${open} and minute < ${earlyClose}) >= ${minEarlyCloseSymbols}
-      and coalesce(sum(volume) filter (where minute >= ${earlyClose + closingPrintMinutes} and minute < ${close}), 0)
-        < 0.1 * sum(volume) filter (where minute >= ${open} and minute < ${earlyClose}) as closed_early
-    from kept where minute is not null group by day
   ),
   placed as (
     select kept.*,
@@ -106,7 +127,7 @@ const createTimedBars = `
         when minute < case when closed_early then ${earlyClose} else ${close} end then 'regular'
         else 'afterhours'
       end as period
-    from kept left join days using (day)
+    from kept left join bar_days using (day)
   )
   select *, max(high) over part as top, min(low) over part as bottom,
     lag(minute, ${minHaltMinutes - 1}) over minutes as earlier, lead(minute) over minutes as following
@@ -171,6 +192,7 @@ export const sumBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* runStatements(
     "analyze bars",
+    createBarDays,
     createTimedBars,
     "analyze timed_bars",
     createNewPeriods,
@@ -178,6 +200,47 @@ export const sumBars = Effect.gen(function* () {
     "analyze new_periods",
   )
   return (yield* sql`select from new_periods limit 1`).length > 0
+})
+
+/** Removes the bars of whole days, if those are bars of minutes at midnight. Returns their number. */
+export const removeMidnightBars = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return (yield* sql`delete from bars where minute is null returning 1`).length
+})
+
+/** A day on which the bars of the file, and what is known of early closes in advance, do not agree. */
+export interface DoubtfulDay {
+  /** `YYYY-MM-DD`. */
+  readonly date: string
+  readonly is_half_day: boolean
+  readonly closed_early: boolean
+  /** Whether the bars of the day end at 13:00, or in the minutes after it. */
+  readonly ends_early: boolean
+}
+
+/** Finds the days whose early close is doubtful. Bars of a few symbols prove nothing. */
+export const findDoubtfulDays = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<DoubtfulDay>`
+    select day::text as date, is_half_day, closed_early, ends_early
+    from bar_days cross join lateral (
+      select not is_half_day and last_minute between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}
+        as ends_early
+    ) as early
+    where ends_early or symbols >= ${minDoubtfulSymbols}
+      and case when is_half_day then not stops and last_minute >= ${lastRegularMinute} else stops end
+    order by day
+  `
+})
+
+/** Whether the minutes of the bars seem to be their ends: none starts at 09:30, but one at 16:00. */
+export const hasEndStamps = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ readonly has: boolean }>`
+    select exists (select from bars where minute = ${close}) and not exists (select from bars where minute = ${open})
+      as has
+  `
+  return found?.has === true
 })
 
 /** A day of a file and what was known of it before. Minutes are those after midnight in New York. */

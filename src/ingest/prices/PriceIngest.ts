@@ -5,12 +5,16 @@ import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import { acquireTableLoadLock, type ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
-import { BarFileRefused, readBars, type SkippedBars } from "./BarFile.ts"
+import { BarFileRefused, makeSkippedBars, readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,
   createBarTable,
+  type DoubtfulDay,
+  findDoubtfulDays,
   findShortenedDays,
+  hasEndStamps,
   mergePeriods,
+  removeMidnightBars,
   type ShortenedDay,
   storeBars,
   sumBars,
@@ -36,6 +40,8 @@ export interface PriceFileResult {
   /** Bars in the sessions, including repeated ones. */
   readonly bars: number
   readonly skipped: SkippedBars
+  /** Sentences about what the bars leave in doubt. */
+  readonly doubts: ReadonlyArray<string>
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
 }
 
@@ -57,21 +63,43 @@ const refusePartialDay = (file: string, day: ShortenedDay) =>
       "have parts of it and ingest the result. If the shorter day is correct, see docs/operations/ingest-prices.md.",
   })
 
-const refuseEmptyFile = (file: string, { outside, symbols }: SkippedBars) =>
+const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbols, volumeless }: SkippedBars) =>
   new BarFileRefused({
     message:
       `${file} was refused, because it has no bars to ingest. Bars outside of the sessions from 04:00 to 20:00 ` +
       `in New York: ${outside}; bars of symbols that the tables cannot contain: ` +
-      `${[...symbols.values()].reduce((total, count) => total + count, 0)}. Bars with volume 0 are ignored. If that ` +
-      "is intended, add --allow-empty.",
+      `${
+        [...symbols.values()].reduce((total, count) => total + count, 0)
+      }. Test symbols: ${testSymbols.size}; symbols ` +
+      `without volume: ${volumeless.size}; days on which the exchanges are closed: ${closedDays.size}. If that is ` +
+      "intended, add --allow-empty.",
   })
+
+const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day }: DoubtfulDay) => {
+  if (is_half_day) {
+    return `An early close was scheduled for ${date}, but bars show trading after it. The close is taken at 13:00.`
+  }
+  if (ends_early) {
+    return `The bars of ${date} end at 13:00, but no early close was scheduled. The day counts as complete; if it is ` +
+      "not, ingest it again later."
+  }
+  return `The bars of ${date} show little trading after 13:00, but no early close was scheduled. ${
+    closed_early
+      ? "Because so many symbols show it, the close is taken at 13:00."
+      : "Because they are of few symbols, the close is taken at 16:00. Ingest a file with more symbols, or day bars."
+  }`
+}
+
+const endStampsDoubt =
+  "No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends of the " +
+  "bars. They must be their starts."
 
 const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: PriceIngestOptions) {
   const { allowEmpty, check, datasets } = options
   const progress = yield* OperationProgress
   const startStep = (step: string) =>
     Effect.sync(() => Object.assign(progress, { label: `${file}: ${step}`, done: 0, total: undefined, count: 0 }))
-  const skipped: SkippedBars = { symbols: new Map(), outside: 0, ignoredColumns: [] }
+  const skipped = makeSkippedBars()
   const bars = yield* Ref.make(0)
   // Two ingests would otherwise overwrite each other's sums.
   yield* acquireTableLoadLock("price_periods")
@@ -87,8 +115,17 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
     ),
   )
   yield* startStep("summing")
+  if (skipped.hasMinutesAtMidnight) {
+    const removed = yield* removeMidnightBars
+    skipped.outside += removed
+    yield* Ref.update(bars, (count) => count - removed)
+  }
   const hasPeriods = yield* sumBars
   if (!hasPeriods && !allowEmpty) return yield* refuseEmptyFile(file, skipped)
+  const doubts = [
+    ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
+    ...(check && (yield* hasEndStamps) ? [endStampsDoubt] : []),
+  ]
   const [partial] = yield* findShortenedDays
   if (partial !== undefined) return yield* refusePartialDay(file, partial)
   yield* mergePeriods
@@ -101,7 +138,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
     if (dataset === "premarket_stats") yield* findPreviousCloses
     if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))
   }
-  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, merged }
+  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, doubts, merged }
   if (check) return yield* new CheckPassed({ result })
   yield* yield* BeforeLoadCommit
   return result

@@ -20,17 +20,25 @@ const formatExamples = (names: Iterable<string>) => {
   return `${all.slice(0, maxExamples).join(", ")}${all.length > maxExamples ? ", …" : ""}`
 }
 
-/** Returns what a file contained that was not used. */
-const formatUnused = (file: string, { skipped: { ignoredColumns, outside, symbols } }: PriceFileResult) => [
-  ...(ignoredColumns.length === 0 ? [] : [`Columns of ${file} that are not used: ${ignoredColumns.join(", ")}`]),
-  ...(symbols.size === 0 ? [] : [
-    `${file}: left out ${formatCountWithNoun(symbols.size, "symbol")} that the tables cannot contain: ` +
-    formatExamples(symbols.keys()),
-  ]),
-  ...(outside === 0 ? [] : [
-    `${file}: left out ${formatCountWithNoun(outside, "bar")} outside of the sessions from 04:00 to 20:00 in New York`,
-  ]),
-]
+/** Returns what a file contained that was not used, and what its bars leave in doubt. */
+const formatNotes = (file: string, { doubts, skipped }: PriceFileResult) => {
+  const { closedDays, ignoredColumns, outside, symbols, testSymbols, volumeless } = skipped
+  const formatLeftOut = (names: Iterable<string>, count: number, noun: string, reason: string) =>
+    count === 0 ? [] : [`${file}: left out ${formatCountWithNoun(count, noun)} ${reason}: ${formatExamples(names)}`]
+  return [
+    ...(ignoredColumns.length === 0 ? [] : [`Columns of ${file} that are not used: ${ignoredColumns.join(", ")}`]),
+    ...formatLeftOut(symbols.keys(), symbols.size, "symbol", "that the tables cannot contain"),
+    ...formatLeftOut(testSymbols, testSymbols.size, "symbol", "with which the exchanges test their systems"),
+    ...formatLeftOut(volumeless, volumeless.size, "symbol", "without volume, as indexes are"),
+    ...formatLeftOut(closedDays, closedDays.size, "day", "on which the exchanges are closed"),
+    ...(outside === 0 ? [] : [
+      `${file}: left out ${
+        formatCountWithNoun(outside, "bar")
+      } outside of the sessions from 04:00 to 20:00 in New York`,
+    ]),
+    ...doubts.map((doubt) => `${file}: ${doubt}`),
+  ]
+}
 
 type Totals = Map<PriceDataset, ReplacedRowCounts>
 
@@ -63,8 +71,8 @@ const ingestFiles = Effect.fnUntraced(
       done.push(file)
       bars += result.bars
       addCounts(totals, result)
-      const unused = formatUnused(file, result)
-      if (unused.length > 0) yield* Console.error(unused.join("\n"))
+      const notes = formatNotes(file, result)
+      if (notes.length > 0) yield* Console.error(notes.join("\n"))
     }
     return { totals, bars, refused }
   },

@@ -282,44 +282,88 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         )
       }))
 
-    it.effect("close early if the whole market stops at 13:00 (resources: afterhours-stats)", () =>
+    it.effect("close early on the half days that the exchanges have announced (resources: afterhours-stats)", () =>
       Effect.gen(function* () {
         yield* emptyTables
+        const { doubts } = yield* ingest(toMassiveFile([
+          makeFlatBar("AAA", "2025-11-28", 570, 10),
+          makeFlatBar("AAA", "2025-11-28", 779, 11),
+          makeFlatBar("AAA", "2025-11-28", 959, 19),
+          makeFlatBar("AAA", "2025-12-01", 570, 11.5),
+        ]))
+        assert.deepStrictEqual(doubts, [])
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["11.0000"])
+        assert.strictEqual((yield* readTable("afterhours_stats"))[0]?.["reference_close"], "11.0000")
+        assert.deepStrictEqual((yield* readTable("gap_stats")).map((row) => row["gap_percentage"]), ["4.5455"])
+      }))
+
+    it.effect("close early on other days if the whole market stops at 13:00 (resources: afterhours-stats)", () =>
+      Effect.gen(function* () {
+        const day = "2025-11-25"
         const symbols = Array.from({ length: 500 }, (_, index) => `S${index}`)
         const bars = symbols.flatMap((ticker) => [
-          makeFlatBar(ticker, "2025-11-28", 570, 10),
-          makeFlatBar(ticker, "2025-11-28", 779, 11),
-          ...(ticker === "S7"
-            ? [makeFlatBar(ticker, "2025-11-28", 800, 12), makeFlatBar(ticker, "2025-11-28", 1019, 13)]
-            : []),
+          makeFlatBar(ticker, day, 570, 10),
+          makeFlatBar(ticker, day, 779, 11),
+          ...(ticker === "S7" ? [makeFlatBar(ticker, day, 800, 12), makeFlatBar(ticker, day, 1019, 13)] : []),
         ])
-        yield* ingest(toMassiveFile(bars))
+        yield* emptyTables
+        const { doubts } = yield* ingest(toMassiveFile(bars))
         const [row, ...others] = yield* readTable("afterhours_stats")
         assert.deepStrictEqual(
           [row?.["reference_close"], row?.["open_price"], row?.["close_price"], others.length],
           ["11.0000", "12.0000", "13.0000", 0],
         )
+        const doubt = `The bars of ${day} show little trading after 13:00, but no early close was scheduled. `
+        assert.deepStrictEqual(doubts, [
+          `${doubt}Because so many symbols show it, the close is taken at 13:00.`,
+        ])
         // The same bars of fewer symbols prove nothing: a symbol may be halted, or traded rarely.
         yield* emptyTables
-        yield* ingest(toMassiveFile(bars.filter(({ ticker }) => ticker !== "S8")))
+        const fewer = yield* ingest(toMassiveFile(bars.filter(({ ticker }) => ticker !== "S8")))
         assert.deepStrictEqual((yield* readTable("afterhours_stats"))[0]?.["reference_close"], "12.0000")
+        assert.match(
+          fewer.doubts.join(),
+          /^The bars of 2025-11-25 .* the close is taken at 16:00\. Ingest a file with more/,
+        )
+        yield* emptyTables
+        const few = yield* ingest(toMassiveFile(bars.filter(({ ticker }) => /^S\d$/.test(ticker) && ticker !== "S3")))
+        assert.deepStrictEqual(few.doubts, [])
       }))
 
-    it.effect("close early if the last bar of all symbols is at 13:00 (resources: daily-prices)", () =>
+    it.effect("report trading after an announced early close (resources: daily-prices)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const symbols = Array.from({ length: 10 }, (_, index) => `S${index}`)
+        const { doubts } = yield* ingest(toMassiveFile(
+          symbols.flatMap((ticker) => [570, 900, 959].map((minute) => makeFlatBar(ticker, "2026-11-27", minute, 10))),
+        ))
+        assert.deepStrictEqual(doubts, [
+          "An early close was scheduled for 2026-11-27, but bars show trading after it. The close is taken at 13:00.",
+        ])
+      }))
+
+    it.effect("have the close of 13:00 if no bar is later, which is in doubt unless it was announced (resources: daily-prices)", () =>
       Effect.gen(function* () {
         for (
-          const { closes, minute } of [{ closes: 1, minute: 779 }, { closes: 1, minute: 784 }, {
-            closes: 0,
-            minute: 785,
-          }]
+          const { closes, day, doubt, minute } of [
+            { day: "2025-11-28", minute: 779, closes: 1, doubt: /^$/ },
+            { day: "2025-11-28", minute: 784, closes: 1, doubt: /^$/ },
+            { day: "2025-11-28", minute: 800, closes: 1, doubt: /^$/ },
+            { day: "2025-11-28", minute: 778, closes: 0, doubt: /^$/ },
+            { day: "2025-11-25", minute: 779, closes: 1, doubt: /end at 13:00, but no early close was scheduled/ },
+            { day: "2025-11-25", minute: 784, closes: 1, doubt: /end at 13:00, but no early close was scheduled/ },
+            { day: "2025-11-25", minute: 785, closes: 0, doubt: /^$/ },
+          ]
         ) {
           yield* emptyTables
-          yield* ingest(toMassiveFile([
-            makeFlatBar("AAA", "2025-11-28", 570, 10),
-            makeFlatBar("AAA", "2025-11-28", 778, 11),
-            makeFlatBar("BBB", "2025-11-28", minute, 5),
+          const { doubts } = yield* ingest(toMassiveFile([
+            makeFlatBar("AAA", day, 570, 10),
+            makeFlatBar("AAA", day, 778, 11),
+            makeFlatBar("BBB", day, minute, 5),
           ]))
-          assert.strictEqual((yield* readTable("daily_prices")).filter(({ ticker }) => ticker === "AAA").length, closes)
+          assert.match(doubts.join(), doubt, `${day} ${minute}`)
+          const rows = (yield* readTable("daily_prices")).filter(({ ticker }) => ticker === "AAA")
+          assert.strictEqual(rows.length, closes, `${day} ${minute}`)
         }
       }))
 
@@ -591,7 +635,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
         const { message } = yield* Effect.flip(ingest(files[1] ?? ""))
         assert.include(message, "outside of the sessions from 04:00 to 20:00 in New York: 2; ")
-        assert.include(message, "of symbols that the tables cannot contain: 1.")
+        assert.include(message, "of symbols that the tables cannot contain: 1. Test symbols: 0; ")
       }))
 
     it.effect("may have extensions in upper case (D31, files)", () =>
@@ -621,7 +665,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const today = new Intl.DateTimeFormat("sv", { timeZone: "America/New_York" }).format()
         const inDays = (days: number) => new Date(Date.parse(today) + days * 86_400_000).toISOString().slice(0, 10)
         const dayBar = (date: string) => `ticker,date,open,high,low,close,volume\nAAA,${date},1,1,1,1,100\n`
-        yield* ingest(dayBar(inDays(1)), "bars.csv", { check: true })
+        // Tomorrow may be a day on which the exchanges are closed.
+        yield* ingest(dayBar(inDays(1)), "bars.csv", { check: true, allowEmpty: true })
         assert.match(
           (yield* Effect.flip(ingest(dayBar(inDays(3))))).message,
           /line 2: date must not be after tomorrow, .*, but is on /,
@@ -630,6 +675,106 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           (yield* Effect.flip(ingest(toMassiveFile([makeFlatBar("AAA", "2062-06-01", 570, 10)])))).message,
           /line 2: window_start must not be after tomorrow, .*, but is on 2062-06-01/,
         )
+      }))
+
+    it.effect("of Massive hold days if all bars start at midnight, and minutes otherwise (D31, files)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const night = [makeFlatBar("AAA", "2026-06-02", 0, 10), makeFlatBar("BBB", "2026-06-02", 0, 10)]
+        const minutes = [
+          makeFlatBar("AAA", "2026-06-02", 1_200, 10),
+          makeFlatBar("AAA", "2026-06-02", 570, 12),
+          makeFlatBar("AAA", "2026-06-02", 959, 12.5),
+        ]
+        for (const bars of [[...night, ...minutes], [...minutes, ...night]]) {
+          yield* emptyTables
+          const found = yield* ingest(toMassiveFile(bars))
+          assert.deepStrictEqual([found.bars, found.skipped.outside], [2, 3])
+          assert.deepStrictEqual(yield* readTable("daily_prices"), [
+            { ticker: "AAA", date: "2026-06-02", close: "12.5000" },
+          ])
+        }
+        yield* emptyTables
+        assert.strictEqual((yield* ingest(toMassiveFile(night))).bars, 2)
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ close }) => close), ["10.0000", "10.0000"])
+      }))
+
+    it.effect("may have fractions of shares, day bars at midnight, symbols in small letters, and NA (D31, files)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* emptyTables
+        const midnight = toSeconds({ date: "2026-06-01", minute: 0 })
+        const lines = [["AAP", "1234.567891", "41.5"], ["AAp", "10.5", "25"], ["NA", "0.25", "3.5"]].map(
+          ([ticker, volume, price]) => `${ticker},${volume},${price},${price},${price},${price},${midnight}000000000,7`,
+        )
+        const { skipped } = yield* ingest([massiveHeader, ...lines].join("\n"))
+        assert.deepStrictEqual([...skipped.symbols], [["AAp", 1]])
+        assert.deepStrictEqual(yield* sql`select ticker, period, close, volume::int from price_periods order by 1`, [
+          { ticker: "AAP", period: "day", close: "41.5000", volume: 1235 },
+          { ticker: "NA", period: "day", close: "3.5000", volume: 0 },
+        ])
+        const parquet = parquetWriteBuffer({
+          columnData: [
+            { name: "ticker", data: ["AAP", "AAp", "NA"], type: "STRING" },
+            { name: "volume", data: [1234.567891, 10.5, 0.25], type: "DOUBLE" },
+            ...["open", "close", "high", "low"].map((name) => {
+              const column: ColumnSource = { name, data: [41.5, 25, 3.5], type: "DOUBLE" }
+              return column
+            }),
+            { name: "window_start", data: [midnight, midnight, midnight].map((at) => BigInt(at) * 1_000_000_000n) },
+            { name: "transactions", data: [7n, 7n, 7n] },
+          ],
+        })
+        const { merged } = yield* ingest(new Uint8Array(parquet), "day.parquet")
+        assert.deepInclude(merged.get("daily_prices"), { added: 0, updated: 0, unchanged: 2 })
+      }))
+
+    it.effect("of days on which the exchanges are closed, and of test symbols, are left out and named (D31, files)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const bar = (ticker: string, date: string) => makeFlatBar(ticker, date, 959, 10)
+        const tests = ["ZVZZT", "ZAZZT", "MTEST.A", "NTEST", "ZXYZ.A", "CBO"]
+        const { bars, skipped } = yield* ingest(toMassiveFile([
+          ...tests.map((ticker) => bar(ticker, "2026-06-01")),
+          ...["2026-05-25", "2026-05-30", "2026-05-31", "2026-12-25"].slice(0, 3).map((date) => bar("AAA", date)),
+          bar("AAA", "2026-06-01"),
+          bar("ZZT", "2026-06-01"),
+          bar("ATES", "2026-06-01"),
+        ]))
+        assert.strictEqual(bars, 3)
+        assert.deepStrictEqual([...skipped.testSymbols], tests.map((name) => name.replace(".", "-")))
+        assert.deepStrictEqual([...skipped.closedDays], ["2026-05-25", "2026-05-30", "2026-05-31"])
+        assert.deepStrictEqual((yield* readTable("daily_prices")).map(({ ticker }) => ticker), ["AAA", "ATES", "ZZT"])
+      }))
+
+    it.effect("name the symbols without volume, and what --check finds doubtful (D31, summary)", () =>
+      Effect.gen(function* () {
+        yield* emptyTables
+        const bars = [
+          makeFlatBar("SPX", "2026-06-01", 571, 5_000, 0),
+          makeFlatBar("AAA", "2026-06-01", 571, 10, 0),
+          makeFlatBar("AAA", "2026-06-01", 600, 10),
+          makeFlatBar("AAA", "2026-06-01", 960, 10),
+        ]
+        const { skipped } = yield* ingest(toMassiveFile(bars))
+        assert.deepStrictEqual([...skipped.volumeless], ["SPX"])
+        const check = { check: true }
+        const { doubts } = yield* ingest(toMassiveFile(bars), "bars.csv", check)
+        assert.match(
+          doubts.join(),
+          /^No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends/,
+        )
+        const starts = [...bars, makeFlatBar("AAA", "2026-06-01", 570, 10)]
+        assert.deepStrictEqual((yield* ingest(toMassiveFile(starts), "bars.csv", check)).doubts, [])
+        const file = yield* writeFile(
+          "2026-06-01.csv",
+          toMassiveFile([...bars, makeFlatBar("ZVZZT", "2026-06-01", 600, 1)]),
+        )
+        const environment = { DATABASE_URL: yield* Service.databaseUrl }
+        const ended = yield* runCommandInProcess(["ingest", "prices", file, "--check"], environment)
+        assert.include(ended.err, `${file}: left out 1 symbol without volume, as indexes are: SPX\n`)
+        assert.include(ended.err, `${file}: left out 1 symbol with which the exchanges test their systems: ZVZZT\n`)
+        assert.include(ended.err, `${file}: No bar starts at 09:30`)
       }))
 
     it.effect("with days before 1900 are refused (D42)", () =>

@@ -1,0 +1,93 @@
+/**
+ * The holidays and early closes of the exchanges in New York, by the rule that they have followed since 1998. Closures
+ * for other reasons, such as storms and funerals, are not known in advance. Months are counted from 1.
+ */
+
+/** On a half day, regular hours end at 13:00 instead of 16:00. */
+export type MarketDay = "open" | "half day" | "closed"
+
+const firstYear = 1998
+
+const [sunday, monday, thursday, saturday] = [0, 1, 4, 6]
+
+const getWeekday = (day: string) => new Date(day).getUTCDay()
+
+/** Returns the date `YYYY-MM-DD`. Days outside of the month are those of the months before and after. */
+const toDay = (year: number, month: number, day: number) =>
+  new Date(Date.UTC(year, month - 1, day)).toISOString().slice(0, 10)
+
+/** Returns a day of the month by its weekday, such as the third Monday. */
+const toNthDay = (year: number, month: number, nth: number, weekday: number) =>
+  toDay(year, month, 1 + (7 + weekday - getWeekday(toDay(year, month, 1))) % 7 + 7 * (nth - 1))
+
+/** Returns the day on which a holiday is observed: on a Sunday, the Monday after it; on a Saturday, the day before. */
+const toObserved = (year: number, month: number, day: number) => {
+  const weekday = getWeekday(toDay(year, month, day))
+  return toDay(year, month, day + (weekday === sunday ? 1 : weekday === saturday ? -1 : 0))
+}
+
+/** Returns the Friday before Easter, which is computed by the anonymous Gregorian algorithm. */
+const toGoodFriday = (year: number) => {
+  const century = Math.floor(year / 100)
+  const golden = year % 19
+  const leap = century - Math.floor(century / 4) - Math.floor((8 * century + 13) / 25)
+  const epact = (leap + 19 * golden + 15) % 30
+  const fullMoon = epact - Math.floor((epact + Math.floor(golden / 11)) / 29)
+  const weekday = (year + Math.floor(year / 4) + fullMoon + 2 - century + Math.floor(century / 4)) % 7
+  return toDay(year, 3, 28 + fullMoon - weekday - 2)
+}
+
+const listHolidays = (year: number): ReadonlyArray<string> => [
+  // A New Year's Day on a Saturday is not observed, because the day before ends the year.
+  getWeekday(toDay(year, 1, 1)) === saturday ? toDay(year, 1, 1) : toObserved(year, 1, 1),
+  toNthDay(year, 1, 3, monday), // Martin Luther King
+  toNthDay(year, 2, 3, monday), // Washington
+  toGoodFriday(year),
+  toDay(year, 5, 31 - (getWeekday(toDay(year, 5, 31)) + 6) % 7), // Memorial Day
+  ...(year >= 2022 ? [toObserved(year, 6, 19)] : []), // Juneteenth
+  toObserved(year, 7, 4),
+  toNthDay(year, 9, 1, monday), // Labor Day
+  toNthDay(year, 11, 4, thursday), // Thanksgiving
+  toObserved(year, 12, 25),
+]
+
+const listHalfDays = (year: number): ReadonlyArray<string> => {
+  const [independence, thanksgiving] = [toDay(year, 7, 4), toNthDay(year, 11, 4, thursday)]
+  // Until 2012, the exchanges had a full day before an Independence Day on a Thursday, and a half day after it.
+  const besideIndependence = getWeekday(independence) === thursday && year < 2013 ? 5 : 3
+  return [
+    ...([sunday, monday, saturday].includes(getWeekday(independence)) ? [] : [toDay(year, 7, besideIndependence)]),
+    toDay(year, 11, Number(thanksgiving.slice(8)) + 1),
+    toDay(year, 12, 24),
+  ]
+}
+
+const makeYear = (year: number) => {
+  const holidays = new Set(listHolidays(year))
+  const halfDays = new Set(listHalfDays(year).filter((day) => !holidays.has(day)))
+  return { holidays, halfDays }
+}
+
+const years = new Map<number, ReturnType<typeof makeYear>>()
+
+const getYear = (year: number) => {
+  const known = years.get(year) ?? makeYear(year)
+  years.set(year, known)
+  return known
+}
+
+const isWeekend = (day: string) => [saturday, sunday].includes(getWeekday(day))
+
+/** Returns whether the exchanges are open on a day `YYYY-MM-DD`, as far as it is known in advance. */
+export const getMarketDay = (day: string): MarketDay => {
+  const year = Number(day.slice(0, 4))
+  if (isWeekend(day)) return "closed"
+  if (year < firstYear) return "open"
+  const { halfDays, holidays } = getYear(year)
+  return holidays.has(day) ? "closed" : halfDays.has(day) ? "half day" : "open"
+}
+
+/** Lists the half days up to the end of a year. */
+export const listHalfDaysUntil = (year: number): ReadonlyArray<string> =>
+  Array.from({ length: year - firstYear + 1 }, (_, index) => Array.from(getYear(firstYear + index).halfDays))
+    .flat().filter((day) => !isWeekend(day))

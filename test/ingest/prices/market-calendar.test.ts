@@ -1,0 +1,50 @@
+/** The calendar of the exchanges against a list of their holidays and early closes (resources: daily-prices). */
+import { assert, it } from "@effect/vitest"
+import { readFileSync } from "node:fs"
+import { getMarketDay, listHalfDaysUntil } from "../../../src/ingest/prices/MarketCalendar.ts"
+
+/** Holidays and early closes from 1998 to 2028. The early closes of 1998 are missing. */
+const listed = new Map(
+  readFileSync(new URL("us-market-calendar.csv", import.meta.url), "utf8").trim().split("\n").slice(1).map((line) => {
+    const [day = "", kind = ""] = line.split(",")
+    return [day, kind === "holiday" ? "closed" : "half day"] as const
+  }),
+)
+
+/** Closures that nobody knew a year before: attacks, funerals, storms, and the day after Christmas in 2003. */
+const unscheduled = new Set([
+  "2001-09-11",
+  "2001-09-12",
+  "2001-09-13",
+  "2001-09-14",
+  "2003-12-26",
+  "2004-06-11",
+  "2007-01-02",
+  "2012-10-29",
+  "2012-10-30",
+  "2018-12-05",
+  "2025-01-09",
+])
+
+const listDays = (first: string, end: string) =>
+  Array.from(
+    { length: (Date.parse(end) - Date.parse(first)) / 86_400_000 },
+    (_, index) => new Date(Date.parse(first) + index * 86_400_000),
+  )
+
+it("knows every holiday and early close that was known in advance, and no other (resources: daily-prices)", () => {
+  const wrong = listDays("1999-01-01", "2029-01-01").flatMap((date) => {
+    const day = date.toISOString().slice(0, 10)
+    const isWeekend = [0, 6].includes(date.getUTCDay())
+    const expected = isWeekend ? "closed" : unscheduled.has(day) ? "open" : listed.get(day) ?? "open"
+    return getMarketDay(day) === expected ? [] : [`${day}: ${getMarketDay(day)} instead of ${expected}`]
+  })
+  assert.deepStrictEqual(wrong, [])
+})
+
+it("lists the half days, none of which is on a weekend (resources: daily-prices)", () => {
+  const expected = Array.from(listed).filter(([day, kind]) =>
+    kind === "half day" && !unscheduled.has(day) && ![0, 6].includes(new Date(day).getUTCDay())
+  ).map(([day]) => day)
+  assert.deepStrictEqual(listHalfDaysUntil(2028).filter((day) => day >= "1999").toSorted(), expected)
+})
