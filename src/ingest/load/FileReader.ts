@@ -301,11 +301,15 @@ const isObjectList = (value: unknown): value is ReadonlyArray<object> =>
   Array.isArray(value) && value.length > 0 &&
   value.every((item) => Predicate.isObject(item) && !Array.isArray(item))
 
-/** Returns one object per row: `/v1/ownership` prints a filing with the list of its owners, which are rows. */
+/**
+ * Returns one object per row: `/v1/ownership` prints a filing with the list of its owners, which are rows. Keeps the
+ * object whole if it and one of them have the same name, so that the list is refused.
+ */
 const splitNestedRows = (value: object): ReadonlyArray<object> => {
   const [nested, ...others] = Object.entries(value).filter(([, cell]) => isObjectList(cell))
   if (nested === undefined || others.length > 0 || !isObjectList(nested[1])) return [value]
   const { [nested[0]]: _, ...outer } = Object.fromEntries(Object.entries(value))
+  if (nested[1].some((inner) => Object.keys(inner).some((name) => Object.hasOwn(outer, name)))) return [value]
   return nested[1].map((inner) => ({ ...outer, ...inner }))
 }
 

@@ -7,6 +7,8 @@ import { makeNewsRows } from "../../../src/ingest/edgar/read/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/read/RegistrationRows.ts"
 import { makeScreenerRows } from "../../../src/ingest/edgar/read/ScreenerRows.ts"
 import { inferTickerChanges } from "../../../src/ingest/edgar/read/TickerList.ts"
+import type { RowCells } from "../../../src/contract/Datasets.ts"
+import { makeRowCollector } from "../../../src/ingest/edgar/store/RowCollector.ts"
 import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
 import * as Service from "../../support/Service.ts"
 import { ciks, factsOf, filingsOf, issuerOf, submissionsOf, tickerListCopies, today } from "./Recordings.ts"
@@ -70,5 +72,32 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
       assert.deepStrictEqual(yield* read, [
         { num_gaps: 4n, num_runners: 0n, website: "https://example.com", is_atm: true },
       ])
+    }))
+
+  it.effect("are set aside one by one if a value is outside of the bounds of its column (D42)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-bounds-" })
+      const row = { ticker: "BNDS", is_adr: "false", filed_at: "2026-06-01", last_updated: "2026-06-01 20:05:00" }
+      const rows: ReadonlyArray<RowCells> = [
+        { ...row, outstanding_shares: "1000", reported_date: "2026-05-01" },
+        { ...row, outstanding_shares: "-1000", reported_date: "2026-05-02" },
+        { ...row, outstanding_shares: "1000", reported_date: "0022-05-01" },
+        { ...row, outstanding_shares: "1000", reported_date: "2035-05-01" },
+      ]
+      for (const collector of [yield* makeRowCollector(), yield* makeRowCollector(folder)]) {
+        const invalid = yield* collector.add(new Map([["historical_float_pro", rows]]))
+        const reasons = invalid.map(({ rejection }) => rejection.reason.replace(/, but is .*/, ""))
+        assert.deepStrictEqual(reasons.slice(0, 2), [
+          "historical_float_pro.outstanding_shares must be from 0 to 9007199254740991",
+          "historical_float_pro.reported_date must be from 1900-01-01 to 2199-12-31",
+        ])
+        assert.match(reasons[2] ?? "", /^historical_float_pro\.reported_date must not be after tomorrow, /)
+        yield* collector.load
+      }
+      assert.deepStrictEqual(
+        yield* sql`select reported_date::text from historical_float_pro where ticker = 'BNDS'`,
+        [{ reported_date: "2026-05-01" }],
+      )
     }))
 })

@@ -304,6 +304,22 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         /screener: 51 rows loaded/,
       )
       assert.strictEqual((yield* sql`select 1 from screener`).length, 51)
+      const unknown = `${market}/unknown.csv`
+      yield* fs.writeFileString(
+        unknown,
+        "old_ticker,new_ticker,effective_date,status,company_name\nA,B,2025-01-02,confirmed,NULL\n" +
+          "C,D,2025-01-02,confirmed,None\n",
+      )
+      const kept = yield* runCommandInProcess(["load", "ticker-changes", unknown, "--append"], environment)
+      assert.include(
+        kept.err,
+        '"NULL" in 1 cell of company_name, "None" in 1 cell of company_name. If they are missing',
+      )
+      const nulls = ["--null", "NULL", "--null", "None"]
+      const empty = yield* runCommandInProcess(["load", "ticker-changes", unknown, "--append", ...nulls], environment)
+      assert.include(empty.out, "2 rows merged: 0 added, 2 updated")
+      assert.notInclude(empty.err, "company_name")
+      yield* fs.remove(unknown)
       const [description = ""] = assertSuccess(yield* runCommandInProcess(["datasets", "screener"], {})).split("\n\n")
       assert.match(description, /^screener \(one row for each ticker\)$/m)
       assert.match(description, /^ {2}is_adr +true \| false +required/m)
