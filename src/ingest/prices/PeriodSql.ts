@@ -12,6 +12,10 @@ import { listHalfDaysUntil } from "./MarketCalendar.ts"
 /** Minutes after midnight in New York. */
 const [open, earlyClose, close] = [570, 780, 960]
 
+/** Returns SQL for the minute at which the exchanges close on a day, as far as it is known in advance. */
+export const closeMinute = (day: string) =>
+  `case when ${day} in (select half_day from half_days) then ${earlyClose} else ${close} end`
+
 /** The last minute before the close. */
 const lastRegularMinute = close - 1
 

@@ -4,7 +4,7 @@
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
-import { dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
+import { closeMinute, dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
 
 /** Least gap of a session in `gap_stats`, in %, in either direction. */
 const minGap = 3
@@ -152,7 +152,9 @@ const toPercent = (value: string, base: string) => `round((${value} - ${base}) *
 const toTime = (minute: string) => `sessions.date + ${minute} * interval '1 minute'`
 
 /** The end of the last bar of the session. Bars of days end at the close. */
-const lastUpdate = `(sessions.date + coalesce(sessions.last_minute + 1, 960) * interval '1 minute')
+const lastUpdate = `(sessions.date + coalesce(sessions.last_minute + 1, ${
+  closeMinute("sessions.date")
+}) * interval '1 minute')
   at time zone 'America/New_York'`
 
 const joinPeriod = (period: string, alias: string) =>
@@ -363,7 +365,7 @@ const screener: ComputedRows = {
       select date, close, (
           select ${sessionVolume} from price_periods as parts
           where parts.ticker = part.ticker and parts.date = part.date
-        ) as volume, date + coalesce(last_minute + 1, 960) * interval '1 minute' as ended
+        ) as volume, date + coalesce(last_minute + 1, ${closeMinute("date")}) * interval '1 minute' as ended
       from price_periods as part
       where part.ticker = listed.ticker and period in ('regular', 'day')
       order by date desc, period limit 1

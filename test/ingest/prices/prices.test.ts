@@ -402,6 +402,20 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }])
       }))
 
+    it.effect("end at 13:00 if they come from the day bar of a half day (resources: screener)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* emptyTables
+        const company = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false }
+        yield* Service.insertRows("screener", { ticker: "AAA", last_updated: "2025-01-01 10:00:00", ...company })
+        for (const [date, time] of [["2025-11-26", "16:00:00"], ["2025-11-28", "13:00:00"]]) {
+          yield* ingest(`ticker,date,open,high,low,close,volume\nAAA,${date},1,1,1,1,100\n`)
+          assert.deepStrictEqual(yield* sql`select last_updated::text from screener`, [
+            { last_updated: `${date} ${time}` },
+          ])
+        }
+      }))
+
     it.effect("keep a market cap that the column cannot replace (resources: screener)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
