@@ -39,12 +39,12 @@ export interface Machines {
   readonly size: number
 }
 
-/** Returns `atLeast` small machines if they suffice, otherwise enough ordinary ones. */
+/** Returns `atLeast` small machines if they suffice, otherwise enough ordinary ones. Of several, one may fail. */
 const machines = (busy: number, atLeast: number): Machines => {
-  const [wanted, small, usual] = [busy / filled(), value("smallMachineCores"), value("machineCores")]
-  return wanted <= small * atLeast
-    ? { count: atLeast, size: small }
-    : { count: Math.max(atLeast, Math.ceil(wanted / usual)), size: usual }
+  const count = (size: number) =>
+    Math.max(atLeast, Math.ceil(busy / filled() / size), atLeast > 1 ? Math.ceil(busy / size) + 1 : 0)
+  const [small, usual] = [value("smallMachineCores"), value("machineCores")]
+  return count(small) === atLeast ? { count: atLeast, size: small } : { count: count(usual), size: usual }
 }
 
 const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
@@ -76,6 +76,10 @@ export interface ResourceNeed {
   readonly storing: number
   readonly sending: number
 }
+
+/** Returns the service's CPU time per request. The cache has compressed responses, and any other is compressed. */
+const serviceOf = (hits: number) =>
+  hits * value("serviceHit") + (1 - hits) * (value("serviceMiss") + value("serviceCompressing"))
 
 /** Returns PostgreSQL's CPU time for reading: that of a miss minus that of a hit, which only writes its usage row. */
 const readingOf = () => value("postgresMiss") - value("postgresHit")
@@ -113,11 +117,10 @@ const synchronizedBuckets = (rate: number, processes: number) =>
   accountShares().reduce((sum, share) => sum + share * rate / (1 + share * rate / processes / 4), 0)
 
 export const computeNeed = (rate: number, hits: number): ResourceNeed => {
-  const service = cores(
-    rate,
-    hits * value("serviceHit") + (1 - hits) * value("serviceMiss"),
-  )
-  const processes = Math.max(2, Math.ceil(service / filled()))
+  const answering = cores(rate, serviceOf(hits))
+  const idle = value("serviceIdle") / 1e6
+  const processes = Math.max(2, Math.ceil(answering / (filled() - idle)))
+  const service = answering + processes * idle
   const looking = processes * value("postgresIdle") / 1e6
   const reading = cores(rate, (1 - hits) * readingOf()) + looking
   // Each process writes four batches a second.
@@ -193,12 +196,12 @@ export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")
   const usageCpu = costOfUsage("cpu", value("usageBatch"))
-  const perProcess = (hits: number) => 1e6 / (hits * value("serviceHit") + (1 - hits) * value("serviceMiss"))
-  const connectionsAt = (hits: number) => value("maxConnections") / value("connections") * perProcess(hits) * filled()
+  const perProcess = (hits: number) => (filled() * 1e6 - value("serviceIdle")) / serviceOf(hits)
+  const connectionsAt = (hits: number) => value("maxConnections") / value("connections") * perProcess(hits)
   return [
     {
       what: "one process, on one core",
-      at: each((hits) => perProcess(hits) * filled()),
+      at: each(perProcess),
       add: "one process per core (`REUSE_PORT`), then more machines behind a load balancer",
     },
     {
@@ -225,7 +228,7 @@ export const listCeilings = (): ReadonlyArray<Ceiling> => {
     },
     {
       what: "adding usage to sums and balances, which one process does",
-      at: always(1e6 / value("usageSettling")),
+      at: always(filled() * 1e6 / value("usageSettling")),
       add: "several processes that settle usage, each for some of the accounts; not built",
     },
     {
@@ -235,7 +238,7 @@ export const listCeilings = (): ReadonlyArray<Ceiling> => {
     },
     {
       what: "WAL replay of a standby, one core",
-      at: always(value("replayMegabytes") * 1e6 / costOfUsage("wal", value("usageBatch"))),
+      at: always(filled() * value("replayMegabytes") * 1e6 / costOfUsage("wal", value("usageBatch"))),
       add: "a separate database for usage, so that data replicas do not replay its WAL; not built",
     },
   ].toSorted((one, other) => (one.at[1] ?? 0) - (other.at[1] ?? 0))
