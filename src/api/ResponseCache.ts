@@ -107,7 +107,11 @@ export const makeResponseCache = Effect.gen(function* () {
     if (!isCacheable(request) || !isStorable(headers)) return response
     const key = makeKey(request)
     const stored = status === 304 ? memory.peek(key) : undefined
-    if (stored instanceof CachedResponse && areUnchanged(stored.dependencies)) return response
+    if (
+      stored instanceof CachedResponse && areUnchanged(stored.dependencies) && request.startedAt < stored.expiresAt
+    ) {
+      return response
+    }
     const cached = new CachedResponse({
       route,
       rules,

@@ -1,6 +1,7 @@
 /** Tests which responses and headers the response cache stores and sends (D14, D17). */
 import { assert, layer } from "@effect/vitest"
-import { Arbitrary, ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
+import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Metric, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { makeResponseCache } from "../../src/api/ResponseCache.ts"
 import { CacheMemory } from "../../src/query/lists/CacheMemory.ts"
@@ -61,6 +62,26 @@ layer(Layer.empty)("The response cache", (it) => {
         assert.isUndefined(yield* storeAndFind({ [name.toLowerCase()]: "secret of one account" }), name)
       }
     }).pipe(defaultSettings))
+
+  it.effect("stores a response again that is revalidated after midnight (D17)", () =>
+    Effect.gen(function* () {
+      const { find, store } = yield* makeResponseCache
+      const clock = yield* Clock.Clock
+      const etag = `"tag"`
+      const page = makePage({ body: new Uint8Array(2), contentType: "text/csv", records: 1, etag, dependencies: [] })
+      const revalidate = () => {
+        const request = { id: "one", target, headers: { host: "x", "if-none-match": etag } }
+        const startedAt = clock.currentTimeMillisUnsafe()
+        const rules = { access: { path: "/v1/news", required_tier: "basic" as const }, price: 0 }
+        const notModified = makeFinishedResponse({ status: 304, headers: { etag }, body: undefined })
+        store(makeRequestInProgress({ ...request, startedAt }), rules, page, notModified)
+        return find(makeApiRequest(request))
+      }
+      assert.strictEqual(revalidate()?.etag, etag)
+      yield* TestClock.adjust("1 day")
+      assert.strictEqual(revalidate()?.etag, etag)
+      // The other tests have the same clock.
+    }).pipe(Effect.ensuring(TestClock.setTime(0)), Effect.provide(CacheMemory.layer), defaultSettings))
 
   it.effect("uses all of CACHE_MEGABYTES, because the results of its responses make room for them (D17)", () =>
     Effect.gen(function* () {
