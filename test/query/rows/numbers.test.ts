@@ -224,8 +224,15 @@ describe("An integer", () => {
     assert.isTrue(accepts(column.schemas.insert, text))
   })
 
+  it.each([["1.0", "1"], ["100.00", "100"]])(
+    "is accepted in a data file with zeros as decimals: %s (D43)",
+    (text, digits) => {
+      assert.strictEqual(Schema.decodeUnknownSync(column.schemas.insert)(text), digits)
+    },
+  )
+
   const tooGreat = ["9007199254740992", "-9007199254740992", "9223372036854775807", "99999999999999999999"]
-  const unreadable = ["1.0", "1.5", "1.", ".5", "", " ", "-", "+1", "1e3", "1,000", " 1", "1 ", "1\n", "0x1", "１"]
+  const unreadable = ["1.5", "1.", ".5", "", " ", "-", "+1", "1e3", "1,000", " 1", "1 ", "1\n", "0x1", "１"]
   it.each([...tooGreat, ...unreadable, "NaN", "Infinity", "true", 1, null])(
     "is refused in a data file: %j (D31)",
     (text) => {
