@@ -14,7 +14,7 @@ const TestLayer = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
-layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
+layer(TestLayer, { excludeTestServices: true })("the fictional market in PostgreSQL", (it) => {
   it.effect("has every row of every file, and prices for most share counts (samples/README)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough

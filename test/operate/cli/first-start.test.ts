@@ -348,6 +348,8 @@ const rowCounts = Effect.gen(function* () {
 
 /** Begins a first start and waits ten seconds. Returns its lines on standard error, and an effect that finishes it. */
 const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: string) {
+  // A load refuses days after tomorrow.
+  yield* TestClock.setTime(Date.now())
   const sql = yield* SqlClient.SqlClient
   const lines: Array<string> = []
   const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
