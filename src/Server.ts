@@ -27,6 +27,7 @@ import { dayStartJob } from "./query/history/DayStart.ts"
 import { historyPartitionsJob } from "./query/history/HistoryRetention.ts"
 import { PastReader } from "./query/history/PastReader.ts"
 import { AnsweringSymbols } from "./query/lineage/AnsweringSymbols.ts"
+import { SymbolSpellings } from "./query/lineage/SymbolSpellings.ts"
 import { LineageIndex } from "./query/lineage/LineageIndex.ts"
 import { LineageResolver } from "./query/lineage/LineageResolver.ts"
 import { ExportCursors } from "./query/lists/ExportCursors.ts"
@@ -139,7 +140,13 @@ const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer,
   Layer.provideMerge(PrepaidBalances.layer),
 )
 
-const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AnsweringSymbols.layer, PastReader.layer).pipe(
+const caches = Layer.mergeAll(
+  QueryCache.layer,
+  LineageResolver.layer,
+  AnsweringSymbols.layer,
+  SymbolSpellings.layer,
+  PastReader.layer,
+).pipe(
   Layer.provideMerge(Layer.merge(LineageIndex.layer, CacheMemory.layer)),
   Layer.provideMerge(DatasetVersions.layer),
 )

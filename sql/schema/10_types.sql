@@ -10,6 +10,7 @@ create extension if not exists pg_trgm;
 
 -- A symbol, as rows have it (D6).
 create domain ticker as text check (value ~ '^[A-Z0-9.^-]{1,16}$');
+create domain tickers as text[];
 -- The SEC's number of a company, with its leading zeros.
 create domain cik as text check (value ~ '^[0-9]{10}$');
 -- USD per share.

@@ -310,8 +310,8 @@ end $$;
 create trigger audit after update of changes on history.transactions
   for each row when (old.changes <> new.changes) execute function audit_datasets();
 
--- Makes a table a dataset: from now on, its changes are counted, and its earlier rows are kept. Run it again after a
--- migration that adds columns, or to repair triggers.
+-- Makes a table a dataset: from now on, its changes are counted, its earlier rows are kept, and its symbols are spelled
+-- as in other datasets. Run it again after a migration that adds columns, or to repair triggers.
 create function history.track(dataset text, copy_indexes boolean default true) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -440,6 +440,7 @@ begin
     from pg_trigger where tgrelid = live and (tgname like 'history\_%' or tgname = 'note_change')
   );
 
+  perform public.keep_spellings(live);
   execute format('create index if not exists %I on public.%I (recorded_in)', dataset || '_recorded_in_idx', dataset);
 end $$;
 

@@ -130,7 +130,7 @@ create table edgar_fees (
 -- Sums of the bars that `tickerline ingest prices` has read (decision 0127): one row per symbol, day and part of the
 -- day. The rows of the datasets are computed from them. Only the role that owns the tables writes it.
 create table price_periods (
-  ticker        text not null,
+  ticker        ticker not null,
   date          fact_day not null,
   -- `day` is a bar of a whole day; the others are sums of minute bars.
   period        text not null check (period in ('day', 'premarket', 'regular', 'afterhours')),
@@ -160,3 +160,5 @@ create table price_periods (
 -- Find the days whose closes are known: those with day bars, or whose last minute bar is at the close.
 create index on price_periods (date) where period = 'day';
 create index on price_periods (date, last_minute);
+
+select keep_spellings('price_periods');

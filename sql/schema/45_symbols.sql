@@ -6,11 +6,11 @@
 create table edgar_companies (
   cik               cik primary key,
   -- The symbols in the newest copy of the list that has the company, in the order of the list.
-  tickers           text[] not null,
+  tickers           tickers not null,
   -- The symbol of the primary security, as the list named it last.
-  primary_ticker    text not null,
+  primary_ticker    ticker not null,
   -- Earlier values of `primary_ticker`, oldest first.
-  former_tickers    text[] not null default '{}',
+  former_tickers    tickers not null default '{}',
   -- The last days on which the list had the company, and its primary symbol.
   listed_on         date not null,
   primary_listed_on date not null,
@@ -18,11 +18,13 @@ create table edgar_companies (
   periods           jsonb not null default '[]'
 );
 
+select keep_spellings('edgar_companies');
+
 -- The symbols of a company's rows, and those in the list. A request for `alias` also returns its rows of `ticker`.
 create table company_symbols (
-  alias  text not null,
+  alias  ticker not null,
   cik    text not null,
-  ticker text not null,
+  ticker ticker not null,
   primary key (alias, cik)
 );
 
@@ -230,7 +232,6 @@ begin
   insert into public.company_symbols (alias, cik, ticker)
   select distinct symbol, cik, symbol from public.edgar_companies as company cross join lateral (
     select unnest(tickers || former_tickers || primary_ticker) as symbol
-    union select replace(listed, '-', '.') from unnest(tickers) as listed
     union select period.ticker from jsonb_to_recordset(periods) as period (ticker text)
   ) as symbols
   where cik = any (companies)
@@ -240,8 +241,7 @@ begin
   update public.company_symbols as known set ticker = answer.ticker
   from (
     select symbols.alias, company.cik, case
-      when symbols.alias = any (tickers || string_to_array(replace(array_to_string(tickers, ' '), '-', '.'), ' '))
-        then current_ticker
+      when symbols.alias = any (tickers) then current_ticker
       -- A symbol that the list has dropped: no company has rows of its own under it.
       when not periods @> jsonb_build_array(jsonb_build_object('ticker', symbols.alias)) and not exists (
         select from public.company_symbols as rival join public.edgar_companies as other using (cik)

@@ -2,6 +2,7 @@
 import { Data, Effect, Schema } from "effect"
 import type { RowModel, RowModels } from "./rows/RowModel.ts"
 import { formatNameSuggestion } from "./rules/Suggestions.ts"
+import { toSymbolKey } from "./rules/Tickers.ts"
 import { AfterhoursStat } from "./endpoints/afterhours-stats.ts"
 import {
   Convertible,
@@ -66,7 +67,9 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     row: TickerChange.insert,
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     validateRow: ({ new_ticker, old_ticker }) =>
-      old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
+      toSymbolKey(String(old_ticker)) === toSymbolKey(String(new_ticker))
+        ? { column: "new_ticker", reason: "must differ from old_ticker" }
+        : undefined,
     // Otherwise, a repeated ingest would reset reviewed changes to `estimated`.
     provisional: { column: "status", values: ["estimated", "backfill"] },
     findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),

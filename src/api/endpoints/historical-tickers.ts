@@ -9,8 +9,10 @@ import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
 import { isGivenUpTicker } from "../../contract/rules/EffectiveDates.ts"
 import { NotFound } from "../../contract/rules/Errors.ts"
+import { flatMapKnown } from "../../contract/rules/KnownResults.ts"
 import { encodeUnpagedResponse } from "../../contract/rules/Paging.ts"
 import { makeLineageEventFinder } from "../../query/lineage/LineageEvents.ts"
+import { SymbolSpellings } from "../../query/lineage/SymbolSpellings.ts"
 import {
   FormerTicker,
   HistoricalTickersApiGroup,
@@ -27,6 +29,7 @@ const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
 export const historicalTickersHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findEvents = yield* makeLineageEventFinder
+  const { find: findSpellings } = yield* SymbolSpellings
   const { makeCachedSource } = yield* QueryCache
 
   const compileFind = compileStatement<{ readonly ticker: string; readonly today: string }>({
@@ -43,11 +46,10 @@ export const historicalTickersHandlers = Effect.gen(function* () {
 
   const answer = Effect.fnUntraced(
     function* (
-      query: { readonly ticker: string; readonly today: string },
+      query: { readonly ticker: string; readonly query_ticker: string; readonly today: string },
       read: StatementReader,
       request: AdmittedRequest,
     ) {
-      const { ticker } = query
       const events = yield* findEvents(query, request.past, read)
       const withoutEvent = yield* decodeFormerTickers(read(compileFind(query)))
       const former = [
@@ -55,7 +57,7 @@ export const historicalTickersHandlers = Effect.gen(function* () {
         ...withoutEvent,
       ]
       if (former.length === 0) {
-        return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
+        return yield* new NotFound({ error: { message: `No former symbol of ${query.query_ticker} is known.` } })
       }
       const historical_tickers = Array.dedupeAdjacentWith(
         Array.sort(former, order),
@@ -68,9 +70,13 @@ export const historicalTickersHandlers = Effect.gen(function* () {
   )
   const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(HistoricalTickersApiGroup.endpoints.list)
 
-  const list = makeHandler(HistoricalTickersQuery, ({ ticker }, request) => {
-    const query = { ticker, today: getDateInChicago(request.now) }
-    return pages.answer(query, request, (read) => answer(query, read, request))
-  })
+  const list = makeHandler(HistoricalTickersQuery, ({ ticker: query_ticker }, request) =>
+    flatMapKnown(
+      findSpellings([query_ticker], pages.getVersion),
+      ({ dependencies, symbols: [ticker = query_ticker] }) => {
+        const query = { ticker, query_ticker, today: getDateInChicago(request.now) }
+        return pages.answer(query, request, (read) => answer(query, read, request), { dependencies })
+      },
+    ))
   return { list }
 })

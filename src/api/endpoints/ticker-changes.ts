@@ -10,6 +10,7 @@ import {
 } from "../../query/lineage/LineageRules.ts"
 import { makeAmbiguousLineageError, makeUnknownCikError } from "../../query/lineage/LineageErrors.ts"
 import { makeLineageEventFinder } from "../../query/lineage/LineageEvents.ts"
+import { SymbolSpellings } from "../../query/lineage/SymbolSpellings.ts"
 import { QueryCache } from "../../query/lists/QueryCache.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
 import { flatMapKnown } from "../../contract/rules/KnownResults.ts"
@@ -25,16 +26,20 @@ const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded
   return encodeUnpagedResponse(response, 1)
 }
 
+/** The parameters, with the symbol as the tables spell it. */
+type StoredQuery = typeof TickerChangesQuery.Type & { readonly stored: string; readonly today: string }
+
 export const tickerChangesHandlers = Effect.gen(function* () {
   const findEvents = yield* makeLineageEventFinder
+  const { find: findSpellings } = yield* SymbolSpellings
   const { makeCachedSource } = yield* QueryCache
 
   const makeResponse = (
-    { cik, ticker: query_ticker }: typeof TickerChangesQuery.Type,
+    { cik, stored: ticker, ticker: query_ticker }: StoredQuery,
     events: ReadonlyArray<TickerChangeEvent>,
   ) => {
     const lineage = resolveLineageOfEvents(events)
-    const selected = cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker: query_ticker })
+    const selected = cik === undefined ? lineage : selectLineageCandidate(lineage, { cik, ticker })
     if (Result.isFailure(selected)) {
       const { failure } = selected
       return Exit.fail(
@@ -51,16 +56,23 @@ export const tickerChangesHandlers = Effect.gen(function* () {
     return Exit.succeed(makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history }))
   }
 
-  const answer = (
-    query: typeof TickerChangesQuery.Type & { readonly today: string },
-    read: StatementReader,
-    request: AdmittedRequest,
-  ) => flatMapKnown(findEvents(query, request.past, read), (events) => makeResponse(query, events))
+  const answer = (query: StoredQuery, read: StatementReader, request: AdmittedRequest) =>
+    flatMapKnown(
+      findEvents({ ticker: query.stored, today: query.today }, request.past, read),
+      (events) => makeResponse(query, events),
+    )
   const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(TickerChangesApiGroup.endpoints.resolve)
 
-  const resolve = makeHandler(TickerChangesQuery, (sent, request) => {
-    const query = { ...sent, today: getDateInChicago(request.now) }
-    return pages.answer(query, request, (read) => answer(query, read, request))
-  })
+  const resolve = makeHandler(
+    TickerChangesQuery,
+    (sent, request) =>
+      flatMapKnown(
+        findSpellings([sent.ticker], pages.getVersion),
+        ({ dependencies, symbols: [stored = sent.ticker] }) => {
+          const query = { ...sent, stored, today: getDateInChicago(request.now) }
+          return pages.answer(query, request, (read) => answer(query, read, request), { dependencies })
+        },
+      ),
+  )
   return { resolve }
 })

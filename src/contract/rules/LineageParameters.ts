@@ -1,7 +1,7 @@
 /** `follow_lineage` and `cik` (D35), the parameters of every list with `ticker`, and the rules for combining them. */
 import { Predicate, Schema } from "effect"
 import type { DecodedQuery } from "./FilterDeclarations.ts"
-import { CikListParameter, splitTickerListEntry } from "./Tickers.ts"
+import { CikListParameter, splitTickerListEntry, toSymbolKey } from "./Tickers.ts"
 
 export const LineageParameters = {
   follow_lineage: Schema.optionalKey(
@@ -30,11 +30,13 @@ const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>):
   if (others.length === 0 && !first.includes(":") && tickers.length === 1) {
     return tickers[0]?.includes(":") === true ? ["cannot be combined with a CIK in ticker"] : []
   }
+  const keys = new Set(tickers.map(toSymbolKey))
+  const named = ciks.map((entry) => toSymbolKey(splitTickerListEntry(entry).ticker))
   const reasons = ciks.map((entry, index) => {
     const { cik, ticker } = splitTickerListEntry(entry)
     if (cik === undefined) return `must name its symbol, like META:${entry}, unless ticker is one symbol`
-    if (!tickers.includes(ticker)) return `names ${ticker}, which ticker does not list without a CIK`
-    return ciks.findIndex((other) => other.startsWith(`${ticker}:`)) < index ? `names ${ticker} twice` : undefined
+    if (!keys.has(toSymbolKey(ticker))) return `names ${ticker}, which ticker does not list without a CIK`
+    return named.indexOf(toSymbolKey(ticker)) < index ? `names ${ticker} twice` : undefined
   })
   return reasons.filter(Predicate.isNotUndefined).slice(0, 1)
 }
@@ -63,10 +65,10 @@ export const getSymbolsWithSelectedCiks = ({ cik = [], ticker = [] }: LineageQue
   const [ciks, tickers] = [[cik].flat(), [ticker].flat()]
   const selected = new Map(ciks.map((entry) => {
     const { cik, ticker } = splitTickerListEntry(entry)
-    return cik === undefined ? [tickers[0], entry] as const : [ticker, cik] as const
+    return cik === undefined ? [toSymbolKey(tickers[0] ?? ""), entry] as const : [toSymbolKey(ticker), cik] as const
   }))
   return tickers.map((entry) => {
-    const { cik = selected.get(entry), ticker } = splitTickerListEntry(entry)
+    const { cik = selected.get(toSymbolKey(entry)), ticker } = splitTickerListEntry(entry)
     return { ticker, cik }
   })
 }

@@ -6,6 +6,12 @@ import type { FilterDeclaration } from "./FilterDeclarations.ts"
 /** The format of a ticker in requests, data files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 
+/** Whether the symbol has a separator, so that it has several spellings (D41). */
+export const hasSeparator = (symbol: string) => /[.-]/.test(symbol)
+
+/** Returns text that is equal for all spellings of a symbol (D41): a dot and a hyphen are one separator. */
+export const toSymbolKey = (symbol: string) => symbol.replaceAll(".", "-")
+
 /** Changes only ASCII letters, because `toUpperCase` turns some other letters into ASCII ones, such as `ı` into `I`. */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 

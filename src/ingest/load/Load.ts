@@ -12,6 +12,7 @@ import { getColumnNames } from "../../contract/rows/RowModel.ts"
 import { type LoadableDataset, requireDataset, type RowCells } from "../../contract/Datasets.ts"
 import { makeBoundsCheck } from "./ColumnBounds.ts"
 import { nullTexts, readFileRows } from "./FileReader.ts"
+import { hasSeparator } from "../../contract/rules/Tickers.ts"
 import * as Staging from "./LoadingTable.ts"
 import {
   type LoadCellError,
@@ -24,6 +25,7 @@ import {
   type UnknownTexts,
   type ValidRow,
 } from "./RowValidation.ts"
+import { type FileSpellings, makeFileSpellings, respellColumn } from "./SymbolSpellings.ts"
 
 /** Rows per insert statement. */
 const batchSize = 5_000
@@ -244,6 +246,32 @@ const splitIntoBatches = ({ rows, validator }: ValidatedRows) => ({
   validator,
 })
 
+/** Spells the symbols of the rows like the tables. */
+const spellRows = Effect.fnUntraced(function* (
+  rows: ReadonlyArray<ValidRow>,
+  symbolColumns: ReadonlyArray<string>,
+  { learn, spell }: FileSpellings,
+) {
+  const listSymbols = ({ cells }: ValidRow) =>
+    symbolColumns.flatMap((name) => {
+      const cell = cells[name]
+      return typeof cell === "string" && hasSeparator(cell) ? [[name, cell] as const] : []
+    })
+  const symbols = rows.flatMap(listSymbols)
+  if (symbols.length === 0) return rows
+  yield* learn(symbols.map(([, symbol]) => symbol))
+  return rows.map((row): ValidRow => {
+    const spelled = listSymbols(row).map(([name, symbol]) => [name, spell(symbol)] as const)
+    return spelled.length === 0 ? row : { ...row, cells: { ...row.cells, ...Object.fromEntries(spelled) } }
+  })
+})
+
+/** Keeps the spellings of the file's new symbols for other programs, and adopts those that they have kept meanwhile. */
+const keepSpellings = Effect.fnUntraced(function* ({ columns, source }: Staging.StagedRows, { keep }: FileSpellings) {
+  const respelled = yield* keep
+  for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
+})
+
 /** Streams the rows into the target table. Fails with `InvalidRows` if a row is invalid. */
 const fillTable = Effect.fnUntraced(
   function* (
@@ -261,6 +289,8 @@ const fillTable = Effect.fnUntraced(
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
+    const spellings = yield* makeFileSpellings
+    const symbolColumns = columns.filter(({ is_symbol }) => is_symbol).map(({ name }) => name)
 
     const noteUnreachableRows = (batch: ReadonlyArray<ValidRow>) => {
       for (const { cells, line } of batch) {
@@ -272,9 +302,10 @@ const fillTable = Effect.fnUntraced(
     }
 
     const insertBatch = Effect.fnUntraced(
-      function* ([valid, invalid]: RowBatch) {
+      function* ([given, invalid]: RowBatch) {
         badRows.push(...invalid)
-        if (valid.length === 0) return
+        if (given.length === 0) return
+        const valid = yield* spellRows(given, symbolColumns, spellings)
         noteUnreachableRows(valid)
         const { added, dropped, kept, superseded } = yield* Effect.catchTag(
           insert(valid),
@@ -310,6 +341,7 @@ const fillTable = Effect.fnUntraced(
       },
       omitted: validator.getOmitted(),
       hidden: validator.getUnseenHiddenColumns(),
+      spellings,
     }
   },
 )
@@ -364,7 +396,7 @@ const loadRows = Effect.fnUntraced(
       ...columns.map((column) => toStagedColumn(column, task)),
       ...(keepOmitted ? [Staging.lineNumberColumn] : []),
     ]
-    const { counts, hidden, omitted } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
+    const { counts, hidden, omitted, spellings } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
     yield* refuseIncompleteRows(staged, omitted, task)
     yield* startNextStep("merging")
     yield* Staging.analyzeTable(source)
@@ -380,6 +412,7 @@ const loadRows = Effect.fnUntraced(
     }
     const merge = Effect.gen(function* () {
       if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
+      yield* keepSpellings(staged, spellings)
       const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
       if (removed > confirmed) yield* refuseLaterRows(staged, removed, task)
       const merged = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })

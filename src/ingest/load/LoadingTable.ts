@@ -15,6 +15,8 @@ export interface LoadableColumn {
   readonly type: string
   readonly is_list: boolean
   readonly is_nullable: boolean
+  /** Whether the column contains symbols, which have one spelling in all tables (D41). */
+  readonly is_symbol: boolean
   /** The default as an SQL expression. */
   readonly default_value: string | null
 }
@@ -24,7 +26,7 @@ export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LoadableColumn>`
     select attname as name, type, type like '%[]' as is_list, not attnotnull as is_nullable,
-      pg_get_expr(adbin, adrelid) as default_value
+      atttypid = 'public.ticker'::regtype as is_symbol, pg_get_expr(adbin, adrelid) as default_value
     from pg_attribute join pg_type on pg_type.oid = atttypid
       left join pg_attrdef on adrelid = attrelid and adnum = attnum
       cross join lateral (
@@ -99,6 +101,7 @@ export const lineNumberColumn: LoadableColumn = {
   type: "bigint",
   is_list: false,
   is_nullable: true,
+  is_symbol: false,
   default_value: null,
 }
 

@@ -8,6 +8,7 @@ import type { Bounds } from "../load/ColumnBounds.ts"
 import { newYorkTimeFormat } from "../../contract/rows/Timestamps.ts"
 import { isInCalendar } from "../../contract/rules/Dates.ts"
 import { tickerPattern } from "../../contract/rules/Tickers.ts"
+import { toSecSymbol } from "./SecSymbols.ts"
 
 /** A row before it is parsed. */
 export interface BarRow {
@@ -269,9 +270,6 @@ export const listUsedColumns = (names: ReadonlyArray<string>): ReadonlyArray<str
     onFailure: () => [],
   })
 
-/** Writes a symbol as `ingest edgar` does: share classes have a hyphen, as in BRK-B. */
-const toSymbol = (text: string) => text.trim().replaceAll(".", "-")
-
 /** The bounds of what bars contain, which are those of the tables (D42). */
 export interface BarBounds {
   readonly price: Bounds
@@ -338,7 +336,7 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
     const cell: GetCell = (column) => cells[positions.get(column) ?? -1] ?? ""
-    const ticker = toSymbol(cell(symbolColumn))
+    const ticker = toSecSymbol(cell(symbolColumn))
     if (ticker === "") return fail(symbolColumn, "must not be empty", "")
     if (constantColumn !== undefined) {
       const value = cell(constantColumn.column)
@@ -373,5 +371,5 @@ export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
 /** Whether the bar is in one of the three sessions of a day, from 04:00 to 20:00 in New York, or of a whole day. */
 export const isInSession = ({ minute }: Bar) => minute === null || (minute >= 4 * 60 && minute < 20 * 60)
 
-/** Whether the tables accept the symbol. Vendors use others for preferred shares and warrants, such as `BACpL`. */
+/** Whether the tables accept the symbol. Vendors use others, such as `LGLr` for rights. */
 export const isStorableSymbol = (ticker: string) => tickerPattern.test(ticker)

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
+import { type FileSpellings, respellColumn } from "../load/SymbolSpellings.ts"
 import type { NumberedBar } from "./BarFile.ts"
 import { listHalfDaysUntil } from "./MarketCalendar.ts"
 
@@ -80,9 +81,9 @@ const insertBars = `/* ingest prices */ insert into bars
     $6::text[]::numeric[], $7::text[]::numeric[], $8::text[]::numeric[], $9::text[]::numeric[], $10::text[]::numeric[],
     $11::text[]::int8[])`
 
-const barParameters = (bars: ReadonlyArray<NumberedBar>) => [
+const barParameters = (bars: ReadonlyArray<NumberedBar>, spell: FileSpellings["spell"]) => [
   makeArrayParameter(bars.map(({ line }) => BigInt(line)), OID.int8),
-  makeArrayParameter(bars.map(({ ticker }) => ticker), OID.text),
+  makeArrayParameter(bars.map(({ ticker }) => spell(ticker)), OID.text),
   makeArrayParameter(bars.map(({ day }) => day), OID.text),
   makeArrayParameter(bars.map(({ minute }) => minute), OID.int2),
   makeArrayParameter(bars.map(({ open }) => open), OID.text),
@@ -94,9 +95,21 @@ const barParameters = (bars: ReadonlyArray<NumberedBar>) => [
   makeArrayParameter(bars.map(({ trades }) => trades), OID.text),
 ]
 
-export const storeBars = Effect.fnUntraced(function* (bars: ReadonlyArray<NumberedBar>) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql.unsafe(insertBars, barParameters(bars))
+/** Stores bars, with their symbols spelled like those in the tables. */
+export const storeBars = Effect.fnUntraced(
+  function* (bars: ReadonlyArray<NumberedBar>, { learn, spell }: FileSpellings) {
+    const sql = yield* SqlClient.SqlClient
+    yield* learn(bars.map(({ ticker }) => ticker))
+    yield* sql.unsafe(insertBars, barParameters(bars, spell))
+  },
+)
+
+/**
+ * Keeps the spellings of the file's new symbols for other programs, and adopts those that these have kept meanwhile.
+ * The ingest must hold the locks of the tables before, as every load does: otherwise, one of them might deadlock.
+ */
+export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
+  yield* respellColumn("bars", "ticker", yield* keep)
 })
 
 /**

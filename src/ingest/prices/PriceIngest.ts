@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import { acquireTableLoadLock, type ReplacedRowCounts } from "../load/LoadingTable.ts"
+import { makeFileSpellings } from "../load/SymbolSpellings.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { BarFileRefused, makeSkippedBars, readBars, type SkippedBars } from "./BarFile.ts"
 import {
@@ -13,6 +14,7 @@ import {
   findDoubtfulDays,
   findShortenedDays,
   hasEndStamps,
+  keepSpellings,
   mergePeriods,
   removeMidnightBars,
   type ShortenedDay,
@@ -101,6 +103,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
     Effect.sync(() => Object.assign(progress, { label: `${file}: ${step}`, done: 0, total: undefined, count: 0 }))
   const skipped = makeSkippedBars()
   const bars = yield* Ref.make(0)
+  const spellings = yield* makeFileSpellings
   // Two ingests would otherwise overwrite each other's sums.
   yield* acquireTableLoadLock("price_periods")
   yield* createBarTable
@@ -111,9 +114,13 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
     Stream.runForEach((batch) =>
       batch.length === 0
         ? Effect.void
-        : Effect.andThen(storeBars(batch), Ref.update(bars, (count) => count + batch.length))
+        : Effect.andThen(storeBars(batch, spellings), Ref.update(bars, (count) => count + batch.length))
     ),
   )
+  if (spellings.hasNewSymbols()) {
+    yield* Effect.forEach(datasets, acquireTableLoadLock, { discard: true })
+    yield* keepSpellings(spellings)
+  }
   yield* startStep("summing")
   if (skipped.hasMinutesAtMidnight) {
     const removed = yield* removeMidnightBars

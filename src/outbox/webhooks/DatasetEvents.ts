@@ -17,6 +17,7 @@ import {
   formatChangeFeedCursor,
   parseChangeFeedStart,
 } from "../../contract/endpoints/changes.ts"
+import { toSymbolKey } from "../../contract/rules/Tickers.ts"
 import { wantsDatasetsSql } from "./WebhookEndpoints.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
@@ -84,10 +85,10 @@ class TransactionTally {
   add(change: RowChangeSummary, byTicker: ReadonlyMap<string, ReadonlySet<Subscriber>>) {
     const getTally = (tallies: Map<string, Tally>) => getOrAdd(tallies, change.dataset, () => new Tally())
     getTally(this.#all).add(change, () => true)
-    const wanting = new Set(change.tickers.flatMap((ticker) => [...byTicker.get(ticker) ?? []]))
+    const wanting = new Set(change.tickers.flatMap((ticker) => [...byTicker.get(toSymbolKey(ticker)) ?? []]))
     for (const subscriber of wanting) {
       const tallies = getOrAdd(this.#selected, subscriber, () => new Map<string, Tally>())
-      getTally(tallies).add(change, (ticker) => subscriber.tickers?.includes(ticker) === true)
+      getTally(tallies).add(change, (ticker) => byTicker.get(toSymbolKey(ticker))?.has(subscriber) === true)
     }
   }
 
@@ -184,10 +185,11 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
   if (subscribers.length === 0) return
   const { summarizePage } = yield* ChangeFeedReader
   const sql = yield* SqlClient.SqlClient
+  // By the key of a symbol, which all of its spellings have (D41).
   const byTicker = new Map<string, Set<Subscriber>>()
   for (const subscriber of subscribers) {
     for (const ticker of subscriber.tickers ?? []) {
-      getOrAdd(byTicker, ticker, () => new Set<Subscriber>()).add(subscriber)
+      getOrAdd(byTicker, toSymbolKey(ticker), () => new Set<Subscriber>()).add(subscriber)
     }
   }
   const filter = { ...allChangesFilter, datasets: Array.from(new Set(subscribers.flatMap(listDatasets))) }

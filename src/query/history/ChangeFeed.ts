@@ -312,13 +312,16 @@ const makeChangeFeedReader = Effect.gen(function* () {
         order by position limit ${sql.literal(String(limit))}
       `
     if (tickers === undefined) return select([])
+    const symbols = sql`
+      (select array(select distinct stored_symbol(given) from unnest(${textArray(tickers)}) as given))::text[]
+    `
     // Per symbol, two index scans in order of `position`, each of which ends at the limit. One scan for all symbols
     // would read a large transaction to its end for each page.
     return sql`
-      select found.* from unnest((select ${textArray(tickers)})) as symbol cross join lateral (
+      select found.* from unnest(${symbols}) as symbol cross join lateral (
         (${select([sql`ticker = symbol`])})
         union all
-        (${select([sql`other_ticker = symbol and ticker <> all(${textArray(tickers)})`])})
+        (${select([sql`other_ticker = symbol and ticker <> all(${symbols})`])})
       ) as found
       order by position limit ${sql.literal(String(limit))}
     `

@@ -1,5 +1,6 @@
 /** The newest changes of the feed as Server-Sent Events, which all streams of the process share. */
 import { Struct } from "effect"
+import { toSymbolKey } from "../../contract/rules/Tickers.ts"
 import type { ChangeFeedEntry, ChangeFeedFilter, ChangeFeedPage, ChangeFeedPosition } from "./ChangeFeed.ts"
 
 const textEncoder = new TextEncoder()
@@ -40,12 +41,12 @@ export interface ChangeMatcher {
 export const makeChangeMatcher = ({ datasets, kinds, tickers }: ChangeFeedFilter): ChangeMatcher => {
   const wantedDatasets = new Set(datasets)
   const wantedKinds = kinds === undefined ? undefined : new Set(kinds)
-  const wantedTickers = tickers === undefined ? undefined : new Set(tickers)
+  const wantedTickers = tickers === undefined ? undefined : new Set(tickers.map(toSymbolKey))
   return {
     key: JSON.stringify([datasets, kinds, tickers]),
     matches: ({ dataset, kind, tickers: symbols }) =>
       wantedDatasets.has(dataset) && wantedKinds?.has(kind) !== false &&
-      (wantedTickers === undefined || symbols.some((symbol) => wantedTickers.has(symbol))),
+      (wantedTickers === undefined || symbols.some((symbol) => wantedTickers.has(toSymbolKey(symbol)))),
   }
 }
 

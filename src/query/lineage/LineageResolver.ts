@@ -24,6 +24,8 @@ import { makeLineageFinder } from "./LineageEvents.ts"
 /** A requested symbol. A ten-digit CIK selects one of its candidates (D35). */
 export interface RequestedSymbol {
   readonly ticker: string
+  /** The symbol as errors name it, if the request spells it differently. */
+  readonly query_ticker?: string | undefined
   readonly cik?: string | undefined
 }
 
@@ -148,7 +150,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, time)
         const results = Array.map(requests, (request) => ({
-          query_ticker: request.ticker,
+          query_ticker: request.query_ticker ?? request.ticker,
           result: selectLineage(lineages.get(request.ticker) ?? Result.succeed(undefined), request),
         }))
         const failures = results.flatMap(({ query_ticker, result }) =>

@@ -63,7 +63,8 @@ export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: Ticke
   const { cik, effective_date, new_ticker, old_ticker } = key
   const rows = yield* sql<TickerChangeEvent & { readonly status: string }>`
     select old_ticker, new_ticker, effective_date::text, cik, company_name, status from ticker_changes
-    where old_ticker = ${old_ticker} and new_ticker = ${new_ticker} and effective_date = ${effective_date}::text::date
+    where old_ticker = stored_symbol(${old_ticker}) and new_ticker = stored_symbol(${new_ticker})
+      and effective_date = ${effective_date}::text::date
       and ${cik === undefined ? sql.literal("true") : sql`cik = ${cik}`}
     order by cik
   `

@@ -3,8 +3,14 @@ import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Refusal } from "../../contract/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../EndpointHandler.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
-import { AnsweringSymbols, formatAnsweringSymbols, type FoundAnsweringSymbols } from "../lineage/AnsweringSymbols.ts"
+import {
+  type AnsweringSymbol,
+  AnsweringSymbols,
+  formatAnsweringSymbols,
+  type FoundAnsweringSymbols,
+} from "../lineage/AnsweringSymbols.ts"
 import { LineageResolver } from "../lineage/LineageResolver.ts"
+import { SymbolSpellings } from "../lineage/SymbolSpellings.ts"
 import type { OptInColumn } from "../../contract/rows/Columns.ts"
 import { negotiateExportFormat, negotiatePageFormat } from "../../contract/rows/ListFormats.ts"
 import type { Answer, Total } from "../../contract/rules/Answer.ts"
@@ -22,6 +28,7 @@ import type { QuerySchema } from "../../contract/rules/FilterDeclarations.ts"
 import type { PagingQuery } from "../../contract/rules/Paging.ts"
 import { jsonExportErrorReason, parquetPageErrorReason } from "../../contract/rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../../contract/rules/ProvenanceParameter.ts"
+import { hasSeparator, splitTickerListEntry } from "../../contract/rules/Tickers.ts"
 import type { QueryCodec } from "../../contract/rules/Validation.ts"
 import { listFilterNames, symbolTableNames } from "./EmptyReasons.ts"
 import * as Export from "./Export.ts"
@@ -38,6 +45,25 @@ export interface ResolvedQuery<Query> extends PageAdditions {
 
 /** The query of a list that belongs to an account. */
 export type WithAccountId<Query> = Query & { readonly account_id: number }
+
+/** A requested symbol, and how the tables spell it. */
+interface SpelledSymbol {
+  readonly alias: string
+  readonly ticker: string
+}
+
+const pairSpellings = (asked: ReadonlyArray<string>, stored: ReadonlyArray<string>) =>
+  stored.map((entry, index): SpelledSymbol => ({
+    alias: splitTickerListEntry(asked[index] ?? entry).ticker,
+    ticker: splitTickerListEntry(entry).ticker,
+  }))
+
+/** Lists the requested symbols whose rows carry another symbol, or another spelling of it. */
+const listAnsweringSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: ReadonlyArray<AnsweringSymbol>) =>
+  symbols.flatMap(({ alias, ticker }) => [
+    ...(alias === ticker ? [] : [{ alias, ticker }]),
+    ...found.filter((one) => one.alias === ticker).map((one) => ({ alias, ticker: one.ticker })),
+  ])
 
 const noneFound: FoundAnsweringSymbols = { found: [], dependencies: [] }
 
@@ -79,6 +105,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     Effect.gen(function* () {
       const compileList = yield* makeListCompiler
       const lineages = yield* LineageResolver
+      const spellings = yield* SymbolSpellings
       const answeringSymbols = yield* AnsweringSymbols
       const { makeCachedSource, makePrivateSource } = yield* QueryCache
       const cursors = yield* ExportCursors
@@ -152,20 +179,38 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         const plain = compile()
         const withSources = hasSources ? compile("source") : plain
 
-        /** Adds the symbols under which the companies have their rows, and then the lineages of all symbols. */
+        /**
+         * Spells the symbols like the tables, and adds those under which the companies have their rows, and then the
+         * lineages of all symbols.
+         */
         const answerCompanies = Effect.fnUntraced(function* (
           { query: sent, ...additions }: ReturnType<typeof resolve>,
           request: AdmittedRequest,
         ) {
           const { followed, list } = sent.provenance === true ? withSources : plain
-          const tickers = [sent.ticker ?? []].flat()
-          const { dependencies, found } = hasCompanies ? yield* answeringSymbols.find(tickers, request.past) : noneFound
-          const hasFound = found.length > 0
-          const ticker = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
-          const query = hasFound ? { ...sent, ticker } : sent
-          const added = hasFound ? { "x-primary-tickers": formatAnsweringSymbols(found) } : {}
-          const headers = { ...additions.headers, ...added }
-          const symbols = query.follow_lineage === true ? getSymbolsWithSelectedCiks(query) : []
+          const asked = [sent.ticker ?? []].flat()
+          const { dependencies: ofSpellings, symbols: tickers } = yield* spellings.find(asked, source.getVersion)
+          const { dependencies: ofCompanies, found } = hasCompanies
+            ? yield* answeringSymbols.find(tickers, request.past)
+            : noneFound
+          const all = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
+          const [first = ""] = all
+          const query = ofSpellings.length + found.length > 0
+            ? { ...sent, ticker: typeof sent.ticker === "string" && all.length === 1 ? first : all }
+            : sent
+          const dependencies = [...ofSpellings, ...ofCompanies]
+          const spelled = pairSpellings(asked, tickers)
+          const answering = hasCompanies ? listAnsweringSymbols(spelled, found) : []
+          const headers = {
+            ...additions.headers,
+            ...(answering.length > 0 && { "x-primary-tickers": formatAnsweringSymbols(answering) }),
+          }
+          const symbols = query.follow_lineage === true
+            ? getSymbolsWithSelectedCiks(query).map((symbol) => ({
+              ...symbol,
+              query_ticker: spelled.find(({ ticker }) => ticker === symbol.ticker)?.alias,
+            }))
+            : []
           if (!Array.isReadonlyArrayNonEmpty(symbols)) {
             return yield* answer(list, source, query, request, { ...additions, headers, dependencies })
           }
@@ -181,7 +226,8 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         return makeHandler(schema, (sent, request) => {
           const resolved = resolve(sent, request)
           const { query } = resolved
-          return query.follow_lineage === true || (hasCompanies && query.ticker !== undefined)
+          return query.follow_lineage === true || (hasCompanies && query.ticker !== undefined) ||
+              [query.ticker ?? []].flat().some(hasSeparator)
             ? answerCompanies(resolved, request)
             : answer((query.provenance === true ? withSources : plain).list, source, query, request, resolved)
         })

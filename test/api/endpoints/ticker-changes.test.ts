@@ -525,11 +525,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     Effect.gen(function* () {
       yield* storeEvents(
         event("TKZ", "TK.A", "2020-01-01"),
-        event("TKZ", "TK-A", "2021-01-01"),
-        event("TK-A", "TKZ", "2022-01-01"),
+        event("TKZ", "TK-B", "2021-01-01"),
+        event("TK-B", "TKZ", "2022-01-01"),
       )
       yield* insertRows("ticker_changes", change("TKZ", "TKNOT", "2023-01-01", { status: "estimated" }))
-      assert.deepStrictEqual(at(yield* requestConflictReason("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
+      assert.deepStrictEqual(at(yield* requestConflictReason("TKZ"), "tickers"), ["TK-B", "TK.A", "TKZ"])
     }))
 
   it.effect("responds to HEAD for an ambiguous symbol with 409 and no body (D10)", () =>

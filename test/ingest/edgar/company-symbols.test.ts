@@ -505,6 +505,40 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   )
 
   it.effect(
+    "keep the spelling that the database has, whatever the list and the options have (D41)",
+    () =>
+      withService(Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { age, ingest, list, publish } = yield* startList
+        const day = subtractDays(yield* todayInNewYork, 20)
+        yield* insertRows(
+          "daily_prices",
+          { ticker: "BRK.B", date: day, close: "400" },
+          { ticker: "BRK.A", date: day, close: "600000" },
+        )
+        list([alphabet, berkshire])
+        publish(berkshire, day)
+        for (const symbol of ["BRK-B", "BRK.B", "BRK-A"]) {
+          yield* ingest("--tickers", symbol)
+          // Long enough for the ingest to conclude that the list has dropped a symbol.
+          yield* age(4)
+        }
+        yield* ingest("--tickers", "BRK.B")
+        const [company] = yield* sql`select tickers, primary_ticker, former_tickers from edgar_companies`
+        assert.deepStrictEqual(company, { tickers: ["BRK.B", "BRK.A"], primary_ticker: "BRK.B", former_tickers: [] })
+        for (const path of ["/v1/news?limit=100", "/v1/screener?limit=100"]) {
+          for (const symbol of ["BRK.B", "BRK-B", "BRK.A", "BRK-A"]) {
+            const { primary, tickers } = yield* request(`${path}&ticker=${symbol}`)
+            assert.deepStrictEqual(tickers, ["BRK.B"])
+            if (symbol !== "BRK.B") assert.include(primary, `${symbol}=BRK.B`)
+          }
+        }
+        assert.deepStrictEqual(yield* sql`select from ticker_changes`, [])
+      })),
+    60_000,
+  )
+
+  it.effect(
     "stay until a new one has lasted, and their rows leave current datasets once no security trades (pitfall 2)",
     () =>
       withService(Effect.gen(function* () {

@@ -474,18 +474,28 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
   })
 
   describe("files", () => {
-    it.effect("of Massive have days and minutes with the same columns, gzipped (resources: historical-float-pro)", () =>
+    it.effect("of Massive have days and minutes with the same columns, gzipped (resources: daily-prices, D41)", () =>
       Effect.gen(function* () {
         yield* emptyTables
         yield* ingest(toMassiveFile(twoDays))
         const day = `${massiveHeader}\nAAA,4930283,10,10.05,10.2,9.9,1780286400000000000,74000\n` +
-          "BACpL,10,1000,1000,1000,1000,1780286400000000000,3\nBRK.B,10,480.1,481,482,480,1780286400000000000,3\n"
+          "BACpL,10,26,25.5,27,25,1780286400000000000,3\nBRK.B,10,480.1,481,482,480,1780286400000000000,3\n" +
+          "DCOMp,10,18,18,18,18,1780286400000000000,3\nACHR.WS,10,2,2,2,2,1780286400000000000,3\n" +
+          "ETSS.U,10,11,11,11,11,1780286400000000000,3\nLGLr,10,1,1,1,1,1780286400000000000,3\n"
         const { skipped } = yield* ingest(gzipSync(day), "2026-06-01.csv.gz")
-        assert.deepStrictEqual([...skipped.symbols], [["BACpL", 1]])
+        assert.deepStrictEqual([...skipped.symbols], [["LGLr", 1]])
         // The official close of the day replaces the last price of a minute, also as the previous close.
         assert.deepStrictEqual(
           (yield* readTable("daily_prices")).map(({ close, date, ticker }) => [ticker, date, close]),
-          [["AAA", "2026-06-01", "10.0500"], ["AAA", "2026-06-02", "12.0000"], ["BRK-B", "2026-06-01", "481.0000"]],
+          [
+            ["AAA", "2026-06-01", "10.0500"],
+            ["AAA", "2026-06-02", "12.0000"],
+            ["ACHR-WT", "2026-06-01", "2.0000"],
+            ["BAC-PL", "2026-06-01", "25.5000"],
+            ["BRK-B", "2026-06-01", "481.0000"],
+            ["DCOM-P", "2026-06-01", "18.0000"],
+            ["ETSS-UN", "2026-06-01", "11.0000"],
+          ],
         )
         assert.deepStrictEqual((yield* readTable("gap_stats")).map(({ previous_day_close }) => previous_day_close), [
           "10.0500",
@@ -633,7 +643,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const night = { ...makeFlatBar("AAA", "2026-06-01", 1300, 10) }
         const files = [
           [],
-          [night, { ...night, minute: 180 }, makeFlatBar("BACpL", "2026-06-01", 570, 10)],
+          [night, { ...night, minute: 180 }, makeFlatBar("LGLr", "2026-06-01", 570, 10)],
           [makeFlatBar("AAA", "2026-06-01", 570, 10, 0)],
         ].map(toMassiveFile)
         for (const file of files) {

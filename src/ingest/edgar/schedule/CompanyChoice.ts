@@ -16,6 +16,7 @@ import type { Issuer } from "../read/Issuer.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 import { addSymbolPeriods, assignSymbols, readOwnersOfSymbols, type SymbolAssignment } from "../store/PrimarySymbols.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
+import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
 /** Maximum number of past days whose daily indexes are read. After a longer gap, all companies are visited. */
 const maxIndexDays = 30
@@ -201,7 +202,10 @@ const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, {
 /** Reads the ticker list, and chooses the companies to visit. */
 export const prepareVisits = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
-    const { datasets, interrupted, target, tickers } = options
+    const { datasets, interrupted, target } = options
+    const { learn, spell } = yield* makeFileSpellings
+    yield* learn(options.tickers ?? [])
+    const tickers = options.tickers?.map(spell) ?? null
     const day = yield* todayInNewYork
     const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, target === "load")
     if (unreadable > 0) {
@@ -214,7 +218,7 @@ export const prepareVisits = Effect.fnUntraced(
     if (retries && tickers === null) yield* Work.requeueAllWork(null)
     const { companies: chosen, indexes, isFirstLoad } = yield* chooseCompanies(
       issuers,
-      options,
+      { ...options, tickers },
       day,
       downloader,
       report,

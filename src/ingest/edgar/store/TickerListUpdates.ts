@@ -4,11 +4,21 @@ import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { EdgarClient } from "../fetch/EdgarClient.ts"
 import { tickerListUrl } from "../fetch/EdgarUrls.ts"
 import * as State from "./IngestState.ts"
-import { decodeTickerList, inferTickerChanges, isTickerListShrunk } from "../read/TickerList.ts"
+import { decodeTickerList, inferTickerChanges, isTickerListShrunk, type ListedTicker } from "../read/TickerList.ts"
+import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
+
+/** Spells the symbols of a list like the tables (D41). */
+const spellList = Effect.fnUntraced(function* (rows: ReadonlyArray<ListedTicker>) {
+  const { learn, spell } = yield* makeFileSpellings
+  yield* learn(rows.map(({ ticker }) => ticker))
+  return rows.map((row): ListedTicker => ({ ...row, ticker: spell(row.ticker) }))
+})
 
 /** Decodes a stored copy. It is valid, because it was decoded before it was stored. */
-const decodeCopy = ({ day, entries }: State.StoredTickerListCopy) =>
-  Effect.map(Effect.fromResult(decodeTickerList(entries, tickerListUrl)), ({ rows }) => ({ day, rows }))
+const decodeCopy = Effect.fnUntraced(function* ({ day, entries }: State.StoredTickerListCopy) {
+  const { rows } = yield* Effect.fromResult(decodeTickerList(entries, tickerListUrl))
+  return { day, rows: yield* spellList(rows) }
+})
 
 /**
  * Downloads the ticker list. If it is missing, damaged or more than 1% shorter than the newest stored copy, that copy
@@ -51,7 +61,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
     yield* State.saveTickerListCopy({ day, entries: text }, rows.length)
     if (answer._tag === "Found") yield* State.saveCacheValidators(tickerListUrl, answer.validators)
   }
-  return { list: rows, day, rejections: [], unreadable }
+  return { list: yield* spellList(rows), day, rejections: [], unreadable }
 })
 
 /** Returns rows of `ticker_changes` for the suggested changes that the table does not contain yet. */

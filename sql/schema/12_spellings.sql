@@ -1,0 +1,80 @@
+-- How symbols are spelled (D41: spelling of symbols). A dot and a hyphen in a symbol are one separator: BRK.B is BRK-B.
+-- The tables have one spelling of each symbol, whichever program writes: the one that was stored first. Statements can
+-- therefore compare symbols with `=`, and a key cannot have a row for each spelling.
+
+-- Symbols without a separator have no row. A row stays when the last row with its symbol is removed, because the
+-- history still has the spelling.
+create table symbol_spellings (
+  -- Equal for all spellings of a symbol.
+  key      text primary key,
+  spelling ticker not null,
+  check (key = replace(spelling, '.', '-'))
+);
+
+-- Returns how the tables spell a symbol; without such a symbol, returns it as it is.
+create function stored_symbol(symbol text) returns text language sql stable strict parallel safe
+set search_path = pg_catalog, pg_temp
+return coalesce((select spelling from public.symbol_spellings where key = replace(symbol, '.', '-')), symbol);
+
+-- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. A concurrent
+-- transaction that stores the symbol for the first time waits for this one.
+create function spell_symbol(symbol text) returns text
+language plpgsql strict security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  known text;
+begin
+  if symbol !~ '[.-]' then return symbol; end if;
+  select spelling into known from public.symbol_spellings where key = replace(symbol, '.', '-');
+  if found then return known; end if;
+  insert into public.symbol_spellings values (replace(symbol, '.', '-'), symbol) on conflict do nothing;
+  -- A statement of its own, because another transaction may have kept its spelling meanwhile.
+  return (select spelling from public.symbol_spellings where key = replace(symbol, '.', '-'));
+end $$;
+
+-- Spells the symbols in the columns that the arguments name.
+create function spell_symbols() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  given  jsonb := to_jsonb(new);
+  result jsonb := '{}';
+  name   text;
+begin
+  foreach name in array tg_argv loop
+    result := result || jsonb_build_object(name, case jsonb_typeof(given -> name)
+      when 'array' then (
+        select coalesce(jsonb_agg(public.spell_symbol(symbol) order by place), '[]')
+        from jsonb_array_elements_text(given -> name) with ordinality as listed (symbol, place)
+      )
+      else to_jsonb(public.spell_symbol(given ->> name))
+    end);
+  end loop;
+  return jsonb_populate_record(new, result);
+end $$;
+
+-- Keeps one spelling of each symbol in the columns of a table whose domain is `ticker` or `tickers`. The condition of
+-- the trigger spares rows without a separator the call of a function. The name comes before those of the triggers that
+-- compare an updated row with the one before.
+create function keep_spellings(spelled regclass) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  columns text[] := array(
+    select attname from pg_attribute
+    where attrelid = spelled and attnum > 0 and not attisdropped
+      and atttypid in ('public.ticker'::regtype, 'public.tickers'::regtype)
+    order by attnum
+  );
+begin
+  if columns = '{}' then return; end if;
+  execute (
+    select format($sql$
+      create or replace trigger apply_spellings before insert or update of %2$s on %1$s for each row
+        when (%3$s) execute function public.spell_symbols(%4$s);
+      -- Also during logical replication.
+      alter table %1$s enable always trigger apply_spellings;
+    $sql$, spelled, string_agg(quote_ident(name), ', '),
+      string_agg(format($sql$new.%I::text ~ '[.-]'$sql$, name), ' or '), string_agg(quote_literal(name), ', '))
+    from unnest(columns) as name
+  );
+end $$;
+
+revoke execute on function spell_symbol, spell_symbols, keep_spellings from public;

@@ -1,0 +1,86 @@
+/**
+ * Finds how the tables spell requested symbols (D41, spelling of symbols): a request for BRK.B or BRK-B is one for the
+ * spelling that is stored. `12_spellings.sql` keeps the table `symbol_spellings`.
+ */
+import { Context, Effect, Exit, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { LRUCache } from "lru-cache"
+import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
+import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
+import { Reader } from "../../postgres/Reader.ts"
+import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
+import type { VersionDependency } from "../../contract/rules/Answer.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
+import { hasSeparator, splitTickerListEntry, toSymbolKey } from "../../contract/rules/Tickers.ts"
+
+const decodeSpellings = decodePositionalRows(Schema.Struct({ key: Schema.String, spelling: Schema.String }))
+
+/** Spellings in memory, of about 200 bytes each. */
+const maxSpellings = 10_000
+
+export interface FoundSpellings {
+  /** Each symbol as the tables spell it, or as it is if they do not have it. */
+  readonly symbols: ReadonlyArray<string>
+  /** The version of the tables before the spellings were read. Empty if no symbol has a separator. */
+  readonly dependencies: ReadonlyArray<VersionDependency>
+}
+
+export class SymbolSpellings extends Context.Service<SymbolSpellings, {
+  /**
+   * Finds the spellings of symbols, for a response from the tables whose version `getVersion` returns. Takes entries of
+   * ticker lists, such as `BRK.B:0001067983`. Needs a statement only for symbols with a separator that were not found
+   * before.
+   */
+  readonly find: (
+    entries: ReadonlyArray<string>,
+    getVersion: VersionDependency["getVersion"],
+  ) => Effect.Effect<FoundSpellings, DataRefreshing | DatabasePoolTimeout>
+}>()("tickerline/query/SymbolSpellings") {
+  static readonly layer = Layer.effect(
+    SymbolSpellings,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const reader = yield* Reader
+      const { getTimeline } = yield* DatasetVersions
+      const compileFind = compileStatement<ReadonlyArray<string>>({
+        isPrepared: true,
+        isShort: true,
+        build: (parameter) =>
+          sql`
+            select key, spelling from symbol_spellings
+            where key = any ((select ${parameter((keys) => makeArrayParameter(keys, OID.text))}::text[])::text[])
+          `,
+      })
+      // A spelling never changes, unless a failover loses the transaction that kept it. Symbols that the tables lack
+      // are looked up each time. Once a table has one, its new version shows that responses without it are outdated.
+      const spellings = new LRUCache<string, string>({ max: maxSpellings })
+      let timeline: string | undefined
+
+      const spell = (entry: string) => {
+        const { cik, ticker } = splitTickerListEntry(entry)
+        const spelling = spellings.get(toSymbolKey(ticker)) ?? ticker
+        return cik === undefined ? spelling : `${spelling}:${cik}`
+      }
+
+      const find = (entries: ReadonlyArray<string>, getVersion: VersionDependency["getVersion"]) => {
+        if (!entries.some(hasSeparator)) return Exit.succeed({ symbols: entries, dependencies: [] })
+        if (timeline !== getTimeline()) {
+          spellings.clear()
+          timeline = getTimeline()
+        }
+        const dependencies = [{ getVersion, version: getVersion() }]
+        const getResult = (): FoundSpellings => ({ symbols: entries.map(spell), dependencies })
+        const unknown = entries.filter(hasSeparator).map((entry) => toSymbolKey(splitTickerListEntry(entry).ticker))
+          .filter((key) => !spellings.has(key))
+        return unknown.length === 0 ? Exit.succeed(getResult()) : Effect.map(
+          decodeSpellings(reader.read(compileFind(unknown), { partition: "lineage", from: "primary" })),
+          (found) => {
+            for (const { key, spelling } of found) spellings.set(key, spelling)
+            return getResult()
+          },
+        )
+      }
+      return SymbolSpellings.of({ find })
+    }),
+  )
+}

@@ -1,0 +1,307 @@
+/** The database has one spelling of each symbol, whichever program writes (D41, spelling of symbols). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, FileSystem, Layer, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { toSymbolKey } from "../../../src/contract/rules/Tickers.ts"
+import { loadDatasetFile, type LoadTask, removeFileRows } from "../../../src/ingest/load/Load.ts"
+import { ingestPriceFile } from "../../../src/ingest/prices/PriceIngest.ts"
+import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
+import { getResultRows } from "../../support/ListClients.ts"
+import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
+import * as Service from "../../support/Service.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
+
+const { insertRows, requestJson, valueAt } = Service
+
+const services = Layer.fresh(Service.layer).pipe(Layer.provideMerge(NodeServices.layer))
+
+const writeFile = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-spellings-" })}/file.csv`
+  yield* fs.writeFileString(file, `${lines.join("\n")}\n`)
+  return file
+})
+
+const load = Effect.fnUntraced(
+  function* (dataset: string, lines: ReadonlyArray<string>, options: Partial<LoadTask> = {}) {
+    const task = { dataset, file: yield* writeFile(lines), append: true, ...options }
+    return yield* loadDatasetFile(task, yield* Ref.make(0))
+  },
+  Effect.scoped,
+)
+
+const ingest = Effect.fnUntraced(
+  function* (lines: ReadonlyArray<string>) {
+    const file = yield* writeFile(["ticker,date,open,high,low,close,volume", ...lines])
+    return yield* ingestPriceFile(file, { datasets: ["daily_prices", "screener"], check: false, allowEmpty: false })
+  },
+  Effect.scoped,
+)
+
+const floatHeader = "ticker,outstanding,is_adr,last_updated"
+const toFloatLine = (ticker: string, outstanding: number) => `${ticker},${outstanding},false,2026-06-01 10:00:00`
+const priceHeader = "ticker,date,close"
+
+const readSymbols = Effect.fnUntraced(function* (table: string, key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly ticker: string }>`
+    select ticker from ${sql(table)} where replace(ticker, '.', '-') = ${key} order by 1
+  `
+  return rows.map(({ ticker }) => ticker)
+})
+
+layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored symbol", (it) => {
+  it.effect("has one spelling in every column of symbols, because a trigger of its table applies it (D41)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      // What was asked for stays as it was; the others copy symbols of stored rows, or only show them.
+      const others = [
+        "history.changes.ticker",
+        "history.changes.other_ticker",
+        "public.edgar_runs.tickers",
+        "public.news.tickers",
+        "public.symbol_spellings.spelling",
+        "public.webhook_endpoints.tickers",
+      ]
+      const columns = yield* sql<{ readonly name: string; readonly is_spelled: boolean }>`
+        select format('%s.%s.%s', nspname, relname, attname) as name, exists (
+            select from pg_trigger where tgrelid = pg_class.oid and tgname = 'apply_spellings' and tgenabled = 'A'
+              and attnum = any (tgattr::int2[]) and encode(tgargs, 'escape') ~ format('(^|000)%s\\\\000', attname)
+          ) as is_spelled
+        from pg_class join pg_namespace on pg_namespace.oid = relnamespace join pg_attribute on attrelid = pg_class.oid
+        where relkind in ('r', 'p') and nspname in ('public', 'history') and attnum > 0 and not attisdropped
+          and (atttypid in ('ticker'::regtype, 'tickers'::regtype) or attname ~ '(ticker|symbol|alias)')
+          -- The tables of the history get rows of the tables that they belong to.
+          and (nspname = 'public' or relname = 'changes')
+        order by 1
+      `
+      assert.isAbove(columns.length, 25)
+      const unspelled = columns.filter(({ is_spelled }) => !is_spelled).map(({ name }) => name)
+      assert.deepStrictEqual(unspelled, others.toSorted())
+    }))
+
+  it.effect("is the same row in each spelling, in one file and in the table (D41, D22)", () =>
+    Effect.gen(function* () {
+      const first = yield* load("float_outstanding", [
+        floatHeader,
+        toFloatLine("ONE.A", 1),
+        toFloatLine("ONE-A", 2),
+        toFloatLine("ONE.B", 3),
+        toFloatLine("ONE-B", 3),
+        toFloatLine("ONEA", 4),
+      ])
+      assert.deepInclude(first, { rows: 3, superseded: 1, dropped: 1 })
+      assert.deepStrictEqual(yield* readSymbols("float_outstanding", "ONE-A"), ["ONE.A"])
+      const second = yield* load("float_outstanding", [floatHeader, toFloatLine("ONE-A", 2), toFloatLine("ONE-B", 5)])
+      assert.deepStrictEqual(second.merged, { added: 0, updated: 1, unchanged: 1, kept: 0 })
+      const replaced = yield* load("float_outstanding", [floatHeader, toFloatLine("ONE-B", 5)], { append: false })
+      assert.deepInclude(replaced.merged, { added: 0, updated: 0, unchanged: 1, removed: 2 })
+      const file = yield* writeFile([floatHeader, toFloatLine("ONE-B", 5)])
+      assert.deepInclude(yield* removeFileRows({ dataset: "float_outstanding", file }), { removed: 1, changed: 0 })
+      const again = yield* load("daily_prices", [priceHeader, "ONE-B,2026-06-01,5"])
+      assert.deepInclude(again.merged, { added: 1 })
+      assert.deepStrictEqual(yield* readSymbols("daily_prices", "ONE-B"), ["ONE.B"])
+    }).pipe(Effect.scoped))
+
+  it.effect("keeps the first spelling that was stored, not one that was only checked or rolled back (D41)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      for (const append of [true, false]) {
+        yield* load("float_outstanding", [floatHeader, toFloatLine("CHE.CK", 1)], { check: true, append })
+      }
+      yield* Effect.flip(sql.withTransaction(Effect.andThen(
+        insertRows("daily_prices", { ticker: "CHE.CK", date: "2026-06-01", close: "1" }),
+        Effect.fail("rolled back"),
+      )))
+      yield* load("float_outstanding", [floatHeader, toFloatLine("CHE-CK", 1)])
+      assert.deepStrictEqual(yield* readSymbols("float_outstanding", "CHE-CK"), ["CHE-CK"])
+      yield* sql`update float_outstanding set ticker = 'CHE.CK' where ticker = 'CHE-CK'`
+      yield* sql`
+        insert into float_outstanding (ticker, is_adr, last_updated) values ('CHE.CK', false, '2026-06-01')
+        on conflict (ticker) do update set ticker = excluded.ticker, outstanding = 7
+      `
+      assert.deepStrictEqual(yield* readSymbols("float_outstanding", "CHE-CK"), ["CHE-CK"])
+    }))
+
+  it.effect("has the spelling of the transaction that stores it first, for which others wait (D41)", () =>
+    Effect.gen(function* () {
+      const other = yield* beginTransaction(
+        insertRows(
+          "daily_prices",
+          { ticker: "CON.A", date: "2026-06-01", close: "1" },
+          { ticker: "CON.B", date: "2026-06-01", close: "1" },
+        ),
+      )
+      const loading = yield* Effect.forkChild(
+        load("float_outstanding", [floatHeader, toFloatLine("CON-B", 1), toFloatLine("CON-A", 1)]),
+      )
+      yield* waitUntilBlocked
+      yield* other.commit
+      assert.deepInclude((yield* Fiber.join(loading)).merged, { added: 2 })
+      assert.deepStrictEqual(yield* readSymbols("float_outstanding", "CON-A"), ["CON.A"])
+      assert.deepStrictEqual(yield* readSymbols("float_outstanding", "CON-B"), ["CON.B"])
+    }))
+
+  it.effect("has one spelling when loads and an ingest store it first at the same time, in any order (D41)", () =>
+    Effect.gen(function* () {
+      for (let round = 0; round < getInputCount(20); round += 1) {
+        const symbols = Array.from({ length: 20 }, (_, index) => `R${round}.${index}`)
+        const hyphenated = symbols.map(toSymbolKey).toReversed()
+        yield* Effect.all([
+          load("float_outstanding", [floatHeader, ...symbols.map((symbol) => toFloatLine(symbol, 1))]),
+          load("historical_tickers", ["ticker,former_ticker,date", ...hyphenated.map((symbol) => `${symbol},OLD,`)]),
+          load("daily_prices", [priceHeader, ...hyphenated.map((symbol) => `${symbol},2026-06-01,1`)]),
+          ingest(symbols.map((symbol) => `${symbol},2026-06-02,1,1,1,1,100`)),
+        ], { concurrency: "unbounded" })
+        for (const key of hyphenated) {
+          const [spelling, ...more] = new Set([
+            ...yield* readSymbols("float_outstanding", key),
+            ...yield* readSymbols("historical_tickers", key),
+            ...yield* readSymbols("daily_prices", key),
+            ...yield* readSymbols("price_periods", key),
+          ])
+          assert.isDefined(spelling)
+          assert.isEmpty(more)
+          assert.strictEqual((yield* readSymbols("daily_prices", key)).length, 2)
+        }
+      }
+    }))
+
+  it.effect("joins prices with splits and the screener in each spelling (D41, resources: gap-stats)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* insertRows("split_status", {
+        id: "split",
+        ticker: "HEQ.A",
+        action_type: "split_effective",
+        split_from: "10",
+        split_to: "1",
+        effective_date: "2026-06-02",
+        executed: true,
+        filed_at: "2026-06-02",
+        form_type: "8-K",
+        last_updated: "2026-06-02 10:00:00",
+      })
+      yield* insertRows("screener", {
+        ticker: "HEQ-A",
+        outstanding: "100",
+        is_adr: false,
+        pending_s1: false,
+        last_updated: "2026-01-01 10:00:00",
+      })
+      yield* ingest(["HEQ-A,2026-06-01,1,1,1,1,100", "HEQ.A,2026-06-02,10,10,10,10,100"])
+      const rows = yield* sql`select ticker, price, gain_1_day from screener where ticker ~ 'HEQ'`
+      assert.deepStrictEqual(rows, [{ ticker: "HEQ.A", price: "10.0000", gain_1_day: "0.0000" }])
+    }))
+
+  it.effect("is found, and found once, in each spelling after random loads and ingests (D41)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate: key } = yield* Service.TestKeys
+      for (let seed = 1; seed <= getInputCount(60); seed += 1) {
+        yield* sql`truncate float_outstanding, daily_prices, price_periods, screener`
+        const choose = makeRandomChooser(seed)
+        const model = yield* writeRandomly(choose, `S${seed}`)
+        const floats = yield* sql<{ readonly ticker: string; readonly outstanding: bigint }>`
+          select ticker, outstanding from float_outstanding
+        `
+        assert.deepStrictEqual(
+          new Map(floats.map(({ outstanding, ticker }) => [ticker, Number(outstanding)])),
+          new Map(model.floats.entries().map(([symbol, count]) => [model.spell(symbol), count])),
+          `seed ${seed}`,
+        )
+        const prices = yield* sql<{ readonly ticker: string; readonly date: string; readonly close: string }>`
+          select ticker, date::text, close from daily_prices
+        `
+        assert.deepStrictEqual(
+          new Map(prices.map(({ close, date, ticker }) => [`${ticker} ${date}`, Number(close)])),
+          new Map(
+            model.closes.entries().map(([at, close]) => {
+              const [symbol = "", date = ""] = at.split(" ")
+              return [`${model.spell(symbol)} ${date}`, close]
+            }),
+          ),
+          `seed ${seed}`,
+        )
+        assert.deepStrictEqual([floats.length, prices.length], [model.floats.size, model.closes.size])
+        for (const symbol of model.symbols) {
+          const asked = respell(choose, symbol)
+          const { body, text } = yield* requestJson(`/v1/float-outstanding?ticker=${asked}`, { key })
+          const count = model.floats.get(symbol)
+          assert.deepStrictEqual(
+            getResultRows(body).map((row) => [valueAt(row, "ticker"), valueAt(row, "outstanding")]),
+            count === undefined ? [] : [[model.spell(symbol), count]],
+            `seed ${seed}: ${asked} ${text}`,
+          )
+        }
+      }
+    }))
+})
+
+/** A symbol of the model, in which all separators are hyphens. */
+const makeSymbol = (choose: RandomChooser, root: string) =>
+  [root, ...Array.from({ length: choose([0, 1, 1, 1, 2, 3]) }, () => choose(["A", "B", "AB"]))].join("-")
+
+const respell = (choose: RandomChooser, symbol: string) => symbol.replaceAll("-", () => choose([".", "-"]))
+
+/** Writes the same to the database and to a model of it. */
+const writeRandomly = Effect.fnUntraced(function* (choose: RandomChooser, root: string) {
+  const makeOne = () => makeSymbol(choose, root)
+  const symbols: Choices<string> = [makeOne(), ...Array.from({ length: 5 }, makeOne)]
+  const spellings = new Map<string, string>()
+  const [floats, closes] = [new Map<string, number>(), new Map<string, number>()]
+  const keep = (symbol: string, spelling: string) => {
+    if (!spellings.has(symbol)) spellings.set(symbol, spelling)
+  }
+  const numbers = Array.from({ length: 5 }, (_, index) => index + 1)
+  for (let write = 0; write < 8; write += 1) {
+    const rows = numbers.slice(0, choose([1, 2, 3, 5])).map(() => {
+      const symbol = choose(symbols)
+      return { symbol, spelling: respell(choose, symbol), number: choose([1, 2, 3]), day: choose([1, 2, 3]) }
+    })
+    const lines = [floatHeader, ...rows.map(({ number, spelling }) => toFloatLine(spelling, number))]
+    switch (choose(["append", "replace", "check", "ingest", "insert"])) {
+      case "append":
+      case "replace": {
+        const append = choose([true, false])
+        yield* load("float_outstanding", lines, { append })
+        if (!append) floats.clear()
+        for (const { number, spelling, symbol } of rows) {
+          keep(symbol, spelling)
+          floats.set(symbol, number)
+        }
+        break
+      }
+      case "check": {
+        yield* load("float_outstanding", lines, { check: true, append: choose([true, false]) })
+        break
+      }
+      case "ingest": {
+        yield* ingest(
+          rows.map(({ day, number, spelling }) =>
+            `${spelling},2026-06-0${day},${number},${number},${number},${number},100`
+          ),
+        )
+        for (const { day, number, symbol } of rows) {
+          keep(symbol, symbol)
+          closes.set(`${symbol} 2026-06-0${day}`, number)
+        }
+        break
+      }
+      case "insert": {
+        const sql = yield* SqlClient.SqlClient
+        for (const { number, spelling, symbol } of rows) {
+          yield* sql`
+            insert into float_outstanding (ticker, outstanding, is_adr, last_updated)
+            values (${spelling}, ${String(number)}::bigint, false, '2026-06-01 10:00:00')
+            on conflict (ticker) do update set outstanding = excluded.outstanding
+          `
+          keep(symbol, spelling)
+          floats.set(symbol, number)
+        }
+      }
+    }
+  }
+  return { symbols, floats, closes, spell: (symbol: string) => spellings.get(symbol) ?? symbol }
+})
