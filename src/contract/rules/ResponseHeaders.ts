@@ -82,7 +82,8 @@ const declarations = {
     "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
   ))),
   "X-Primary-Tickers": shared(optional(text(
-    "Requested symbols of companies whose rows carry another symbol, each with that symbol. Missing if there are none.",
+    "Requested symbols whose rows carry another symbol of the company, or another spelling, each with that symbol. " +
+      "Missing if there are none.",
     "GOOG=GOOGL, BRK.B=BRK-B",
   ))),
   "X-As-Of": shared(optional(text(

@@ -89,8 +89,8 @@ export const findDroppedTickers = (text: string): string | undefined => {
 /** A comma-separated list of tickers. Invalid ones are dropped and listed in a header; at least one must be valid. */
 export const TickerListParameter = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
-    "when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an " +
-    "ambiguous symbol stands for.",
+    "when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With " +
+    "`follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.",
   examples: ["BYON,AAPL"],
 }).pipe(Schema.decodeTo(
   Schema.NonEmptyArray(Schema.String),
@@ -121,7 +121,9 @@ const makeTickerSchema = (maxLength: number) => {
     return describeInvalidTickers(sent, `. Send one symbol of 1 to ${maxLength} characters.`)
   })
   return Schema.String.annotate({
-    description: `One current or former symbol of 1 to ${maxLength} characters; not case-sensitive.`,
+    description:
+      `One current or former symbol of 1 to ${maxLength} characters; not case-sensitive. A dot and a hyphen ` +
+      "are the same: `BRK.B` is `BRK-B`.",
     examples: ["BYON"],
     // The second check only documents the pattern, because the first one ends the validation.
   }).check(nameInvalid.abort(), Schema.isPattern(pattern)).pipe(Schema.decodeTo(
