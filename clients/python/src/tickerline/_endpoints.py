@@ -33,7 +33,8 @@ class Endpoints(ABC):
         ``GET /v1/ticker-changes``
 
         Args:
-            ticker: One current or former symbol of 1 to 6 characters; not case-sensitive.
+            ticker: One current or former symbol of 1 to 6 characters; not case-sensitive. A dot and a hyphen are the
+                same: `BRK.B` is `BRK-B`.
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
@@ -48,7 +49,8 @@ class Endpoints(ABC):
         ``GET /v1/historical-tickers``, deprecated
 
         Args:
-            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive. A dot and a hyphen are the
+                same: `BRK.B` is `BRK-B`.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
                 newest moment that can be repeated. The header `X-As-Of` states the moment.
@@ -69,8 +71,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -112,8 +114,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -166,8 +168,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -228,8 +230,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             type: One of shelf, equity_line, offering, resale; several comma-separated.
             form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
                 a comma is written in double quotes.
@@ -310,8 +312,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
                 comma is written in double quotes.
             underwriter_risk: One of high, medium, low; several comma-separated.
@@ -392,8 +394,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             action_type: One of pending_vote, vote_approved, split_announced, split_effective, withdrawn; several
                 comma-separated.
             executed: Rows whose executed has this value.
@@ -438,8 +440,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -489,8 +491,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -536,8 +538,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -587,8 +589,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -644,8 +646,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -700,8 +702,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -759,8 +761,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -814,8 +816,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
@@ -850,8 +852,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
@@ -891,8 +893,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
                 comma is written in double quotes.
             sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
@@ -950,8 +952,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             latest: true: only the newest row of each ticker, among the rows that match the other filters.
             is_adr: Rows whose is_adr has this value.
             min_float: float of at least this.
@@ -1005,8 +1007,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             accession_number: The filing with this SEC accession number, instead of the newest one.
             per_holder: true: each holder as the holder's own newest filing reports it, in one result per filing,
                 instead of only the newest filing of each ticker, which often is that of one person.
@@ -1074,8 +1076,8 @@ class Endpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             exchange: Rows whose exchange is one of these comma-separated values, ignoring case. A value that contains a
                 comma is written in double quotes.
             sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
@@ -1203,7 +1205,8 @@ class Endpoints(ABC):
         ``GET /v1/timeline``
 
         Args:
-            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive. A dot and a hyphen are the
+                same: `BRK.B` is `BRK-B`.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
             types: One of filing, news, registration, dilution, split, compliance_notice, gap, runner, float_change,
@@ -1242,8 +1245,8 @@ class Endpoints(ABC):
                 afterhours_stats, research_reports, float_outstanding, historical_float_pro, ownership, screener;
                 several comma-separated.
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             kind: One of added, corrected, removed; several comma-separated.
             after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T08:30:00-05:00`, or `now`.
                 Without it, the response has the earliest known changes.
@@ -1488,7 +1491,8 @@ class AsyncEndpoints(ABC):
         ``GET /v1/ticker-changes``
 
         Args:
-            ticker: One current or former symbol of 1 to 6 characters; not case-sensitive.
+            ticker: One current or former symbol of 1 to 6 characters; not case-sensitive. A dot and a hyphen are the
+                same: `BRK.B` is `BRK-B`.
             cik: The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the
                 candidates in the 409 response.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
@@ -1503,7 +1507,8 @@ class AsyncEndpoints(ABC):
         ``GET /v1/historical-tickers``, deprecated
 
         Args:
-            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive. A dot and a hyphen are the
+                same: `BRK.B` is `BRK-B`.
             as_of: The response that this request would have received at an earlier moment: a date means the end of that
                 day in New York, a timestamp such as `2026-03-02T09:30:00-05:00` needs an offset, and `now` is the
                 newest moment that can be repeated. The header `X-As-Of` states the moment.
@@ -1524,8 +1529,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1567,8 +1572,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -1621,8 +1626,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             security_type: One of warrant, prefunded_warrant, convertible_note, convertible_preferred; several
                 comma-separated.
             registered: Rows whose registered has this value.
@@ -1683,8 +1688,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             type: One of shelf, equity_line, offering, resale; several comma-separated.
             form_type: Rows whose form_type is one of these comma-separated values, ignoring case. A value that contains
                 a comma is written in double quotes.
@@ -1765,8 +1770,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
                 comma is written in double quotes.
             underwriter_risk: One of high, medium, low; several comma-separated.
@@ -1847,8 +1852,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             action_type: One of pending_vote, vote_approved, split_announced, split_effective, withdrawn; several
                 comma-separated.
             executed: Rows whose executed has this value.
@@ -1893,8 +1898,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1944,8 +1949,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -1991,8 +1996,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -2042,8 +2047,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -2099,8 +2104,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -2155,8 +2160,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -2214,8 +2219,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             date: Exactly this day; not in the future, and not with date_from or date_to.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
@@ -2269,8 +2274,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
@@ -2305,8 +2310,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             min_gain_percentage: gain_percentage of at least this.
             max_gain_percentage: gain_percentage of at most this.
             created_at_from: created_at on this day or later; not in the future.
@@ -2346,8 +2351,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             country: Rows whose country is one of these comma-separated values, ignoring case. A value that contains a
                 comma is written in double quotes.
             sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
@@ -2405,8 +2410,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             latest: true: only the newest row of each ticker, among the rows that match the other filters.
             is_adr: Rows whose is_adr has this value.
             min_float: float of at least this.
@@ -2460,8 +2465,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             accession_number: The filing with this SEC accession number, instead of the newest one.
             per_holder: true: each holder as the holder's own newest filing reports it, in one result per filing,
                 instead of only the newest filing of each ticker, which often is that of one person.
@@ -2529,8 +2534,8 @@ class AsyncEndpoints(ABC):
 
         Args:
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             exchange: Rows whose exchange is one of these comma-separated values, ignoring case. A value that contains a
                 comma is written in double quotes.
             sector: Rows whose sector is one of these comma-separated values, ignoring case. A value that contains a
@@ -2658,7 +2663,8 @@ class AsyncEndpoints(ABC):
         ``GET /v1/timeline``
 
         Args:
-            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive.
+            ticker: One current or former symbol of 1 to 16 characters; not case-sensitive. A dot and a hyphen are the
+                same: `BRK.B` is `BRK-B`.
             date_from: This day or later; not in the future.
             date_to: This day or earlier; not in the future.
             types: One of filing, news, registration, dilution, split, compliance_notice, gap, runner, float_change,
@@ -2697,8 +2703,8 @@ class AsyncEndpoints(ABC):
                 afterhours_stats, research_reports, float_outstanding, historical_float_pro, ownership, screener;
                 several comma-separated.
             ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
-                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` names the issuer
-                that an ambiguous symbol stands for.
+                when none is valid the request is refused. A dot and a hyphen are the same: `BRK.B` is `BRK-B`. With
+                `follow_lineage=true`, `SYMBOL:CIK` names the issuer that an ambiguous symbol stands for.
             kind: One of added, corrected, removed; several comma-separated.
             after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T08:30:00-05:00`, or `now`.
                 Without it, the response has the earliest known changes.
