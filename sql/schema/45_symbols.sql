@@ -59,12 +59,11 @@ declare
   freed  date;
   others text[] := company.former_tickers || company.primary_ticker;
 begin
-  select coalesce(max(effective_date), '-infinity') into since from public.ticker_changes
-  where new_ticker = label and status = 'confirmed' and effective_date <= today
-    and coalesce(cik, company.cik) = company.cik;
+  select coalesce(max(effective_date), '-infinity') into since from public.eligible_changes(today)
+  where new_ticker = label and coalesce(cik, company.cik) = company.cik;
   loop
-    select new_ticker, effective_date into event from public.ticker_changes
-    where old_ticker = label and status = 'confirmed' and effective_date <= today and effective_date > since
+    select new_ticker, effective_date into event from public.eligible_changes(today)
+    where old_ticker = label and effective_date > since
       and (cik = company.cik or cik is null and new_ticker = any (company.tickers))
     order by effective_date, cik, new_ticker limit 1;
     exit when not found;
@@ -75,8 +74,8 @@ begin
   symbol := label;
   loop
     others := array_remove(others, symbol);
-    select old_ticker, effective_date into event from public.ticker_changes
-    where new_ticker = symbol and status = 'confirmed' and effective_date <= today and effective_date < bound
+    select old_ticker, effective_date into event from public.eligible_changes(today)
+    where new_ticker = symbol and effective_date < bound
       and coalesce(cik, company.cik) = company.cik
     order by effective_date desc, cik, old_ticker limit 1;
     if found then
@@ -86,8 +85,8 @@ begin
       symbol := label;
     elsif others <> '{}' then
       symbol := others[cardinality(others)];
-      select max(effective_date) into freed from public.ticker_changes
-      where old_ticker = label and status = 'confirmed' and effective_date <= today and effective_date < bound
+      select max(effective_date) into freed from public.eligible_changes(today)
+      where old_ticker = label and effective_date < bound
         and cik <> company.cik;
       if freed is not null then
         return query select label, freed, bound;

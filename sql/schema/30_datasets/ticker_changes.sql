@@ -19,3 +19,11 @@ create index on ticker_changes (new_ticker, effective_date) where status = 'conf
 
 select history.track('ticker_changes');
 update history.datasets set shown_from = 'effective_date' where dataset = 'ticker_changes';
+
+-- The ticker changes that count (D19). Without a setting of its own, so that PostgreSQL can use the indexes.
+create function eligible_changes(today date)
+returns table (old_ticker text, new_ticker text, effective_date date, cik text)
+language sql stable as $$
+  select old_ticker, new_ticker, effective_date, cik from public.ticker_changes
+  where status = 'confirmed' and effective_date <= today
+$$;

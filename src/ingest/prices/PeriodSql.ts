@@ -326,12 +326,26 @@ export const mergePeriods = runStatements(
     select ticker, date from new_periods union select ticker, date from changed`,
 )
 
-/** Adds the later sessions to `touched` whose rows depend on the changed ones. */
+/** Days within which two records of a split are one, so that the session that shows its day may come after others. */
+const maxSplitDistance = 30
+
+/**
+ * Adds the sessions to `touched` whose rows depend on the changed ones: later ones of the security. If its splits are
+ * recorded for several days, also earlier ones, because the bars decide which of these days is right.
+ */
 export const addDependentSessions = runStatements(
   "create unique index on touched (ticker, date)",
   `insert into touched
-    select later.ticker, later.date from changed join price_periods as later
-      on later.ticker = changed.ticker and later.date between changed.date and changed.date + ${dependentDays}
+    select other.ticker, other.date
+    from changed join symbol_periods as period on changed.ticker = period.ticker
+        and changed.date >= period.starts and changed.date < period.ends
+      join symbol_periods as former using (security)
+      join price_periods as other on other.ticker = former.ticker
+        and other.date >= former.starts and other.date < former.ends
+        and other.date between changed.date - case when exists (
+          select from splits where splits.security = period.security and status = 'repeated'
+            and effective_date between changed.date - ${maxSplitDistance} and changed.date + ${maxSplitDistance}
+        ) then ${maxSplitDistance} else 0 end and changed.date + ${dependentDays}
     on conflict do nothing`,
   "analyze touched",
 )

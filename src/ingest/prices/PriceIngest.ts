@@ -29,6 +29,13 @@ import {
   type PriceDataset,
   priceDatasets,
 } from "./PriceRows.ts"
+import {
+  type DoubtfulSymbol,
+  findContradictedSplits,
+  findMarketCaps,
+  findSecurities,
+  updateMarketCaps,
+} from "./SecurityPeriods.ts"
 
 export interface PriceIngestOptions {
   readonly datasets: ReadonlyArray<PriceDataset>
@@ -45,6 +52,7 @@ export interface PriceFileResult {
   /** Sentences about what the bars leave in doubt. */
   readonly doubts: ReadonlyArray<string>
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
+  readonly doubtful: ReadonlyArray<DoubtfulSymbol>
 }
 
 /** The file has only a part of a day of which more is known, so none of its bars was ingested. */
@@ -137,15 +145,24 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
   if (partial !== undefined) return yield* refusePartialDay(file, partial)
   yield* mergePeriods
   if (datasets.includes("daily_prices")) yield* noteChangedCloses
+  yield* findSecurities
   yield* addDependentSessions
   yield* startStep("merging")
   yield* prepareSessions
   const merged = new Map<PriceDataset, ReplacedRowCounts>()
   for (const dataset of priceDatasets) {
     if (dataset === "premarket_stats") yield* findPreviousCloses
+    if (dataset === "screener" && datasets.includes(dataset)) {
+      yield* acquireTableLoadLock("float_outstanding")
+      yield* findMarketCaps
+    }
     if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))
   }
-  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, doubts, merged }
+  const doubtful = [
+    ...yield* findContradictedSplits,
+    ...(datasets.includes("screener") ? yield* updateMarketCaps : []),
+  ]
+  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, doubts, merged, doubtful }
   if (check) return yield* new CheckPassed({ result })
   yield* yield* BeforeLoadCommit
   return result

@@ -5,6 +5,7 @@
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
 import { closeMinute, dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
+import { isUsedOn } from "./SecurityPeriods.ts"
 
 /** Least gap of a session in `gap_stats`, in %, in either direction. */
 const minGap = 3
@@ -21,21 +22,17 @@ const minUsualSessions = 10
 /** Maximum age of a previous close, in days. With an older one, the symbol may have belonged to another company. */
 const maxCloseAge = 30
 
-/** Splits that have taken place, one per symbol and day. The newest filing about it gives the ratio. */
-const createSplits = `
-  create temp table splits on commit drop as
-  select distinct on (ticker, effective_date) ticker, effective_date, split_from, split_to
-  from split_status
-  where executed and action_type = 'split_effective' and split_from > 0 and split_to > 0
-    and effective_date is not null and split_from <> split_to
-  order by ticker, effective_date, filed_at desc, id`
-
-/** Returns SQL for the factor by which the splits between two days have multiplied the price of a symbol. */
-const splitFactor = (ticker: string, from: string, to: string) =>
-  `coalesce((
-    select product(split_from) / product(split_to) from splits
-    where splits.ticker = ${ticker} and effective_date > ${from} and effective_date <= ${to}
-  ), 1)`
+/**
+ * Returns SQL for the factor by which the splits between two days have multiplied the price of a security. Null if the
+ * ratio of one of them is contradicted.
+ */
+const splitFactor = (security: string, from: string, to: string) =>
+  `(
+    select case when bool_or(status = 'contradicted') then null
+      else coalesce(product(split_from) / product(split_to), 1) end
+    from splits where splits.security = ${security} and status <> 'repeated'
+      and effective_date > ${from} and effective_date <= ${to}
+  )`
 
 /** The bounds of prices. They do not depend on the row, so PostgreSQL reads them once per statement. */
 const [minPrice, maxPrice] = ["least", "greatest"].map((bound) =>
@@ -43,8 +40,8 @@ const [minPrice, maxPrice] = ["least", "greatest"].map((bound) =>
 )
 
 /** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Null if it is no price (D42). */
-const adjustPrice = (price: string, ticker: string, from: string, to: string) =>
-  `(select adjusted from (select round(${price} * ${splitFactor(ticker, from, to)}, 4) as adjusted offset 0) as one
+const adjustPrice = (price: string, security: string, from: string, to: string) =>
+  `(select adjusted from (select round(${price} * ${splitFactor(security, from, to)}, 4) as adjusted offset 0) as one
     where adjusted between ${minPrice} and ${maxPrice})`
 
 /** SQL condition of the rows of `price_periods as known` that have the close of a day, if the day is complete. */
@@ -54,62 +51,69 @@ const hasClose = `(period = 'day' or period = 'regular' and ${isCompleteDay("kno
 const sessionVolume = `case when bool_or(period = 'day') and not bool_or(period = 'regular')
     then max(volume) filter (where period = 'day') else sum(volume) filter (where period <> 'day') end`
 
-/** Returns a subquery with the last close of the symbol up to a day: `date` and `close`. `daily_prices` wins. */
-const lastClose = (ticker: string, day: string) =>
+/** Returns a subquery with the last close of the security up to a day: `date` and `close`. `daily_prices` wins. */
+const lastClose = (security: string, day: string) =>
   `(
-    select date, close from (
-      (select date, close, 0 as source from daily_prices
-        where ticker = ${ticker} and date <= ${day} and date > ${day} - ${maxCloseAge} order by date desc limit 1)
+    select closes.date, closes.close from symbol_periods as former cross join lateral (
+      (select date, close, 0 as source from daily_prices as known
+        where ${isUsedOn("known", "former")} and date <= ${day} and date > ${day} - ${maxCloseAge}
+        order by date desc limit 1)
       union all
       (select date, close, 1 from price_periods as known
-        where ticker = ${ticker} and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
+        where ${isUsedOn("known", "former")} and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
         order by date desc, period limit 1)
-    ) as closes order by date desc, source limit 1
+    ) as closes
+    where former.security = ${security} order by closes.date desc, source limit 1
   )`
 
-/** Volumes of the sessions before, in shares as they were before all splits since 1970, so that they can be added. */
+/**
+ * Volumes of the sessions before, in shares as they were before all splits since 1970, so that they can be added.
+ * Volumes before and after a split with a contradicted ratio, which `doubts` counts, cannot be compared.
+ */
 const createVolumes = `
   create temp table volumes on commit drop as
   with traded as (
-    select ticker, date, ${sessionVolume} as volume,
+    select security, parts.ticker, parts.date, ${sessionVolume} as volume,
       bool_or(period <> 'day') as has_minutes,
       coalesce(sum(volume) filter (where period = 'premarket'), 0) as premarket,
       coalesce(sum(volume) filter (where period = 'afterhours'), 0) as afterhours
-    from price_periods
-    where ticker in (select ticker from touched)
-      and date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
-    group by ticker, date
+    from symbol_periods join price_periods as parts on ${isUsedOn("parts", "symbol_periods")}
+    where security in (select security from symbol_periods where ticker in (select ticker from touched))
+      and parts.date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
+    group by security, parts.ticker, parts.date
   ),
   comparable as (
-    select traded.*, coalesce((
-      select product(split_from) / product(split_to) from splits
-      where splits.ticker = traded.ticker and effective_date <= traded.date
-    ), 1) as factor
-    from traded
+    select traded.*, adjusted.* from traded cross join lateral (
+      select coalesce(product(split_from) filter (where status = 'applied')
+          / product(split_to) filter (where status = 'applied'), 1) as factor,
+        count(*) filter (where status = 'contradicted') as doubts
+      from splits where splits.security = traded.security and effective_date <= traded.date
+    ) as adjusted
   )
-  select ticker, date, volume, volume * factor as comparable,
+  select security, ticker, date, volume, volume * factor as comparable,
     premarket * factor as premarket, afterhours * factor as afterhours, factor,
     count(*) over before as sessions, sum(volume * factor) over before as total,
     sum((volume * factor) ^ 2) over before as squares,
     count(*) filter (where has_minutes) over before as minute_sessions,
     sum(premarket * factor) filter (where has_minutes) over before as premarket_total,
-    sum(afterhours * factor) filter (where has_minutes) over before as afterhours_total
+    sum(afterhours * factor) filter (where has_minutes) over before as afterhours_total,
+    min(doubts) over before = doubts as are_comparable
   from comparable
   window before as (
-    partition by ticker order by date
+    partition by security order by date
     range between interval '${dependentDays} days' preceding and interval '1 day' preceding
   )`
 
 /** Sessions with their previous close, adjusted for splits since. */
 const createSessions = `
   create temp table sessions on commit drop as
-  select touched.ticker, touched.date, nullif(adjusted.close, 0) as previous,
+  select touched.ticker, touched.date, period.security, nullif(adjusted.close, 0) as previous,
     (select max(last_minute) from price_periods as parts
       where parts.ticker = touched.ticker and parts.date = touched.date) as last_minute
-  from touched
-  left join lateral ${lastClose("touched.ticker", "(touched.date - 1)")} as before on true
+  from touched join symbol_periods as period on ${isUsedOn("touched", "period")}
+  left join lateral ${lastClose("period.security", "(touched.date - 1)")} as before on true
   left join lateral (
-    select ${adjustPrice("before.close", "touched.ticker", "before.date", "touched.date")} as close
+    select ${adjustPrice("before.close", "period.security", "before.date", "touched.date")} as close
   ) as adjusted on true`
 
 /** Stores when the price first returned to the previous close. Only the bars of the file can tell. */
@@ -128,11 +132,8 @@ const storeGapFills = `
   where kept.ticker = found.ticker and kept.date = found.day and kept.period = 'regular'
     and (fill_close, fill_minute) is distinct from (found.previous, found.minute)`
 
-/** Prepares the splits and volumes that the rows are computed from. */
+/** Prepares the volumes that the rows are computed from. */
 export const prepareSessions = runStatements(
-  createSplits,
-  "create index on splits (ticker, effective_date)",
-  "analyze splits",
   createVolumes,
   "create index on volumes (ticker, date)",
   "analyze volumes",
@@ -169,7 +170,8 @@ const isSessionWith = (condition: string) =>
   )`
 
 const hasMinutes = "last_minute is not null"
-const hasUsualVolume = `volumes.sessions >= ${minUsualSessions} and total >= volumes.sessions * volumes.factor`
+const hasUsualVolume =
+  `volumes.sessions >= ${minUsualSessions} and are_comparable and total >= volumes.sessions * volumes.factor`
 
 const spikeColumns = (part: string) => ({
   spike_start_time: toTime(`${part}.spike_minute`),
@@ -180,7 +182,7 @@ const spikeColumns = (part: string) => ({
 
 /** Volume relative to the mean of the sessions before, if there are enough of them and it is at least one share. */
 const usualRatio = (volume: string, sessionCount: string, total: string) =>
-  `case when ${sessionCount} >= ${minUsualSessions} and ${total} >= ${sessionCount} * volumes.factor
+  `case when ${sessionCount} >= ${minUsualSessions} and are_comparable and ${total} >= ${sessionCount} * volumes.factor
     then round(${volume} * ${sessionCount} / ${total}, 4) end`
 
 const dailyPrices: ComputedRows = {
@@ -248,7 +250,7 @@ const premarketStats = makeExtendedHours(
 const afterhoursStats = makeExtendedHours(
   "afterhours",
   "today.close",
-  `cross join lateral ${lastClose("sessions.ticker", "sessions.date")} as today where today.date = sessions.date`,
+  `cross join lateral ${lastClose("sessions.security", "sessions.date")} as today where today.date = sessions.date`,
   hasMinutes,
 )
 
@@ -326,77 +328,110 @@ const intradayRunners: ComputedRows = {
   replaced: isSessionWith(`previous is not null and ${hasUsualVolume}`),
 }
 
+const yearDays = 365
+
 const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
-/** Updates the companies that the screener has, as of the newest session of their symbol. */
+/**
+ * Returns SQL for a value from the bars of the last days. Without it, the row keeps its value, unless the security or
+ * its splits are unknown within these days (D45).
+ */
+const keepIfKnown = (value: string, column: string, days: number) =>
+  `coalesce(${value}, case when newest.date - ${days} >= known.since then listed.${column} end)`
+
+/** Updates the companies that the screener has, as of the newest session of their security. */
 const screener: ComputedRows = {
   columns: {
     ticker: "listed.ticker",
     price: "newest.close",
-    // A product that the column cannot hold follows from an impossible number of shares.
-    market_cap: `coalesce(case when newest.close * listed.outstanding < 1e18
-      then round(newest.close * listed.outstanding, 2) end, listed.market_cap)`,
-    high_365: "coalesce(extremes.high, listed.high_365)",
-    low_365: "coalesce(extremes.low, listed.low_365)",
-    average_volume: "coalesce(usual.mean, listed.average_volume)",
-    median_volume_60: "coalesce(usual.median, listed.median_volume_60)",
+    market_cap: "case when cap.ticker is null then listed.market_cap else cap.market_cap end",
+    high_365: keepIfKnown("extremes.high", "high_365", yearDays),
+    low_365: keepIfKnown("extremes.low", "low_365", yearDays),
+    average_volume: keepIfKnown("usual.mean", "average_volume", dependentDays),
+    median_volume_60: keepIfKnown("usual.median", "median_volume_60", dependentDays),
     today_volume: "newest.volume",
-    volume_change_percentage: `coalesce(${
-      toPercent("newest.volume", "nullif(usual.mean, 0)")
-    }, listed.volume_change_percentage)`,
+    volume_change_percentage: keepIfKnown(
+      toPercent("newest.volume", "nullif(usual.mean, 0)"),
+      "volume_change_percentage",
+      dependentDays,
+    ),
     ...Object.fromEntries(gainDays.map((days) => [
       `gain_${days}_day`,
-      `coalesce((
+      keepIfKnown(
+        `(
         select ${toPercent("newest.close", "nullif(base.close, 0)")}
-        from ${lastClose("listed.ticker", `(newest.date - ${days})`)} as earlier
+        from ${lastClose("present.security", `(newest.date - ${days})`)} as earlier
         cross join lateral (
-          select ${adjustPrice("earlier.close", "listed.ticker", "earlier.date", "newest.date")} as close
+          select ${adjustPrice("earlier.close", "present.security", "earlier.date", "newest.date")} as close
         ) as base
-      ), listed.gain_${days}_day)`,
+      )`,
+        `gain_${days}_day`,
+        days,
+      ),
     ])),
     num_gaps: "gaps.count",
     avg_gap: "gaps.mean",
-    num_runners: "(select count(*) from intraday_runners as run where run.ticker = listed.ticker " +
-      `and anomaly_flagged and daily_volume_ratio > ${minRunnerRatio})`,
+    num_runners: `(
+      select count(*) from symbol_periods as former join intraday_runners as run on ${isUsedOn("run", "former")}
+      where former.security = present.security and anomaly_flagged and daily_volume_ratio > ${minRunnerRatio}
+    )`,
     last_updated: "greatest(listed.last_updated, newest.ended)",
   },
   from: `from screener as listed
+    join symbol_periods as present on present.ticker = listed.ticker and present.ends = 'infinity'
+    left join caps as cap on cap.dataset = 'screener' and cap.ticker = listed.ticker
     cross join lateral (
-      select date, close, (
-          select ${sessionVolume} from price_periods as parts
-          where parts.ticker = part.ticker and parts.date = part.date
-        ) as volume, date + coalesce(last_minute + 1, ${closeMinute("date")}) * interval '1 minute' as ended
-      from price_periods as part
-      where part.ticker = listed.ticker and period in ('regular', 'day')
-      order by date desc, period limit 1
+      select bar.* from symbol_periods as former cross join lateral (
+        select date, close, (
+            select ${sessionVolume} from price_periods as parts
+            where parts.ticker = part.ticker and parts.date = part.date
+          ) as volume, date + coalesce(last_minute + 1, ${closeMinute("date")}) * interval '1 minute' as ended
+        from price_periods as part
+        where ${isUsedOn("part", "former")} and period in ('regular', 'day')
+        order by date desc, period limit 1
+      ) as bar
+      where former.security = present.security order by date desc limit 1
     ) as newest
     cross join lateral (
-      select max(${adjustPrice("high", "listed.ticker", "date", "newest.date")}) as high,
-        min(${adjustPrice("low", "listed.ticker", "date", "newest.date")}) as low
-      from price_periods as past
-      where past.ticker = listed.ticker and date > newest.date - 365 and period in ('regular', 'day')
-        and newest.date - 365 >= (
+      select greatest(
+          (select min(starts) from symbol_periods as former where former.security = present.security),
+          max(effective_date)
+        ) as since,
+        greatest(case when present.is_ambiguous then present.starts end, max(effective_date)) as compared_since
+      from splits
+      where splits.security = present.security and status = 'contradicted' and effective_date <= newest.date
+    ) as known
+    cross join lateral (
+      select max(${adjustPrice("high", "present.security", "date", "newest.date")}) as high,
+        min(${adjustPrice("low", "present.security", "date", "newest.date")}) as low
+      from symbol_periods as former join price_periods as past on ${isUsedOn("past", "former")}
+      where former.security = present.security and date > newest.date - ${yearDays} and period in ('regular', 'day')
+        and newest.date - ${yearDays} >= coalesce(known.compared_since, '-infinity')
+        and newest.date - ${yearDays} >= (
           select min(date) from price_periods as first where ${isCompleteDay("first.date")}
         )
     ) as extremes
-    cross join lateral (
-      select case when count(*) >= ${minUsualSessions} then round(avg(volume)) end as mean,
-        case when count(*) >= ${minUsualSessions} then round((
+    left join lateral (
+      select case when count(volume) >= ${minUsualSessions} then round(avg(volume)) end as mean,
+        case when count(volume) >= ${minUsualSessions} then round((
           percentile_disc(0.5) within group (order by volume)
           + percentile_disc(0.5) within group (order by volume desc)
         ) / 2.0) end as median
       from (
-        select round(${sessionVolume} / ${splitFactor("listed.ticker", "past.date", "newest.date")}) as volume
-        from price_periods as past
-        where past.ticker = listed.ticker and date >= newest.date - ${dependentDays} and date < newest.date
+        select round(${sessionVolume} / ${splitFactor("present.security", "past.date", "newest.date")}) as volume
+        from symbol_periods as former join price_periods as past on ${isUsedOn("past", "former")}
+        where former.security = present.security and date >= newest.date - ${dependentDays} and date < newest.date
         group by date
-      ) as sessions
-    ) as usual
+      ) as sessions having count(volume) = count(*)
+    ) as usual on true
     cross join lateral (
-      select count(*) as count, round(avg(gap_percentage), 4) as mean from gap_stats as gap
-      where gap.ticker = listed.ticker and gap_percentage > 0
+      select count(*) as count, round(avg(gap_percentage), 4) as mean
+      from symbol_periods as former join gap_stats as gap on ${isUsedOn("gap", "former")}
+      where former.security = present.security and gap_percentage > 0
     ) as gaps
-    where listed.ticker in (select ticker from touched)`,
+    where present.security in (
+      select security from symbol_periods as period join touched on ${isUsedOn("touched", "period")}
+    )`,
 }
 
 /** The rows of each dataset that prices fill, in the order in which they are computed: later ones read earlier ones. */

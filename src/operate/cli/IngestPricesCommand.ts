@@ -40,6 +40,17 @@ const formatNotes = (file: string, { doubts, skipped }: PriceFileResult) => {
   ]
 }
 
+/** Returns which symbols have values that are null, and why. */
+const formatDoubts = (file: string, { doubtful }: PriceFileResult) =>
+  Array.from(
+    Map.groupBy(doubtful, ({ reason }) => reason),
+    ([reason, rows]) => {
+      const symbols = new Set(rows.map(({ ticker }) => ticker))
+      return `${file}: values of ${formatCountWithNoun(symbols.size, "symbol")} are null, because of ${reason}: ` +
+        formatExamples(symbols)
+    },
+  )
+
 type Totals = Map<PriceDataset, ReplacedRowCounts>
 
 const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
@@ -71,7 +82,7 @@ const ingestFiles = Effect.fnUntraced(
       done.push(file)
       bars += result.bars
       addCounts(totals, result)
-      const notes = formatNotes(file, result)
+      const notes = [...formatNotes(file, result), ...formatDoubts(file, result)]
       if (notes.length > 0) yield* Console.error(notes.join("\n"))
     }
     return { totals, bars, refused }

@@ -1,0 +1,343 @@
+-- Which security used which symbol on which day (D20, D21, D45), and what follows from it: the splits of a security and
+-- its market capitalization. Statements that compare prices, splits or counts of several days ask these functions.
+
+-- Divides the time of each symbol at the changes that it takes part in, and names the security that used it. If the
+-- changes of a component form a chain (D21), the periods of its symbols are those of one security, and are linked. All
+-- other periods are securities of their own, so that nothing of another company is mixed in. A security has the name of
+-- its newest period: the symbol and, if it was used by others before, its first day. `ends` is the day after the last.
+create function trace_securities(
+  symbols text[], old_tickers text[], new_tickers text[], days date[], ciks text[]
+) returns table (
+  security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
+)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with recursive changes as materialized (
+    -- Changes with equal symbols and day, of which at most one CIK is known, are one (D20).
+    select row_number() over () as id, old_ticker, new_ticker, day, min(cik) as cik, max(cik) as other_cik
+    from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
+    group by old_ticker, new_ticker, day
+  ),
+  -- Each change follows the last one before it that led to its old symbol. `first` is the change that none precedes.
+  paths (first, id, hops) as (
+    select id, id, 1 from changes as first where not exists (
+      select from changes as earlier where earlier.new_ticker = first.old_ticker and earlier.day < first.day
+    )
+    union
+    select paths.first, next.id, hops + 1
+    from paths join changes as former using (id)
+      join changes as next on next.old_ticker = former.new_ticker and next.day > former.day
+    where hops <= 12 and not exists (
+      select from changes as later
+      where later.new_ticker = next.old_ticker and later.day > former.day and later.day < next.day
+    )
+  ),
+  visits as (
+    select first, ticker, day, cik, other_cik
+    from paths join changes using (id) cross join lateral (values (old_ticker), (new_ticker)) as both_sides (ticker)
+  ),
+  neighbours as materialized (
+    select old_ticker as ticker, new_ticker as neighbour from changes
+    union select new_ticker, old_ticker from changes
+  ),
+  -- A component is a chain if it has one path, of at most twelve changes of one issuer, that leaves no symbol twice.
+  ambiguous (ticker) as (
+    (
+      select old_ticker from changes group by old_ticker having count(*) > 1
+      union select ticker from visits group by ticker having min(first) < max(first)
+      union select ticker from visits where first in (select first from paths where hops > 12)
+      union select ticker from visits where first in (
+        select first from visits group by first having min(cik) < max(other_cik)
+      )
+    )
+    union
+    select neighbour from ambiguous join neighbours using (ticker)
+  ),
+  chains as (
+    select first, max(cik) as cik,
+      (array_agg(new_ticker || '@' || to_char(day, 'YYYY-MM-DD') order by day desc))[1] as security
+    from paths join changes using (id)
+    where old_ticker not in (select ticker from ambiguous) group by first
+  ),
+  linked as (
+    select security, chains.cik, new_ticker as ticker, day as starts
+    from chains join paths using (first) join changes using (id)
+    union all
+    select security, chains.cik, old_ticker, '-infinity' from chains join changes on changes.id = first
+  ),
+  periods as (
+    select ticker, starts, lead(starts, 1, 'infinity') over (partition by ticker order by starts) as ends
+    from (
+      select unnest(symbols) as ticker, date '-infinity' as starts
+      union select ticker, '-infinity' from neighbours
+      union select old_ticker, day from changes
+      union select new_ticker, day from changes
+    ) as cuts
+  )
+  select coalesce(security, periods.ticker || coalesce('@' || to_char(nullif(starts, '-infinity'), 'YYYY-MM-DD'), '')),
+    periods.ticker, starts, ends, security is not null, periods.ticker in (select ticker from ambiguous), linked.cik
+  from periods left join linked using (ticker, starts)
+$$;
+
+-- The periods of the symbols, and of all symbols that are connected with them by changes that are eligible on a day.
+create function security_periods(symbols text[], today date)
+returns table (
+  security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
+)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with recursive reached (ticker) as (
+    select unnest(symbols)
+    union
+    select neighbour.ticker from reached cross join lateral (
+      select new_ticker as ticker from public.eligible_changes(today) where old_ticker = reached.ticker
+      union all
+      select old_ticker from public.eligible_changes(today) where new_ticker = reached.ticker
+    ) as neighbour
+  )
+  select periods.* from (
+    select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
+      array_agg(effective_date) as days, array_agg(cik) as ciks
+    from reached cross join lateral (
+      select * from public.eligible_changes(today) where old_ticker = reached.ticker offset 0
+    ) as change
+  ) as found cross join lateral public.trace_securities(symbols, old_tickers, new_tickers, days, ciks) as periods
+$$;
+
+-- The splits of the securities that used the symbols, as `split_status` lists them. `applied` ones have taken place;
+-- `repeated` ones are the same as another one that is recorded for a day at most 30 days away; ones of a day with
+-- several ratios are `contradicted`, so prices before and after it cannot be compared.
+create function security_splits(symbols text[], today date)
+returns table (security text, effective_date date, split_from numeric, split_to numeric, status text)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with periods as materialized (select * from public.security_periods(symbols, today)),
+  listed as (
+    select split.ticker, split.effective_date, split.split_from, split.split_to, split.filed_at, split.id,
+      period.security, period.starts, period.ends, period.is_linked
+    from periods as period join public.split_status as split on split.ticker = period.ticker
+      and split.effective_date >= period.starts and split.effective_date < period.ends
+    where split.executed and split.action_type = 'split_effective' and split.split_from <> split.split_to
+  ),
+  owned as (
+    -- A split may be listed under another symbol of the security: one that it got later or, for some days, gave up
+    -- before. If that symbol was traded then, the split is that of the company that used it.
+    select coalesce((
+        select chain.security from periods as chain
+        where not listed.is_linked and chain.is_linked and chain.ticker = listed.ticker
+          and (chain.starts > listed.effective_date or chain.ends > listed.effective_date - 30)
+          and not exists (
+            select from public.price_periods as traded where traded.ticker = listed.ticker
+              and traded.date between greatest(listed.starts, listed.effective_date - 30)
+              and least(listed.ends - 1, listed.effective_date + 30)
+          )
+          and not exists (
+            select from public.daily_prices as traded where traded.ticker = listed.ticker
+              and traded.date between greatest(listed.starts, listed.effective_date - 30)
+              and least(listed.ends - 1, listed.effective_date + 30)
+          )
+        limit 1
+      ), security) as security,
+      listed.effective_date, listed.split_from, listed.split_to, listed.filed_at,
+      round(listed.split_from / listed.split_to, 12) as ratio
+    from listed
+  ),
+  by_day as (
+    select security, effective_date, (array_agg(split_from order by split_from))[1] as split_from,
+      (array_agg(split_to order by split_from))[1] as split_to, max(filed_at) as filed_at, min(ratio) as ratio,
+      min(ratio) < max(ratio) as is_contradicted
+    from owned group by security, effective_date
+  ),
+  spaced as (
+    select *, effective_date - lag(effective_date) over same > 30 as is_new
+    from by_day window same as (partition by security, ratio, is_contradicted order by effective_date)
+  ),
+  grouped as (
+    select *, count(*) over (partition by security, ratio, is_contradicted, number) as copies
+    from (
+      select *, count(*) filter (where is_new) over same as number
+      from spaced window same as (partition by security, ratio, is_contradicted order by effective_date)
+    ) as numbered
+  ),
+  -- Of the days for which a split is recorded, bars show the right one: the price changes as the ratio says.
+  judged as (
+    select grouped.*, case
+        when is_contradicted or copies = 1 then 1
+        else (
+          select case when abs(ln(today.open / before.close) - ln(ratio)) < abs(ln(ratio)) / 2 then 0 else 2 end
+          from (
+            select bar.open from periods as period join public.price_periods as bar on bar.ticker = period.ticker
+            where period.security = grouped.security and bar.date = grouped.effective_date
+              and bar.date >= period.starts and bar.date < period.ends and bar.period in ('regular', 'day')
+            order by bar.period desc limit 1
+          ) as today, (
+            select bar.close from periods as period join public.price_periods as bar on bar.ticker = period.ticker
+            where period.security = grouped.security and bar.date < grouped.effective_date
+              and bar.date >= grouped.effective_date - 30 and bar.date >= period.starts and bar.date < period.ends
+              and bar.period in ('regular', 'day')
+            order by bar.date desc, bar.period limit 1
+          ) as before
+        )
+      end as doubt
+    from grouped
+  )
+  select security, effective_date, split_from, split_to, case
+      when is_contradicted then 'contradicted'
+      when row_number() over (
+        partition by security, ratio, is_contradicted, number
+        order by coalesce(doubt, 1), filed_at desc, effective_date desc
+      ) = 1 then 'applied'
+      else 'repeated'
+    end
+  from judged
+$$;
+
+-- The market capitalizations of the symbols' rows in `screener` and `float_outstanding` (D44), and of those of other
+-- symbols of their companies: the newest close times the number of shares as of that day. There is no row if the count
+-- or the close is unknown. If `reason` says why the capitalization cannot be computed, it is null.
+create function find_market_caps(symbols text[], today date)
+returns table (dataset text, ticker text, market_cap numeric, reason text)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with requested as materialized (
+    select unnest(symbols) as ticker
+    union
+    select other.alias from public.company_symbols as known join public.company_symbols as other using (cik)
+    where known.alias = any (symbols)
+  ),
+  counted as materialized (
+    select 'screener' as dataset, listed.ticker, listed.outstanding, lpad(listed.cik, 10, '0') as cik,
+      listed.is_adr or coalesce(current.is_adr, false) as is_receipt, current.ads_ratio,
+      case when current.outstanding = listed.outstanding then current.reported_date end as counted_on,
+      listed.last_updated::date as last_updated
+    from requested join public.screener as listed using (ticker)
+      left join public.float_outstanding as current using (ticker)
+    where listed.outstanding is not null
+    union all
+    select 'float_outstanding', current.ticker, current.outstanding, null, current.is_adr, current.ads_ratio,
+      coalesce(current.reported_date, current.filed_at), current.last_updated::date
+    from requested join public.float_outstanding as current using (ticker)
+    where current.outstanding is not null
+  ),
+  -- The classes of a count, if it is the sum of several.
+  covered as materialized (
+    select counted.*, cover
+    from counted left join lateral (
+      select cover from public.edgar_instances as instance
+      where instance.cik in (
+          select counted.cik
+          union select known.cik from public.company_symbols as known where known.alias = counted.ticker
+        )
+        and jsonb_array_length(cover -> 'classes') > 1
+        and counted.outstanding = (
+          select sum((class ->> 'shares')::numeric) from jsonb_array_elements(cover -> 'classes') as class
+        )
+      order by cover ->> 'date' desc limit 1
+    ) as stated on true
+  ),
+  classes as materialized (
+    select dataset, ticker, coalesce(class ->> 'shares', outstanding::text)::numeric as shares,
+      case when class is null then ticker else (
+        -- A filing may write the separator of a symbol in another way than the prices.
+        select spelling from unnest(array[class ->> 'symbol', replace(class ->> 'symbol', '.', '-'),
+          replace(class ->> 'symbol', '-', '.')]) with ordinality as spellings (spelling, place)
+        order by exists (select from public.daily_prices as priced where priced.ticker = spelling) desc, place limit 1
+      ) end as symbol,
+      class ->> 'member' as member, coalesce((cover ->> 'date')::date, counted_on) as counted_on, last_updated,
+      is_receipt, ads_ratio, outstanding
+    from covered left join lateral jsonb_array_elements(cover -> 'classes') as class on true
+  ),
+  periods as materialized (
+    select * from public.security_periods((select array_agg(distinct symbol) from classes), today)
+  ),
+  splits as materialized (
+    select * from public.security_splits((select array_agg(distinct symbol) from classes), today)
+    where status <> 'repeated'
+  ),
+  newest as materialized (
+    select present.ticker as symbol, present.security, priced.date, priced.close
+    from periods as present cross join lateral (
+      select found.date, found.close
+      from periods as period cross join lateral (
+        (
+          select bar.date, bar.close, 0 as source from public.price_periods as bar
+          where bar.ticker = period.ticker and bar.date >= period.starts and bar.date < period.ends
+            and bar.period in ('regular', 'day')
+          order by bar.date desc, bar.period limit 1
+        )
+        union all
+        (
+          select day.date, day.close, 1 from public.daily_prices as day
+          where day.ticker = period.ticker and day.date >= period.starts and day.date < period.ends
+          order by day.date desc limit 1
+        )
+      ) as found
+      where period.security = present.security
+      order by found.date desc, found.source limit 1
+    ) as priced
+    where present.ends = 'infinity' and present.ticker in (select symbol from classes)
+  ),
+  valued as (
+    select class.*, newest.date, newest.close, restated.*, (
+        select ads_ratio from public.historical_float_pro as former
+        where is_receipt and former.ticker = class.ticker and former.ads_ratio is not null
+        order by reported_date desc nulls last, filed_at desc limit 1
+      ) as former_ratio
+    from classes as class left join newest on newest.symbol = class.symbol
+      left join lateral (
+        select public.product(split_to) filter (where status = 'applied') as numerator,
+          public.product(split_from) filter (where status = 'applied') as denominator,
+          min(effective_date) filter (where status = 'contradicted') as contradicted_on
+        from splits
+        where splits.security = newest.security and effective_date <= newest.date and effective_date > coalesce(
+          counted_on,
+          -- The day of a count that no filing states is the first one on which the row had it.
+          (select max(stated.reported_date) from public.historical_float_pro as stated
+            where stated.ticker = class.ticker and stated.outstanding_shares = class.outstanding),
+          (select min(former.last_updated)::date from history.screener as former
+            where class.dataset = 'screener' and former.ticker = class.ticker
+              and former.outstanding = class.outstanding and former.last_updated < class.last_updated),
+          last_updated
+        )
+      ) as restated on true
+  ),
+  capped as (
+    select dataset, ticker,
+      sum(close * shares * coalesce(numerator, 1) / coalesce(denominator, 1)
+        / case when is_receipt then coalesce(ads_ratio, former_ratio) else 1 end) as amount,
+      case
+        when count(*) = 1 and min(close) is null then 'no close'
+        when min(contradicted_on) is not null
+          then 'contradicting splits on ' || to_char(min(contradicted_on), 'YYYY-MM-DD')
+        when bool_or(is_receipt and coalesce(ads_ratio, former_ratio) is null)
+          then 'an unknown number of shares per receipt'
+        when count(close) < count(*) or min(date) < max(date) - 30
+          then 'a class of shares without a close'
+      end as reason
+    from valued group by dataset, ticker
+  )
+  select dataset, ticker, case when reason is null then round(amount, 2) end, reason
+  from capped
+  -- An amount that the column cannot hold follows from an impossible number of shares.
+  where reason is distinct from 'no close' and (reason is not null or amount < 1e18)
+$$;
+
+-- Stores the market capitalizations of the symbols' rows. Returns the symbols without one, with the reason.
+create function update_market_caps(symbols text[], today date) returns table (ticker text, reason text)
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+#variable_conflict use_column
+declare
+  name    text;
+  changed text[];
+  caps    jsonb := (select jsonb_agg(to_jsonb(cap)) from public.find_market_caps(symbols, today) as cap);
+begin
+  foreach name in array array['float_outstanding', 'screener'] loop
+    execute format($sql$select array_agg(ticker)
+      from jsonb_to_recordset($1) as cap (dataset text, ticker text, market_cap numeric)
+        join public.%1$I as listed using (ticker)
+      where dataset = %1$L and listed.market_cap is distinct from cap.market_cap$sql$, name) into changed using caps;
+    -- Even an update of no row would change the version of the dataset, and thus expire cached responses.
+    continue when changed is null;
+    execute format($sql$update public.%1$I as listed set market_cap = cap.market_cap
+      from jsonb_to_recordset($1) as cap (dataset text, ticker text, market_cap numeric)
+      where dataset = %1$L and listed.ticker = cap.ticker and listed.ticker = any ($2)$sql$, name) using caps, changed;
+  end loop;
+  return query select distinct ticker, reason from jsonb_to_recordset(caps) as cap (ticker text, reason text)
+    where reason is not null order by ticker;
+end $$;

@@ -1,0 +1,64 @@
+/**
+ * Finds the securities of the sessions of a file (D45): the table `symbol_periods` has the days on which each of them
+ * used which symbol, and the table `splits` their splits. `47_securities.sql` has the rules.
+ */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { todayInChicago } from "../../contract/rules/Dates.ts"
+import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { runStatements } from "./PeriodSql.ts"
+
+/** Creates the tables for the securities of the symbols in `touched`. */
+export const findSecurities = Effect.flatMap(todayInChicago, (today) =>
+  runStatements(
+    `create temp table symbol_periods on commit drop as
+      select security, ticker, starts, ends, is_ambiguous
+      from security_periods(array(select distinct ticker from touched), '${today}')`,
+    "create index on symbol_periods (ticker)",
+    "create index on symbol_periods (security)",
+    "analyze symbol_periods",
+    `create temp table splits on commit drop as
+      select * from security_splits(array(select distinct ticker from touched), '${today}')`,
+    "create index on splits (security, effective_date)",
+    "analyze splits",
+  ))
+
+/** Returns an SQL condition: on the day of this row, its symbol was that of the security in `symbol_periods`. */
+export const isUsedOn = (rows: string, periods: string) =>
+  `${rows}.ticker = ${periods}.ticker and ${rows}.date >= ${periods}.starts and ${rows}.date < ${periods}.ends`
+
+const decodeReasons = decodeRows(Schema.Struct({ ticker: Schema.String, reason: Schema.String }))
+
+/** A symbol with values that are null because something about its security is unknown. */
+export type DoubtfulSymbol = Effect.Success<ReturnType<typeof decodeReasons>>[number]
+
+/** Finds the splits of the last year about whose ratio `split_status` contradicts itself. */
+export const findContradictedSplits = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeReasons(sql`
+    select distinct ticker, 'contradicting splits on ' || effective_date as reason
+    from splits join symbol_periods using (security)
+    where status = 'contradicted' and ticker in (
+      select touched.ticker from touched where touched.date between effective_date and effective_date + 365
+    )
+    order by 1, 2
+  `)
+})
+
+/** Computes the market capitalizations for the rows of `screener`. Runs after `daily_prices` is filled. */
+export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
+  runStatements(
+    `create temp table caps on commit drop as
+      select * from find_market_caps(array(select distinct ticker from symbol_periods), '${today}')`,
+    "create index on caps (ticker)",
+    "analyze caps",
+  ))
+
+/** Stores the market capitalizations, also of other rows of the companies. Returns the symbols without one. */
+export const updateMarketCaps = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeReasons(sql`
+    select ticker, reason
+    from update_market_caps(array(select distinct ticker from symbol_periods), ${yield* todayInChicago}::text::date)
+  `)
+})

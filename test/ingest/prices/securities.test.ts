@@ -1,0 +1,203 @@
+/** `ingest prices` over changes of symbols and splits (D44, D45), by examples. */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import * as Service from "../../support/Service.ts"
+import * as DayBars from "./DayBars.ts"
+
+// @module-tag slow
+
+const { insertRows } = Service
+const { ingestBars, listDays, storeChange, storeListing, storeSplit } = DayBars
+
+const readGaps = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly gap: string }>`
+    select concat_ws(' ', ticker, date, previous_day_close, gap_percentage) as gap from gap_stats order by date, ticker
+  `.pipe(Effect.map((rows) => rows.map(({ gap }) => gap)))
+})
+
+const readListing = Effect.fnUntraced(function* (ticker: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql`select * from screener where ticker = ${ticker}`
+  return row ?? assert.fail(`the screener has no ${ticker}`)
+})
+
+const TestLayer = Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer)
+
+layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest prices", (it) => {
+  it.effect("compares the first session under a new symbol with the close under the old one (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-02")
+      yield* ingestBars(["OLD", "2026-06-01", 10], ["NEW", "2026-06-02", 11])
+      assert.deepStrictEqual(yield* readGaps, ["NEW 2026-06-02 10.0000 10.0000"])
+    }))
+
+  it.effect("compares nothing across a change that is estimated, or of which lineage knows several (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-02", { status: "estimated" })
+      yield* ingestBars(["OLD", "2026-06-01", 10], ["NEW", "2026-06-02", 11])
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-02", { cik: "0000000001" })
+      yield* storeChange("OTHER", "NEW", "2026-05-30", { cik: "0000000002" })
+      yield* storeListing("NEW", { high_365: "99", gain_7_day: "5", average_volume: "7" })
+      yield* ingestBars(["NEW", "2026-05-25", 50], ["NEW", "2026-06-01", 20], ["OLD", "2026-06-01", 10])
+      yield* ingestBars(["NEW", "2026-06-02", 11], ["NEW", "2026-06-03", 11.5])
+      assert.deepStrictEqual(yield* readGaps, ["NEW 2026-06-03 11.0000 4.5455"])
+      const { average_volume, gain_1_day, gain_7_day, high_365 } = yield* readListing("NEW")
+      assert.deepStrictEqual([average_volume, gain_1_day, gain_7_day, high_365], [null, "4.5455", null, null])
+    }))
+
+  it.effect("uses no prices of the company that had the symbol before (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("TKR", "GONE", "2025-12-01")
+      yield* storeListing("TKR", { low_365: "11.70", gain_180_day: "1483", gain_7_day: "3" })
+      const before = listDays("2025-04-01", 174)
+      const since = listDays("2025-12-01", 30)
+      yield* ingestBars(...before.map((day) => ["TKR", day, 0.9] as const))
+      yield* ingestBars(...since.map((day, index) => ["TKR", day, 12 + index / 10] as const))
+      const listed = yield* readListing("TKR")
+      assert.deepStrictEqual(
+        [listed["low_365"], listed["high_365"], listed["gain_180_day"], listed["gain_30_day"]],
+        [null, null, null, "17.3228"],
+      )
+      assert.deepStrictEqual(yield* readGaps, [])
+      // A year of days is known, so the lowest price is that of the company's own sessions.
+      yield* ingestBars(["TKR", "2026-03-31", 20], ["TKR", "2026-04-01", 20])
+      const later = yield* readListing("TKR")
+      assert.deepStrictEqual([later["low_365"], later["high_365"], later["gain_180_day"]], ["12.0000", "20.0000", null])
+    }))
+
+  it.effect.each([["NEW", "2026-06-01"], ["OLD", "2026-06-04"]] as const)(
+    "applies a split that is listed under %s on %s to the symbol of the day (D45)",
+    ([listedAs, day]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        yield* storeChange("OLD", "NEW", "2026-06-03")
+        yield* storeSplit(listedAs, day, 10, 1)
+        const price = (date: string) => date < day ? 1 : 10
+        for (const date of listDays("2026-05-28", 7)) {
+          yield* ingestBars([date < "2026-06-03" ? "OLD" : "NEW", date, price(date)])
+        }
+        assert.deepStrictEqual(yield* readGaps, [])
+      }),
+  )
+
+  it.effect("does not apply a split of the company that had the new symbol before (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-03")
+      yield* storeSplit("NEW", "2026-06-01", 10, 1)
+      for (const date of listDays("2026-05-28", 5)) {
+        yield* ingestBars(["OLD", date, 5], ...(date < "2026-06-02" ? [["NEW", date, 70] as const] : []))
+      }
+      assert.deepStrictEqual((yield* readGaps).filter((gap) => gap.startsWith("OLD")), [])
+    }))
+
+  it.effect.each([["2026-06-01"], ["2026-06-03"], ["2026-06-04"]] as const)(
+    "applies a split that is recorded for three days once, on the day that bars show: %s (D45)",
+    ([day]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        yield* storeSplit("AAA", "2026-06-01", 10, 1)
+        yield* storeSplit("AAA", "2026-06-03", 20, 2, { filed_at: "2026-06-02" })
+        yield* storeSplit("AAA", "2026-06-04", 10, 1)
+        const bars = listDays("2026-05-28", 8).map((date) => ["AAA", date, date < day ? 1 : 10] as const)
+        for (const bar of bars) yield* ingestBars(bar)
+        assert.deepStrictEqual(yield* readGaps, [])
+        // The day that bars show becomes known after the others.
+        yield* DayBars.emptyPrices
+        for (const bar of bars.toSorted(([, one], [, other]) => Number(one === day) - Number(other === day))) {
+          yield* ingestBars(bar)
+        }
+        assert.deepStrictEqual(yield* readGaps, [])
+      }),
+  )
+
+  it.effect("has no values across a day with contradicting splits, and names the symbol (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-02", 10, 1)
+      yield* storeSplit("AAA", "2026-06-02", 1, 10, { id: "typed the wrong way round" })
+      yield* storeListing("AAA", { average_volume: "7", gain_7_day: "5", high_365: "99", outstanding: "1000" })
+      const days = listDays("2026-05-04", 24)
+      yield* ingestBars(...days.map((date) => ["AAA", date, date < "2026-06-02" ? 1 : 10] as const))
+      assert.deepStrictEqual(yield* readGaps, [])
+      const listed = yield* readListing("AAA")
+      assert.deepStrictEqual(
+        ["average_volume", "gain_1_day", "gain_7_day", "high_365", "market_cap"].map((name) => listed[name]),
+        [null, "0.0000", null, null, null],
+      )
+      const file = yield* DayBars.writeBars(["AAA", "2026-06-05", 10])
+      const { err } = yield* runCommandInProcess(["ingest", "prices", file], {
+        DATABASE_URL: yield* Service.databaseUrl,
+      })
+      assert.include(err, "values of 1 symbol are null, because of contradicting splits on 2026-06-02: AAA")
+    }))
+
+  it.effect("restates the count for splits after its date, and no others (D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-03-02", 2, 1)
+      yield* storeSplit("AAA", "2026-06-02", 30, 1)
+      yield* storeSplit("AAA", "2026-06-20", 5, 1)
+      yield* storeListing("AAA", { outstanding: "30000000", last_updated: "2026-05-01 10:00:00" })
+      yield* insertRows("float_outstanding", {
+        ticker: "AAA",
+        outstanding: "60000000",
+        reported_date: "2026-01-15",
+        is_adr: false,
+        last_updated: "2026-05-01 10:00:00",
+      })
+      const readCaps = Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        return yield* sql`select market_cap from screener union all select market_cap from float_outstanding`.values
+      })
+      // The row's time changes with each file, and is then that of the prices.
+      for (const date of ["2026-06-02", "2026-06-03"]) {
+        yield* ingestBars(["AAA", date, 3])
+        assert.deepStrictEqual(yield* readCaps, [["3000000.00"], ["3000000.00"]], date)
+      }
+    }))
+
+  it.effect("divides the count by the shares per receipt, and has no value without them (D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeListing("ADR", { outstanding: "800000000", is_adr: true, market_cap: "5" })
+      yield* ingestBars(["ADR", "2026-06-01", 100])
+      assert.strictEqual((yield* readListing("ADR"))["market_cap"], null)
+      yield* insertRows("float_outstanding", {
+        ticker: "ADR",
+        is_adr: true,
+        ads_ratio: "8",
+        last_updated: "2026-05-01 10:00:00",
+      })
+      yield* ingestBars(["ADR", "2026-06-02", 100])
+      assert.strictEqual((yield* readListing("ADR"))["market_cap"], "10000000000.00")
+    }))
+
+  it.effect("adds up classes of shares at their own closes, and has no value without one of these (D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      const sql = yield* SqlClient.SqlClient
+      const cik = "0001067983"
+      yield* storeListing("BRK-B", { cik: "1067983", outstanding: "1300480000" })
+      const classes = [{ member: "a", symbol: "BRK.A", shares: 480_000 }, {
+        member: "b",
+        symbol: "BRK.B",
+        shares: 1.3e9,
+      }]
+      yield* sql`insert into edgar_instances values (${cik}, '1', ${
+        JSON.stringify({ date: "2026-05-01", classes })
+      }::text::jsonb)`
+      yield* ingestBars(["BRK-B", "2026-06-01", 480])
+      assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], null)
+      yield* ingestBars(["BRK-B", "2026-06-02", 480], ["BRK-A", "2026-06-02", 750_000])
+      assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], "984000000000.00")
+    }))
+})
