@@ -341,3 +341,62 @@ begin
   return query select distinct ticker, reason from jsonb_to_recordset(caps) as cap (ticker text, reason text)
     where reason is not null order by ticker;
 end $$;
+
+-- The symbols of the security to which a row of the symbol and day belongs, by period, for its closing price (D32).
+-- Empty if lineage cannot tell, and another company may have used the symbol. The last four arguments are the changes
+-- of the symbol's component. `company` is the CIK of the row; it is needed only if the component is ambiguous (D35).
+create function find_row_periods(
+  symbol text, company text, day date, old_tickers text[], new_tickers text[], days date[], ciks text[]
+) returns table (ticker text, starts date, ends date)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with changes as materialized (
+    select * from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
+  ),
+  periods as materialized (
+    select * from public.trace_securities(array[symbol], old_tickers, new_tickers, days, ciks)
+  ),
+  own as (select * from periods where periods.ticker = symbol),
+  chain as (select security, cik from own where is_linked limit 1),
+  row_company (cik) as (select lpad(company, 10, '0')),
+  -- The chains of the issuers (D21, candidates), if each of them stands alone.
+  candidates as materialized (
+    select left(period.ticker, 10) as cik, substr(period.ticker, 12) as ticker, period.starts, period.ends, security
+    from (
+      select array_agg(cik || ' ' || old_ticker) as old_tickers, array_agg(cik || ' ' || new_ticker) as new_tickers,
+        array_agg(changes.day) as days
+      from changes having count(*) = count(cik)
+    ) as issued cross join lateral (
+      select *, bool_or(is_ambiguous) over () as has_conflict
+      from public.trace_securities('{}', issued.old_tickers, issued.new_tickers, issued.days, null)
+    ) as period
+    where is_linked and not has_conflict and (select bool_and(is_ambiguous) from own)
+  ),
+  selected as (
+    select candidates.* from candidates
+    where security in (
+      select security from candidates join row_company using (cik) where candidates.ticker = symbol
+    )
+  )
+  select periods.ticker, starts, ends from periods join chain using (security)
+  where coalesce(chain.cik = (select cik from row_company), true)
+  union all
+  select own.ticker, starts, ends from own join chain on chain.cik <> (select cik from row_company)
+  where not own.is_linked and day >= starts and day < ends
+  union all
+  -- Another company may have used the symbol before, or from a later day on.
+  select selected.ticker,
+    greatest(starts, (
+      select max(changes.day) from changes
+      where cik <> selected.cik and old_ticker = selected.ticker and changes.day < selected.ends
+    )),
+    least(ends, (
+      select min(changes.day) from changes
+      where cik <> selected.cik and new_ticker = selected.ticker and changes.day >= selected.starts
+    ))
+  from selected
+  union all
+  -- Nobody else is known to have used the symbol since the last change.
+  select own.ticker, starts, ends from own
+  where is_ambiguous and ends = 'infinity' and day >= starts and not exists (select from selected)
+    and (select count(distinct (old_ticker, cik)) from changes where new_ticker = symbol and changes.day = starts) = 1
+$$;

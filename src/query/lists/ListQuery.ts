@@ -139,7 +139,7 @@ export interface CompiledList<Query> {
 }
 
 /** Parameters that select no rows. A statement with any other parameter, but no ticker, is planned for its values. */
-const unfilteredParameters = new Set(["sort", "account_id"])
+const unfilteredParameters = new Set(["sort", "account_id", "today"])
 
 const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<OptInColumn>) =>
   "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addOptInColumns(row, added))

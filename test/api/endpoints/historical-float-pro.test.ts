@@ -23,6 +23,14 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
+const change = (old_ticker: string, new_ticker: string, effective_date: string, cik: string) => ({
+  old_ticker,
+  new_ticker,
+  effective_date,
+  cik,
+  status: "confirmed",
+})
+
 const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
   "/v1/historical-float-pro",
 )
@@ -156,6 +164,80 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.lengthOf(yield* requestRows("ticker=HTDA&min_market_cap=0"), 2)
       yield* insertRows("daily_prices", price("HTDA", "2024-04-02", "3"))
       assert.deepStrictEqual(yield* caps(), [30, null, 30, 20, null])
+    }))
+
+  it.effect("market_cap uses the close of the symbol that the company had on the day (D32)", () =>
+    Effect.gen(function* () {
+      const [cik, otherCik] = ["0000000071", "0000000072"]
+      yield* insertRows("ticker_changes", change("HTOLD", "HTNEW", "2024-05-15", cik))
+      yield* insertRows(
+        "daily_prices",
+        price("HTOLD", "2024-05-14", "2"),
+        price("HTNEW", "2024-05-14", "90"),
+        price("HTNEW", "2024-05-16", "3"),
+        price("HTOLD", "2024-05-16", "80"),
+      )
+      const rows = (ticker: string, cik: string | null) =>
+        ["2024-05-14", "2024-05-15", "2024-05-16"].map((reported_date) =>
+          filing(ticker, { reported_date, outstanding_shares: "10", cik, document_url: String(cik) })
+        )
+      for (const ticker of ["HTNEW", "HTOLD"]) {
+        yield* insertRows(
+          "historical_float_pro",
+          ...[null, "71", otherCik].flatMap((company) => rows(ticker, company)),
+        )
+      }
+      const caps = (ticker: string, cik: string | null) =>
+        Effect.map(
+          requestRows(`ticker=${ticker}&limit=100`),
+          (found) => found.filter((row) => valueAt(row, "cik") === cik).map((row) => valueAt(row, "market_cap")),
+        )
+      for (const company of [null, "71"]) {
+        // On the first day of the new symbol, which is no trading day, the last close is that under the old one.
+        assert.deepStrictEqual(yield* caps("HTNEW", company), [30, 20, 20])
+        assert.deepStrictEqual(yield* caps("HTOLD", company), [30, 20, 20])
+      }
+      // Rows of a company that had, or has, the symbol of another one.
+      assert.deepStrictEqual(yield* caps("HTNEW", otherCik), [null, null, 900])
+      assert.deepStrictEqual(yield* caps("HTOLD", otherCik), [800, null, null])
+    }))
+
+  it.effect("market_cap of an ambiguous symbol needs the company, unless nobody else can have used it (D32, D35)", () =>
+    Effect.gen(function* () {
+      const [cik, otherCik] = ["0000000073", "0000000074"]
+      yield* insertRows(
+        "ticker_changes",
+        change("HTUSED", "HTLATER", "2024-05-10", otherCik),
+        change("HTFIRST", "HTUSED", "2024-05-20", cik),
+      )
+      const days = ["2024-05-09", "2024-05-14", "2024-05-22"]
+      yield* insertRows(
+        "daily_prices",
+        ...days.flatMap((day, index) => [
+          price("HTFIRST", day, `${index + 1}`),
+          price("HTUSED", day, `${index + 1}0`),
+          price("HTLATER", day, `${index + 1}00`),
+        ]),
+      )
+      yield* insertRows(
+        "historical_float_pro",
+        ...[null, cik, otherCik, "0000000075"].flatMap((company) =>
+          days.map((reported_date) =>
+            filing("HTUSED", { reported_date, outstanding_shares: "1", cik: company, document_url: String(company) })
+          )
+        ),
+      )
+      const rows = yield* requestRows("ticker=HTUSED&limit=100")
+      const caps = (company: string | null) =>
+        rows.filter((row) => valueAt(row, "cik") === company).map((row) => valueAt(row, "market_cap"))
+      assert.deepStrictEqual(caps(cik), [30, 2, 1])
+      assert.deepStrictEqual(caps(otherCik), [300, 200, 10])
+      assert.deepStrictEqual([caps(null), caps("0000000075")], [[30, null, null], [30, null, null]])
+      // An estimated change counts for nothing, and a correction is seen at once.
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update ticker_changes set status = 'estimated' where cik in (${cik}, ${otherCik})`
+      const all = yield* requestRows("ticker=HTUSED&limit=100")
+      assert.deepStrictEqual(new Set(all.map((row) => valueAt(row, "market_cap"))), new Set([30, 20, 10]))
     }))
 
   it.effect.each(([
