@@ -26,7 +26,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
   const isEligible = isEligibleTickerChange(sql, sql`${today}::text::date`)
 
-  /** Whether no symbol has a close on `reported_date`. With `exists` instead of `limit 1`, the table would be scanned. */
+  /** Whether no symbol has a close on `reported_date`. With `exists` instead of `limit 1`, PostgreSQL would scan. */
   const isNoTradingDay = sql`filing.reported_date is distinct from (
             select traded.date from daily_prices as traded
             where traded.date >= filing.reported_date order by traded.date limit 1
@@ -85,8 +85,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
         )`
 
   /**
-   * market_cap (§2.6, D32) at the close on `reported_date`, or at the last close before it if no symbol has one on that
-   * day.
+   * market_cap (§2.6, D32) at the close on `reported_date`, or at the last close before it if no symbol has one then.
    */
   const marketCap = sql`round(filing.outstanding_shares * case
           when exists (select from ticker_changes where old_ticker = filing.ticker and ${isEligible})

@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
+import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
 import { runStatements } from "./PeriodSql.ts"
 
 /** Creates the tables for the securities of the symbols in `touched`. */
@@ -27,15 +28,10 @@ export const findSecurities = Effect.flatMap(todayInChicago, (today) =>
 export const isUsedOn = (rows: string, periods: string) =>
   `${rows}.ticker = ${periods}.ticker and ${rows}.date >= ${periods}.starts and ${rows}.date < ${periods}.ends`
 
-const decodeReasons = decodeRows(Schema.Struct({ ticker: Schema.String, reason: Schema.String }))
-
-/** A symbol with values that are null because something about its security is unknown. */
-export type DoubtfulSymbol = Effect.Success<ReturnType<typeof decodeReasons>>[number]
-
 /** Finds the splits of the last year about whose ratio `split_status` contradicts itself. */
 export const findContradictedSplits = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeReasons(sql`
+  return yield* decodeDoubtfulSymbols(sql`
     select distinct ticker, 'contradicting splits on ' || effective_date as reason
     from splits join symbol_periods using (security)
     where status = 'contradicted' and ticker in (
@@ -54,11 +50,11 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
     "analyze caps",
   ))
 
-/** Stores the market capitalizations, also of other rows of the companies. Returns the symbols without one. */
-export const updateMarketCaps = Effect.gen(function* () {
+const decodeTickers = decodeRows(Schema.Struct({ ticker: Schema.String }))
+
+/** Returns the symbols of the securities in `symbol_periods`. */
+export const listSymbols = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeReasons(sql`
-    select ticker, reason
-    from update_market_caps(array(select distinct ticker from symbol_periods), ${yield* todayInChicago}::text::date)
-  `)
+  const rows = yield* decodeTickers(sql`select distinct ticker from symbol_periods`)
+  return rows.map(({ ticker }) => ticker)
 })

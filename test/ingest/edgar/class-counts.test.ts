@@ -218,6 +218,35 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       }
     })))
 
+  it.effect("gives a market cap at the close of each class, and none if a class has no close (D44)", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { addInstance, ingest, ingestAll, publish } = yield* startMarket
+      const readCaps = sql`
+        select market_cap::text from screener union all select market_cap::text from float_outstanding
+      `.values
+      publish([may])
+      addInstance(may, alphabetInstance())
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCaps, [[null], [null]])
+      yield* Service.insertRows(
+        "daily_prices",
+        { ticker: "GOOGL", date: "2026-05-01", close: "200" },
+        { ticker: "GOOG", date: "2026-05-01", close: "300" },
+      )
+      yield* sql`update screener set market_cap = 2422200000000`
+      // No symbol is known for the shares of class B.
+      yield* ingestAll
+      assert.deepStrictEqual(yield* readCaps, [[null], [null]])
+      publish([august, may])
+      const listed = alphabetClasses.filter(({ member }) => member?.includes("ClassB") !== true)
+      const counts = listed.map((count) => ({ ...count, date: "2026-07-22" }))
+      addInstance(august, makeInstance({ cik, counts, listings: alphabetListings }))
+      yield* ingest()
+      const expected = String(5_830_000_000n * 200n + 5_440_000_000n * 300n)
+      assert.deepStrictEqual(yield* readCaps, [[`${expected}.00`], [`${expected}.00`]])
+    })))
+
   it.effect("is requested once per filing, and stays although its sources become silent (D38)", () =>
     withDatabase(Effect.gen(function* () {
       const { addInstance, ingest, ingestAll, publish, stub } = yield* startMarket

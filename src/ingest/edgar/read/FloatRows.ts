@@ -65,6 +65,10 @@ const describeCount = (
 const describeFloat = (float: CompanyFact, { floats }: CompanyFacts) =>
   `Public float on ${float.end}: ${float.val} USD.${formatDoubts(findDoubts(float, floats, true))}`
 
+/** Why counts of ordinary shares give no market capitalization of receipts (D44). */
+const receiptNote = "These are ordinary shares. The number of them per receipt is not in the facts, and without it " +
+  "(`ads_ratio`), `market_cap` of the company is null."
+
 const listSources = (cik: string, { accn, instance, path }: CompanyFact): ReadonlyArray<string> =>
   instance?.source ?? [`${buildCompanyFactsUrl(cik)}#${path}/${accn}`]
 
@@ -100,7 +104,7 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
       cik: issuer.cik,
       is_adr: String(isAdr),
       details: [
-        ...(count === undefined ? [] : [describe(count)]),
+        ...(count === undefined ? [] : [describe(count), ...(isAdr ? [receiptNote] : [])]),
         ...(ownFloat === undefined ? [] : [describeFloat(ownFloat, facts)]),
       ].join(" "),
       last_updated: `${(count ?? ownFloat)?.filed} 00:00:00`,

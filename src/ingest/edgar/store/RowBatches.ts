@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { InvalidRows } from "../../load/RowValidation.ts"
 import { OperationProgress, ProgressState } from "../../../postgres/metrics/Progress.ts"
 import { type CompanyVisit, VisitResults } from "../schedule/CompanyIngest.ts"
+import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import type { IngestOptions } from "../schedule/IngestOptions.ts"
 import { addMerged, addRows, addSetAside, type IngestReport } from "../schedule/IngestReport.ts"
@@ -34,11 +35,13 @@ type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
 const loadRows = Effect.fnUntraced(function* (rows: RowCollector, batch: Batch, runId: number) {
   const sql = yield* SqlClient.SqlClient
   return yield* retryLostConnection(sql.withTransaction(Effect.gen(function* () {
-    const results = yield* loadWithCurrentSymbols(Array.from(batch.issuers.values()), rows.load)
+    const issuers = Array.from(batch.issuers.values())
+    const results = yield* loadWithCurrentSymbols(issuers, rows.load)
     yield* saveRegistrationFees(batch.fees)
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
+    yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
     yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
       rows: rows.count(),
