@@ -104,13 +104,20 @@ const createVolumes = `
     range between interval '${dependentDays} days' preceding and interval '1 day' preceding
   )`
 
-/** Sessions with their previous close, adjusted for splits since. */
+/**
+ * Sessions with their previous close, adjusted for splits since. If a close is known but cannot be adjusted, or if it
+ * would be that of another company, it is certain that there is none (`is_decided`), so rows that need it are removed.
+ */
 const createSessions = `
   create temp table sessions on commit drop as
-  select touched.ticker, touched.date, period.security, nullif(adjusted.close, 0) as previous,
+  select touched.ticker, touched.date, period.security, nullif(adjusted.close, 0) as previous, began,
+    before.close is not null or began > touched.date - ${maxCloseAge} as is_decided,
     (select max(last_minute) from price_periods as parts
       where parts.ticker = touched.ticker and parts.date = touched.date) as last_minute
   from touched join symbol_periods as period on ${isUsedOn("touched", "period")}
+  cross join lateral (
+    select min(starts) as began from symbol_periods as former where former.security = period.security
+  ) as used
   left join lateral ${lastClose("period.security", "(touched.date - 1)")} as before on true
   left join lateral (
     select ${adjustPrice("before.close", "period.security", "before.date", "touched.date")} as close
@@ -244,7 +251,7 @@ const premarketStats = makeExtendedHours(
   "premarket",
   "previous",
   "where previous is not null",
-  `${hasMinutes} and previous is not null`,
+  `${hasMinutes} and is_decided`,
 )
 
 const afterhoursStats = makeExtendedHours(
@@ -298,7 +305,7 @@ const gapStats: ComputedRows = {
   },
   from: `from sessions ${joinPeriod("regular", "main")} ${joinExtendedHours}
     where previous is not null and abs(${sharedColumns.gap_percentage}) >= ${minGap}`,
-  replaced: isSessionWith(`${hasMinutes} and previous is not null`),
+  replaced: isSessionWith(`${hasMinutes} and is_decided`),
 }
 
 /** Without minute bars, the bar of the day stands for the regular hours. */
@@ -325,7 +332,9 @@ const intradayRunners: ComputedRows = {
       and round(comparable * volumes.sessions / total, 4) > ${minRunnerRatio}
       and (volumes.sessions * comparable - total) ^ 2
         > ${minDeviations ** 2} * (volumes.sessions * squares - total ^ 2)`,
-  replaced: isSessionWith(`previous is not null and ${hasUsualVolume}`),
+  replaced: isSessionWith(
+    `is_decided and (${hasUsualVolume} or not are_comparable or began > sessions.date - ${dependentDays})`,
+  ),
 }
 
 const yearDays = 365

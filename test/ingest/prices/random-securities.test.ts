@@ -216,7 +216,7 @@ const recordSplits = (choose: RandomChooser, security: Security, otherTicker: st
     })
     const ticker = choose([tickerOn(security, session), otherTicker ?? tickerOn(security, session)])
     const rows = [record(ticker, at(session), [from, to], at(session))]
-    if (isContradicted) return [...rows, record(ticker, at(session), [from + 1n, to], at(session))]
+    if (isContradicted) return [...rows, record(ticker, at(session), [from + 2n, to], at(session))]
     const moved = session + choose([-2, -1, 1, 2])
     return choose([false, false, true])
       ? [...rows, record(tickerOn(security, moved), at(moved), [from * 2n, to * 2n], at(choose([0, last])))]

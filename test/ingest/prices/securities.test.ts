@@ -52,6 +52,17 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.deepStrictEqual([average_volume, gain_1_day, gain_7_day, high_365], [null, "4.5455", null, null])
     }))
 
+  it.effect("removes gaps across a change that becomes known, when the day is ingested again (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      const bars = [["TKR", "2026-06-01", 10], ["TKR", "2026-06-02", 20]] as const
+      yield* ingestBars(...bars)
+      assert.deepStrictEqual(yield* readGaps, ["TKR 2026-06-02 10.0000 100.0000"])
+      yield* storeChange("TKR", "GONE", "2026-06-02")
+      yield* ingestBars(...bars)
+      assert.deepStrictEqual(yield* readGaps, [])
+    }))
+
   it.effect("uses no prices of the company that had the symbol before (D45)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
