@@ -64,6 +64,9 @@ interface Market {
   readonly splits: ReadonlyArray<Row>
 }
 
+/** The session from which on the security has had its newest symbol. */
+const startOf = ({ uses }: Security) => uses.at(-1)?.from ?? 0
+
 const tickerOn = ({ uses }: Security, session: number) =>
   uses.findLast(({ from }) => from <= session)?.ticker ?? assert.fail("no symbol")
 
@@ -143,7 +146,7 @@ const listingOf = (security: Security) => {
     mean,
     ...gainDays.map(gain),
     String(gapsOf(security).filter((gap) => !gap.includes(" -")).length),
-  ].join(" | ")
+  ].map(String).join(" | ")
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -314,7 +317,8 @@ const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray
     // A symbol that was given up, and that nobody used afterwards, belongs to nobody.
     const wasGivenUp = changes.some(({ old_ticker, status }) => old_ticker === ticker && status === "confirmed") &&
       security.uses.length === 1 && (security.bars.at(-1)?.session ?? 0) < last - 6
-    return !wasGivenUp && securities.findLast((other) => tickerOn(other, last) === ticker) === security
+    return !wasGivenUp &&
+      !securities.some((other) => tickerOn(other, last) === ticker && startOf(other) > startOf(security))
   })
 
 /** Names only the rows that differ. Each row is unique. */
