@@ -116,28 +116,28 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       and split.effective_date >= period.starts and split.effective_date < period.ends
     where split.executed and split.action_type = 'split_effective' and split.split_from <> split.split_to
   ),
+  -- A split may be listed under another symbol of the security: one that it got later or, for some days, gave up
+  -- before. If that symbol was traded then, the split is that of the company that used it.
+  moved as (
+    select distinct listed.id, chain.security
+    from listed join (select * from periods where is_linked) as chain on chain.ticker = listed.ticker
+      and (chain.starts > listed.effective_date or chain.ends > listed.effective_date - 30)
+    where not listed.is_linked
+      and not exists (
+        select from public.price_periods as traded where traded.ticker = listed.ticker
+          and traded.date between greatest(listed.starts, listed.effective_date - 30)
+          and least(listed.ends - 1, listed.effective_date + 30)
+      )
+      and not exists (
+        select from public.daily_prices as traded where traded.ticker = listed.ticker
+          and traded.date between greatest(listed.starts, listed.effective_date - 30)
+          and least(listed.ends - 1, listed.effective_date + 30)
+      )
+  ),
   owned as (
-    -- A split may be listed under another symbol of the security: one that it got later or, for some days, gave up
-    -- before. If that symbol was traded then, the split is that of the company that used it.
-    select coalesce((
-        select chain.security from periods as chain
-        where not listed.is_linked and chain.is_linked and chain.ticker = listed.ticker
-          and (chain.starts > listed.effective_date or chain.ends > listed.effective_date - 30)
-          and not exists (
-            select from public.price_periods as traded where traded.ticker = listed.ticker
-              and traded.date between greatest(listed.starts, listed.effective_date - 30)
-              and least(listed.ends - 1, listed.effective_date + 30)
-          )
-          and not exists (
-            select from public.daily_prices as traded where traded.ticker = listed.ticker
-              and traded.date between greatest(listed.starts, listed.effective_date - 30)
-              and least(listed.ends - 1, listed.effective_date + 30)
-          )
-        limit 1
-      ), security) as security,
-      listed.effective_date, listed.split_from, listed.split_to, listed.filed_at,
-      round(listed.split_from / listed.split_to, 12) as ratio
-    from listed
+    select coalesce(moved.security, listed.security) as security, listed.effective_date, listed.split_from,
+      listed.split_to, listed.filed_at, round(listed.split_from / listed.split_to, 12) as ratio
+    from listed left join moved using (id)
   ),
   by_day as (
     select security, effective_date, (array_agg(split_from order by split_from))[1] as split_from,
@@ -251,27 +251,22 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     where status <> 'repeated'
   ),
   newest as materialized (
-    select present.ticker as symbol, present.security, priced.date, priced.close
-    from periods as present cross join lateral (
-      select found.date, found.close
-      from periods as period cross join lateral (
-        (
-          select bar.date, bar.close, 0 as source from public.price_periods as bar
-          where bar.ticker = period.ticker and bar.date >= period.starts and bar.date < period.ends
-            and bar.period in ('regular', 'day')
-          order by bar.date desc, bar.period limit 1
-        )
-        union all
-        (
-          select day.date, day.close, 1 from public.daily_prices as day
-          where day.ticker = period.ticker and day.date >= period.starts and day.date < period.ends
-          order by day.date desc limit 1
-        )
-      ) as found
-      where period.security = present.security
-      order by found.date desc, found.source limit 1
-    ) as priced
-    where present.ends = 'infinity' and present.ticker in (select symbol from classes)
+    select distinct on (security) security, found.date, found.close
+    from periods as period cross join lateral (
+      (
+        select bar.date, bar.close, 0 as source from public.price_periods as bar
+        where bar.ticker = period.ticker and bar.date >= period.starts and bar.date < period.ends
+          and bar.period in ('regular', 'day')
+        order by bar.date desc, bar.period limit 1
+      )
+      union all
+      (
+        select day.date, day.close, 1 from public.daily_prices as day
+        where day.ticker = period.ticker and day.date >= period.starts and day.date < period.ends
+        order by day.date desc limit 1
+      )
+    ) as found
+    order by security, found.date desc, found.source
   ),
   valued as (
     select class.*, newest.date, newest.close, restated.*, (
@@ -279,7 +274,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         where is_receipt and former.ticker = class.ticker and former.ads_ratio is not null
         order by reported_date desc nulls last, filed_at desc limit 1
       ) as former_ratio
-    from classes as class left join newest on newest.symbol = class.symbol
+    from classes as class
+      left join periods as present on present.ticker = class.symbol and present.ends = 'infinity'
+      left join newest using (security)
       left join lateral (
         select public.product(split_to) filter (where status = 'applied') as numerator,
           public.product(split_from) filter (where status = 'applied') as denominator,
@@ -318,14 +315,12 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   where reason is distinct from 'no close' and (reason is not null or amount < 1e18)
 $$;
 
--- Stores the market capitalizations of the symbols' rows. Returns the symbols without one, with the reason.
-create function update_market_caps(symbols text[], today date) returns table (ticker text, reason text)
+-- Stores market capitalizations: rows of `find_market_caps`.
+create function store_market_caps(caps jsonb) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
-#variable_conflict use_column
 declare
   name    text;
   changed text[];
-  caps    jsonb := (select jsonb_agg(to_jsonb(cap)) from public.find_market_caps(symbols, today) as cap);
 begin
   foreach name in array array['float_outstanding', 'screener'] loop
     execute format($sql$select array_agg(ticker)
@@ -338,8 +333,6 @@ begin
       from jsonb_to_recordset($1) as cap (dataset text, ticker text, market_cap numeric)
       where dataset = %1$L and listed.ticker = cap.ticker and listed.ticker = any ($2)$sql$, name) using caps, changed;
   end loop;
-  return query select distinct ticker, reason from jsonb_to_recordset(caps) as cap (ticker text, reason text)
-    where reason is not null order by ticker;
 end $$;
 
 -- The symbols of the security to which a row of the symbol and day belongs, by period, for its closing price (D32).

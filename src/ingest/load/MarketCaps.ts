@@ -12,12 +12,13 @@ export const decodeDoubtfulSymbols = decodeRows(DoubtfulSymbol)
 
 /**
  * Stores the market capitalizations of the symbols, and of other symbols of their companies, in `screener` and
- * `float_outstanding`. `47_securities.sql` computes them. Returns the symbols without one, with the reason.
+ * `float_outstanding`. `47_securities.sql` computes them.
  */
 export const updateMarketCaps = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>) {
-  if (tickers.length === 0) return []
+  if (tickers.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  return yield* decodeDoubtfulSymbols(sql`
-    select ticker, reason from update_market_caps(${tickers}::text[], ${yield* todayInChicago}::text::date)
-  `)
+  yield* sql`
+    select store_market_caps(jsonb_agg(to_jsonb(cap)))
+    from find_market_caps(${tickers}::text[], ${yield* todayInChicago}::text::date) as cap
+  `
 })

@@ -339,13 +339,17 @@ export const addDependentSessions = runStatements(
     select other.ticker, other.date
     from changed join symbol_periods as period on changed.ticker = period.ticker
         and changed.date >= period.starts and changed.date < period.ends
-      join symbol_periods as former using (security)
-      join price_periods as other on other.ticker = former.ticker
-        and other.date >= former.starts and other.date < former.ends
-        and other.date between changed.date - case when exists (
+      cross join lateral (
+        select changed.date - case when exists (
           select from splits where splits.security = period.security and status = 'repeated'
             and effective_date between changed.date - ${maxSplitDistance} and changed.date + ${maxSplitDistance}
-        ) then ${maxSplitDistance} else 0 end and changed.date + ${dependentDays}
+        ) then ${maxSplitDistance} else 0 end as earliest
+        offset 0 -- computed once per changed session
+      ) as dependent
+      join symbol_periods as former using (security)
+      join price_periods as other on other.ticker = former.ticker
+        and other.date >= greatest(former.starts, earliest)
+        and other.date <= least(former.ends - 1, changed.date + ${dependentDays})
     on conflict do nothing`,
   "analyze touched",
 )

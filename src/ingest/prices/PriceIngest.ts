@@ -3,7 +3,7 @@ import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
-import { type DoubtfulSymbol, updateMarketCaps } from "../load/MarketCaps.ts"
+import type { DoubtfulSymbol } from "../load/MarketCaps.ts"
 import { acquireTableLoadLock, type ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeFileSpellings } from "../load/SymbolSpellings.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
@@ -30,7 +30,7 @@ import {
   type PriceDataset,
   priceDatasets,
 } from "./PriceRows.ts"
-import { findContradictedSplits, findMarketCaps, findSecurities, listSymbols } from "./SecurityPeriods.ts"
+import { findContradictedSplits, findMarketCaps, findSecurities, storeMarketCaps } from "./SecurityPeriods.ts"
 
 export interface PriceIngestOptions {
   readonly datasets: ReadonlyArray<PriceDataset>
@@ -155,7 +155,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
   }
   const doubtful = [
     ...yield* findContradictedSplits,
-    ...(datasets.includes("screener") ? yield* updateMarketCaps(yield* listSymbols) : []),
+    ...(datasets.includes("screener") ? yield* storeMarketCaps : []),
   ]
   const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, doubts, merged, doubtful }
   if (check) return yield* new CheckPassed({ result })

@@ -72,14 +72,17 @@ const lastClose = (security: string, day: string) =>
  */
 const createVolumes = `
   create temp table volumes on commit drop as
-  with traded as (
+  with used as materialized (
+    select * from symbol_periods
+    where security in (select security from symbol_periods where ticker in (select ticker from touched))
+  ),
+  traded as (
     select security, parts.ticker, parts.date, ${sessionVolume} as volume,
       bool_or(period <> 'day') as has_minutes,
       coalesce(sum(volume) filter (where period = 'premarket'), 0) as premarket,
       coalesce(sum(volume) filter (where period = 'afterhours'), 0) as afterhours
-    from symbol_periods join price_periods as parts on ${isUsedOn("parts", "symbol_periods")}
-    where security in (select security from symbol_periods where ticker in (select ticker from touched))
-      and parts.date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
+    from used join price_periods as parts on ${isUsedOn("parts", "used")}
+    where parts.date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
     group by security, parts.ticker, parts.date
   ),
   comparable as (

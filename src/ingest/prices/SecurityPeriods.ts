@@ -2,10 +2,9 @@
  * Finds the securities of the sessions of a file (D45): the table `symbol_periods` has the days on which each of them
  * used which symbol, and the table `splits` their splits. `47_securities.sql` has the rules.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
-import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
 import { runStatements } from "./PeriodSql.ts"
 
@@ -50,11 +49,11 @@ export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
     "analyze caps",
   ))
 
-const decodeTickers = decodeRows(Schema.Struct({ ticker: Schema.String }))
-
-/** Returns the symbols of the securities in `symbol_periods`. */
-export const listSymbols = Effect.gen(function* () {
+/** Stores the market capitalizations, also of other rows of the companies. Returns the symbols without one. */
+export const storeMarketCaps = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* decodeTickers(sql`select distinct ticker from symbol_periods`)
-  return rows.map(({ ticker }) => ticker)
+  yield* sql`select store_market_caps(jsonb_agg(to_jsonb(cap))) from caps as cap`
+  return yield* decodeDoubtfulSymbols(sql`
+    select distinct ticker, reason from caps where reason is not null order by ticker, reason
+  `)
 })
