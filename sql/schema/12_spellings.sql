@@ -16,8 +16,9 @@ create function stored_symbol(symbol text) returns text language sql stable stri
 set search_path = pg_catalog, pg_temp
 return coalesce((select spelling from public.symbol_spellings where key = replace(symbol, '.', '-')), symbol);
 
--- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. A concurrent
--- transaction that stores the symbol for the first time waits for this one.
+-- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. The lock makes
+-- a concurrent transaction that also has a new symbol wait for this one. With a lock per symbol instead, two transactions
+-- with the same new symbols in different orders would deadlock.
 create function spell_symbol(symbol text) returns text
 language plpgsql strict security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -26,6 +27,7 @@ begin
   if symbol !~ '[.-]' then return symbol; end if;
   select spelling into known from public.symbol_spellings where key = replace(symbol, '.', '-');
   if found then return known; end if;
+  lock table public.symbol_spellings in share row exclusive mode;
   insert into public.symbol_spellings values (replace(symbol, '.', '-'), symbol) on conflict do nothing;
   -- A statement of its own, because another transaction may have kept its spelling meanwhile.
   return (select spelling from public.symbol_spellings where key = replace(symbol, '.', '-'));

@@ -411,8 +411,8 @@ const loadRows = Effect.fnUntraced(
       yield* confirmRemoval({ table, removed: confirmed, existing: yield* Staging.countRows(target) }, task)
     }
     const merge = Effect.gen(function* () {
-      if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
       yield* keepSpellings(staged, spellings)
+      if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
       const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
       if (removed > confirmed) yield* refuseLaterRows(staged, removed, task)
       const merged = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
@@ -440,7 +440,7 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
   const { table } = dataset
   Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
-    yield* Staging.acquireTableLoadLock(table)
+    yield* Staging.acquireTableLoadLocks([table])
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
     const counts = yield* loadRows(dataset, task, insertedRows)
     const result: LoadResult = { table, ...counts }
@@ -479,7 +479,7 @@ export const removeFileRows = Effect.fnUntraced(function* (
   const task: LoadTask = { ...file, append: false, allowEmpty: true }
   Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
-    yield* Staging.acquireTableLoadLock(table)
+    yield* Staging.acquireTableLoadLocks([table])
     const staged = yield* Staging.createStagingTable(dataset, false)
     const { columns, source, target } = staged
     const stagedColumns = columns.map((column) => toStagedColumn(column, task))
@@ -510,7 +510,7 @@ export const loadComputedRows = Effect.fnUntraced(
   function* (table: string, { columns: values, from, replaced }: ComputedRows) {
     const sql = yield* SqlClient.SqlClient
     const dataset = yield* requireDataset(table)
-    yield* Staging.acquireTableLoadLock(table)
+    yield* Staging.acquireTableLoadLocks([table])
     const staged = yield* Staging.createStagingTable(dataset, true)
     const { columns, source } = staged
     const names = Object.keys(values)

@@ -45,15 +45,16 @@ export const makeFileSpellings = Effect.map(SqlClient.SqlClient, (sql) => {
     spell: (symbol: string) => hasSeparator(symbol) ? spellings.get(toSymbolKey(symbol)) ?? symbol : symbol,
     hasNewSymbols: () => newSpellings.length > 0,
     /**
-     * Keeps the spellings of new symbols, so that other transactions use them. In order, so that two transactions
-     * cannot deadlock: each waits until those end that have kept one of the symbols before.
+     * Keeps the spellings of new symbols, so that other transactions use them. Waits until those end that have kept
+     * spellings before. The caller must hold the load locks of all tables that it loads, which such a transaction may
+     * hold too: otherwise, the two could deadlock.
      */
     keep: Effect.suspend(() => {
       if (newSpellings.length === 0) return Effect.succeed<ReadonlyArray<RespelledSymbol>>([])
       return Effect.map(
         sql<RespelledSymbol>`
           select given, spell_symbol(given) as spelling
-          from unnest(${makeArrayParameter(newSpellings.toSorted(), OID.text)}::text[]) as given
+          from unnest(${makeArrayParameter(newSpellings, OID.text)}::text[]) as given
         `,
         (kept) => kept.filter(({ given, spelling }) => given !== spelling),
       )

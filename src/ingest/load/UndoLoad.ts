@@ -155,7 +155,7 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
   const moment = yield* requireMoment(to)
   Object.assign(progress, { label: `${table}: reading the history`, done: 0, total: undefined, count: 0 })
   return yield* Effect.gen(function* () {
-    yield* Staging.acquireTableLoadLock(table)
+    yield* Staging.acquireTableLoadLocks([table])
     const created = yield* Staging.createStagingTable(dataset, false)
     // Without defaults, null in a row of the history stays null.
     const staged = { ...created, columns: created.columns.map((column) => ({ ...column, default_value: null })) }

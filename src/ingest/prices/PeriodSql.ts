@@ -104,10 +104,7 @@ export const storeBars = Effect.fnUntraced(
   },
 )
 
-/**
- * Keeps the spellings of the file's new symbols for other programs, and adopts those that these have kept meanwhile.
- * The ingest must hold the locks of the tables before, as every load does: otherwise, one of them might deadlock.
- */
+/** Keeps the spellings of the file's new symbols for other programs, and adopts those that they have kept meanwhile. */
 export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
   yield* respellColumn("bars", "ticker", yield* keep)
 })

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import type { DoubtfulSymbol } from "../load/MarketCaps.ts"
-import { acquireTableLoadLock, type ReplacedRowCounts } from "../load/LoadingTable.ts"
+import { acquireTableLoadLocks, type ReplacedRowCounts } from "../load/LoadingTable.ts"
 import { makeFileSpellings } from "../load/SymbolSpellings.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { BarFileRefused, makeSkippedBars, readBars, type SkippedBars } from "./BarFile.ts"
@@ -107,8 +107,9 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
   const skipped = makeSkippedBars()
   const bars = yield* Ref.make(0)
   const spellings = yield* makeFileSpellings
+  const loadedTables = [...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])]
   // Two ingests would otherwise overwrite each other's sums.
-  yield* acquireTableLoadLock("price_periods")
+  yield* acquireTableLoadLocks(["price_periods"])
   yield* createBarTable
   Object.assign(progress, { label: file, done: 0, total: undefined, count: 0, unit: "bars" })
   yield* readBars(file, skipped).pipe(
@@ -121,7 +122,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
     ),
   )
   if (spellings.hasNewSymbols()) {
-    yield* Effect.forEach(datasets, acquireTableLoadLock, { discard: true })
+    yield* acquireTableLoadLocks(loadedTables)
     yield* keepSpellings(spellings)
   }
   yield* startStep("summing")
@@ -148,7 +149,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
   for (const dataset of priceDatasets) {
     if (dataset === "premarket_stats") yield* findPreviousCloses
     if (dataset === "screener" && datasets.includes(dataset)) {
-      yield* acquireTableLoadLock("float_outstanding")
+      yield* acquireTableLoadLocks(["float_outstanding"])
       yield* findMarketCaps
     }
     if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))

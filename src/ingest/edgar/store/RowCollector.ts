@@ -3,6 +3,7 @@ import { Effect, FileSystem, Path, Result } from "effect"
 import { loadableDatasets, requireDataset, type RowCells } from "../../../contract/Datasets.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { loadValidatedRows, makeTableValidator } from "../../load/Load.ts"
+import { acquireTableLoadLocks } from "../../load/LoadingTable.ts"
 import type { InvalidRows, RowValidator } from "../../load/RowValidation.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type { SetAside } from "./IngestWork.ts"
@@ -73,15 +74,16 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
     /** Counts the rows in memory. */
     count: () => Array.from(collected.values()).reduce((sum, { rows }) => sum + rows.length, 0),
     /** Merges the rows in memory into their tables. Returns the result of each table. */
-    load: Effect.suspend(() =>
-      Effect.forEach(
-        loadableDatasets.flatMap((dataset) => {
-          const found = collected.get(dataset.table)
-          return found === undefined || found.rows.length === 0 ? [] : [{ dataset, ...found }]
-        }),
-        loadValidatedRows,
+    load: Effect.suspend(() => {
+      const loads = loadableDatasets.flatMap((dataset) => {
+        const found = collected.get(dataset.table)
+        return found === undefined || found.rows.length === 0 ? [] : [{ dataset, ...found }]
+      })
+      return Effect.andThen(
+        acquireTableLoadLocks(loads.map(({ dataset }) => dataset.table)),
+        Effect.forEach(loads, loadValidatedRows),
       )
-    ),
+    }),
     /** Removes the rows that violate a rule of the table. Returns them. */
     removeInvalid: ({ errors, table }: InvalidRows): ReadonlyArray<SetAside> => {
       const found = collected.get(table)
