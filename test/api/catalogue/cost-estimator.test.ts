@@ -330,9 +330,9 @@ const makeRequiredQuery = ({ parameters }: DocumentedEndpoints.DocumentedEndpoin
 // Statements
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Returns the statements about data, without those about keys, accounts and usage. */
+/** Returns the statements about data, without those about keys, accounts, usage and spellings of symbols. */
 const selectDataStatements = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
-  sent.filter(({ text }) => !/api_keys|usage|accounts/.test(text))
+  sent.filter(({ text }) => !/api_keys|usage|accounts|symbol_spellings/.test(text))
 
 /** Returns a statement on one line, with its parameters filled in. Limits that affect only the plan are simplified. */
 const formatStatement = ({ parameters, text }: StatementRecorder.SentStatement) =>
@@ -344,7 +344,7 @@ const formatStatement = ({ parameters, text }: StatementRecorder.SentStatement) 
 /** Returns the expected count statement for a statement that reads a page. */
 const makeExpectedCount = (page: StatementRecorder.SentStatement, path: string) => {
   const pageStatement = formatStatement(page)
-    .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+(::bigint \+ \d+)?( offset "?\d+"?)?/g, "")
+    .replace(/ order by ((?! order by | limit ).)* limit (?!1\b)\d+(::bigint \+ \d+)?( offset "?\d+"?)?/g, "")
     .replace(/ order by [^)]*$/, "")
   const counted = path === "/v1/ownership" ? "distinct (ticker, accession_number)" : "*"
   return `select count(${counted}) as total from (${pageStatement}) as list`
