@@ -233,12 +233,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   classes as materialized (
     select dataset, ticker, coalesce(class ->> 'shares', outstanding::text)::numeric as shares,
-      case when class is null then ticker else (
-        -- A filing may write the separator of a symbol in another way than the prices.
-        select spelling from unnest(array[class ->> 'symbol', replace(class ->> 'symbol', '.', '-'),
-          replace(class ->> 'symbol', '-', '.')]) with ordinality as spellings (spelling, place)
-        order by exists (select from public.daily_prices as priced where priced.ticker = spelling) desc, place limit 1
-      ) end as symbol,
+      case when class is null then ticker else public.stored_symbol(class ->> 'symbol') end as symbol,
       class ->> 'member' as member, coalesce((cover ->> 'date')::date, counted_on) as counted_on, last_updated,
       is_receipt, ads_ratio, outstanding
     from covered left join lateral jsonb_array_elements(cover -> 'classes') as class on true
