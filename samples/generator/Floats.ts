@@ -6,7 +6,7 @@ import type { CompanyDocument, CompanyHistory, FloatReport } from "./CompanyHist
 import { getIpoDay, makeSource } from "./Documents.ts"
 import { listFilingsWithHolders, sumStakesByGroup } from "./Ownership.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
-import { computeMarketCap, findLastCloseOn } from "./PriceStatistics.ts"
+import { findLastCloseOn } from "./PriceStatistics.ts"
 import type { RandomSource } from "./Random.ts"
 
 /** Whether a document discloses share counts: periodic reports, IPO prospectuses, shelf sales and splits do. */
@@ -131,6 +131,15 @@ export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
   }))
 }
 
+/** Returns the market capitalization of today (D44): the count is one of ordinary shares, the close one of receipts. */
+export const formatPresentMarketCap = (history: CompanyHistory) => {
+  const { company: { scenario: { adsRatio } }, floats } = history
+  const [close, outstanding] = [findLastCloseOn(history), findNewestFloatReport(floats)?.outstanding ?? null]
+  return close === null || outstanding === null
+    ? null
+    : formatCentsAsDollars(divideRounded(close * outstanding * 2, 200 * (adsRatio ?? 1)))
+}
+
 export const buildFloatOutstandingRows = (history: CompanyHistory) => {
   const { company, floats } = history
   const newest = findNewestFloatReport(floats)
@@ -140,7 +149,7 @@ export const buildFloatOutstandingRows = (history: CompanyHistory) => {
     float: newest?.float ?? null,
     outstanding: newest?.outstanding ?? null,
     tradable_float: newest?.tradable ?? null,
-    market_cap: mapNullable(computeMarketCap(findLastCloseOn(history), newest?.outstanding), formatCentsAsDollars),
+    market_cap: formatPresentMarketCap(history),
     ...ownershipPercentColumns(company),
     ...adrColumns(company),
     reported_date: mapNullable(newest?.reportedDay ?? null, formatDate),

@@ -2,11 +2,11 @@
 import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
-import { divideRounded, formatCentsAsDollars, mapNullable } from "./Decimals.ts"
+import { divideRounded, mapNullable } from "./Decimals.ts"
 import { findDocument, getIpoDay } from "./Documents.ts"
-import { companyColumns, findNewestFloatReport } from "./Floats.ts"
+import { companyColumns, findNewestFloatReport, formatPresentMarketCap } from "./Floats.ts"
 import { underwriters } from "./Names.ts"
-import { computeMarketCap, computePercentGain, findLastCloseOn, findLiquidationDays } from "./PriceStatistics.ts"
+import { computePercentGain, findLiquidationDays } from "./PriceStatistics.ts"
 import { effectiveSplitDays } from "./SplitRows.ts"
 
 const countryRisk = (country: string) =>
@@ -73,7 +73,7 @@ const sizeColumns = (history: CompanyHistory) => {
   return {
     tradable_float: tradable,
     outstanding_shares: newest?.outstanding ?? null,
-    market_cap: mapNullable(computeMarketCap(findLastCloseOn(history), newest?.outstanding), formatCentsAsDollars),
+    market_cap: formatPresentMarketCap(history),
     float_risk: mapNullable(tradable, floatRisk),
   }
 }

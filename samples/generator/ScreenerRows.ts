@@ -2,18 +2,17 @@
 import { formatDate, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
-import {
-  divideRounded,
-  formatCentsAsDollars,
-  formatPercentChange,
-  formatRatio,
-  formatTicksAsDollars,
-  mapNullable,
-} from "./Decimals.ts"
+import { divideRounded, formatPercentChange, formatRatio, formatTicksAsDollars, mapNullable } from "./Decimals.ts"
 import { findDocument, getIpoDay, makeSource } from "./Documents.ts"
-import { companyColumns, findNewestFloatReport, findOwnershipFilingUrl, ownershipPercentColumns } from "./Floats.ts"
+import {
+  companyColumns,
+  findNewestFloatReport,
+  findOwnershipFilingUrl,
+  formatPresentMarketCap,
+  ownershipPercentColumns,
+} from "./Floats.ts"
 import { buildGapStatsRows, buildIntradayRunnersRows } from "./GapDayRows.ts"
-import { computeMarketCap, computePercentGain, findLastCloseOn, highLow365Columns } from "./PriceStatistics.ts"
+import { computePercentGain, findLastCloseOn, highLow365Columns } from "./PriceStatistics.ts"
 
 const mean = (numbers: ReadonlyArray<number>) =>
   divideRounded(numbers.reduce((sum, one) => sum + one, 0), numbers.length)
@@ -86,7 +85,7 @@ const valuationColumns = (history: CompanyHistory) => {
   const close = findLastCloseOn(history)
   return {
     price: mapNullable(close, formatTicksAsDollars),
-    market_cap: mapNullable(computeMarketCap(close, newest?.outstanding), formatCentsAsDollars),
+    market_cap: formatPresentMarketCap(history),
     ...highLow365Columns(history),
     outstanding: newest?.outstanding ?? null,
     float: newest?.float ?? null,

@@ -516,7 +516,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Companies
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("shows current figures in the screener (samples/README)", () =>
+  it.effect("shows current figures in the screener (samples/README, D44)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, closesOf } = yield* prices
@@ -548,8 +548,9 @@ layer(Market.layer)("the fictional market", (it) => {
         )
         if (closes.length === 0 || row["outstanding"] === null) assert.isNull(row["market_cap"])
         else {
-          const expected = computeValueInCents(getScaledInteger(row, "price"), getScaledInteger(row, "outstanding", 0))
-          assert.strictEqual(getScaledInteger(row, "market_cap", 2), expected)
+          const sharesPerReceipt = getScaledInteger(floats.get(symbol), "ads_ratio") || 10_000n
+          const value = getScaledInteger(row, "price") * getScaledInteger(row, "outstanding", 0) * 100n
+          assert.strictEqual(getScaledInteger(row, "market_cap", 2), divideRounded(value, sharesPerReceipt))
         }
         const gaps = mine("gap_stats", symbol)
         assert.strictEqual(getText(row, "num_gaps"), String(gaps.length))
