@@ -118,6 +118,23 @@ describe("The documents", () => {
     assert.deepStrictEqual(decisions.filter(({ text }) => !status.test(text)).map(({ file }) => file), [])
   })
 
+  it("cite only existing decisions, as do code and tests (documents)", () => {
+    const files = globSync("{src,sql,test,clients,bench,samples,docs,ops}/**/*.{ts,js,py,sql,md,yaml}", {
+      cwd: projectRoot,
+      exclude: (name) => name === "node_modules",
+    })
+    const known = new Set(documents.flatMap(({ file }) => /^docs\/decisions\/(\d+)/.exec(file)?.[1] ?? []))
+    const cited = files.flatMap((file) =>
+      // Such as `decision 160`, `decisions 0113 to 0115, 0117` and `docs/decisions/0160-usage-in-batches.md`.
+      (readFileSync(join(projectRoot, file), "utf8").match(/\bdecisions?[ /]\d{2,4}(?:(?:,| and| to) \d{2,4})*\b/gi) ??
+        [])
+        .flatMap((text) => text.match(/\d+/g) ?? [])
+        .map((number) => ({ file, number: number.padStart(4, "0") }))
+    )
+    assert.isAbove(cited.length, 150)
+    assert.deepStrictEqual(cited.filter(({ number }) => !known.has(number)), [])
+  })
+
   it("name only existing identifiers, except in guides, which are tests themselves (documents)", () => {
     const sources = [
       ...globSync("{src,sql,test,samples,bench,clients,ops}/**/*.{ts,js,py,json,yaml,sql}", {
