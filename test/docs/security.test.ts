@@ -36,12 +36,13 @@ describe("SECURITY.md", () => {
     assert.deepStrictEqual(findMissingCitations(citations), [])
   })
 
-  it("rightly says that the service contacts only PostgreSQL, the trace collector, the mail server, the SEC and webhook receivers (SECURITY.md, API7)", () => {
+  it("rightly says that the service contacts only PostgreSQL, the trace collector, the mail server, the identity provider, the SEC and webhook receivers (SECURITY.md, API7)", () => {
     const requesting = [
       /(?<!\.)\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
       /from "(node:)?(https|http2|dgram|tls)"/,
       /from "nodemailer(\/lib\/smtp-connection)?"/,
+      /from "openid-client"/,
       /import \{[^}]*\b(request|get|connect|createConnection|Socket)\b[^}]*\} from "node:(http|net)"/,
     ]
     const isRequesting = (file: string) => requesting.some((pattern) => pattern.test(textOf(file)))
@@ -54,6 +55,7 @@ describe("SECURITY.md", () => {
     // sends its requests to the router of its own process.
     assert.sameMembers(found, [
       "src/operate/console/ConsoleApi.ts",
+      "src/operate/console/OpenIdConnect.ts",
       "src/postgres/pool/DatabaseTls.ts",
       "src/postgres/health/SocketRegistry.ts",
       "src/ingest/edgar/fetch/EdgarClient.ts",
