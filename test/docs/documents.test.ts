@@ -118,6 +118,17 @@ describe("The documents", () => {
     assert.deepStrictEqual(decisions.filter(({ text }) => !status.test(text)).map(({ file }) => file), [])
   })
 
+  it("list each background job, and no other, in deployment.md (documents)", () => {
+    const jobs = globSync("src/**/*.ts", { cwd: projectRoot }).flatMap((file) => {
+      const text = readFileSync(join(projectRoot, file), "utf8")
+      return text.includes("satisfies Job<") ? /^ {2}name: "([\w-]+)",\n {2}every: /m.exec(text)?.[1] ?? file : []
+    })
+    assert.isAbove(jobs.length, 10)
+    const page = documents.find(({ file }) => file === "docs/operations/deployment.md")?.text ?? ""
+    const [, section = ""] = /^## Background jobs\n([\s\S]*?)^## /m.exec(page) ?? []
+    assert.sameMembers(Array.from(section.matchAll(/^\| `([\w-]+)` +\|/gm), ([, name = ""]) => name), jobs)
+  })
+
   it("cite only existing decisions, as do code and tests (documents)", () => {
     const files = globSync("{src,sql,test,clients,bench,samples,docs,ops}/**/*.{ts,js,py,sql,md,yaml}", {
       cwd: projectRoot,
