@@ -388,3 +388,47 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   where is_ambiguous and ends = 'infinity' and day >= starts and not exists (select from selected)
     and (select count(distinct (old_ticker, cik)) from changes where new_ticker = symbol and changes.day = starts) = 1
 $$;
+
+-- The symbols whose ticker changes or splits have changed since prices were ingested. The next ingest of prices removes
+-- these rows, and computes all sessions of the securities again. There is no key, because a writer would otherwise wait
+-- for an ingest that removes the same symbol, and could deadlock. `day` is the day from which the change counts.
+create table price_corrections (
+  ticker ticker not null,
+  day    fact_day
+);
+
+create function note_price_corrections() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  -- A row of `ticker_changes` has two symbols.
+  execute format($sql$
+    insert into public.price_corrections
+    select value, effective_date
+    from %s as changed cross join jsonb_each_text(to_jsonb(changed)) as cell (name, value)
+    where name in ('ticker', 'old_ticker', 'new_ticker')
+  $sql$, case tg_op when 'TRUNCATE' then tg_relid::regclass::text else 'changed' end);
+  return null;
+end $$;
+
+-- An update has two triggers, because the row may have had other symbols before.
+do $$
+declare
+  dataset text;
+begin
+  foreach dataset in array array['ticker_changes', 'split_status'] loop
+    execute format($sql$
+      create trigger note_prices_after_insert after insert on %1$I referencing new table as changed
+        for each statement execute function note_price_corrections();
+      create trigger note_prices_after_update_of after update on %1$I referencing old table as changed
+        for each statement execute function note_price_corrections();
+      create trigger note_prices_after_update_to after update on %1$I referencing new table as changed
+        for each statement execute function note_price_corrections();
+      create trigger note_prices_after_delete after delete on %1$I referencing old table as changed
+        for each statement execute function note_price_corrections();
+      create trigger note_prices_before_truncate before truncate on %1$I
+        for each statement execute function note_price_corrections();
+    $sql$, dataset);
+  end loop;
+end $$;
+
+revoke execute on function note_price_corrections from public;

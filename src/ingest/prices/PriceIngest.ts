@@ -30,7 +30,13 @@ import {
   type PriceDataset,
   priceDatasets,
 } from "./PriceRows.ts"
-import { findContradictedSplits, findMarketCaps, findSecurities, storeMarketCaps } from "./SecurityPeriods.ts"
+import {
+  addCorrectedSessions,
+  findContradictedSplits,
+  findMarketCaps,
+  findSecurities,
+  storeMarketCaps,
+} from "./SecurityPeriods.ts"
 
 export interface PriceIngestOptions {
   readonly datasets: ReadonlyArray<PriceDataset>
@@ -48,6 +54,8 @@ export interface PriceFileResult {
   readonly doubts: ReadonlyArray<string>
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
   readonly doubtful: ReadonlyArray<DoubtfulSymbol>
+  /** Symbols whose ticker changes or splits have changed since the last ingest, so that all sessions were computed. */
+  readonly corrected: number
 }
 
 /** The file has only a part of a day of which more is known, so none of its bars was ingested. */
@@ -99,11 +107,12 @@ const endStampsDoubt =
   "No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends of the " +
   "bars. They must be their starts."
 
-const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: PriceIngestOptions) {
+const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
   const { allowEmpty, check, datasets } = options
   const progress = yield* OperationProgress
+  const label = file ?? "Corrections"
   const startStep = (step: string) =>
-    Effect.sync(() => Object.assign(progress, { label: `${file}: ${step}`, done: 0, total: undefined, count: 0 }))
+    Effect.sync(() => Object.assign(progress, { label: `${label}: ${step}`, done: 0, total: undefined, count: 0 }))
   const skipped = makeSkippedBars()
   const bars = yield* Ref.make(0)
   const spellings = yield* makeFileSpellings
@@ -111,16 +120,18 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
   // Two ingests would otherwise overwrite each other's sums.
   yield* acquireTableLoadLocks(["price_periods"])
   yield* createBarTable
-  Object.assign(progress, { label: file, done: 0, total: undefined, count: 0, unit: "bars" })
-  yield* readBars(file, skipped).pipe(
-    // Reads and validates the next batch while PostgreSQL stores this one.
-    Stream.buffer({ capacity: 1 }),
-    Stream.runForEach((batch) =>
-      batch.length === 0
-        ? Effect.void
-        : Effect.andThen(storeBars(batch, spellings), Ref.update(bars, (count) => count + batch.length))
-    ),
-  )
+  Object.assign(progress, { label, done: 0, total: undefined, count: 0, unit: "bars" })
+  if (file !== undefined) {
+    yield* readBars(file, skipped).pipe(
+      // Reads and validates the next batch while PostgreSQL stores this one.
+      Stream.buffer({ capacity: 1 }),
+      Stream.runForEach((batch) =>
+        batch.length === 0
+          ? Effect.void
+          : Effect.andThen(storeBars(batch, spellings), Ref.update(bars, (count) => count + batch.length))
+      ),
+    )
+  }
   if (spellings.hasNewSymbols()) {
     yield* acquireTableLoadLocks(loadedTables)
     yield* keepSpellings(spellings)
@@ -132,15 +143,16 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
     yield* Ref.update(bars, (count) => count - removed)
   }
   const hasPeriods = yield* sumBars
-  if (!hasPeriods && !allowEmpty) return yield* refuseEmptyFile(file, skipped)
+  if (!hasPeriods && !allowEmpty && file !== undefined) return yield* refuseEmptyFile(file, skipped)
   const doubts = [
     ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
     ...(check && (yield* hasEndStamps) ? [endStampsDoubt] : []),
   ]
   const [partial] = yield* findShortenedDays
-  if (partial !== undefined) return yield* refusePartialDay(file, partial)
+  if (partial !== undefined) return yield* refusePartialDay(label, partial)
   yield* mergePeriods
   if (datasets.includes("daily_prices")) yield* noteChangedCloses
+  const corrected = yield* addCorrectedSessions({ keep: datasets.length < priceDatasets.length })
   yield* findSecurities
   yield* addDependentSessions
   yield* startStep("merging")
@@ -158,14 +170,17 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string, options: 
     ...yield* findContradictedSplits,
     ...(datasets.includes("screener") ? yield* storeMarketCaps : []),
   ]
-  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, doubts, merged, doubtful }
+  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, doubts, merged, doubtful, corrected }
   if (check) return yield* new CheckPassed({ result })
   yield* yield* BeforeLoadCommit
   return result
 })
 
-/** Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad or no bar is usable. */
-export const ingestPriceFile = Effect.fnUntraced(function* (file: string, options: PriceIngestOptions) {
+/**
+ * Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad or no bar is usable. Without a
+ * file, computes only the sessions of securities whose ticker changes or splits have changed.
+ */
+export const ingestPriceFile = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
   const sql = yield* SqlClient.SqlClient
   return yield* ingestInTransaction(file, options).pipe(
     sql.withTransaction,

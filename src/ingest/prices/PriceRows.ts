@@ -346,7 +346,7 @@ const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /**
  * Returns SQL for a value from the bars of the last days. Without it, the row keeps its value, unless the security or
- * its splits are unknown within these days (D45).
+ * its splits are unknown within these days (D45), or were not yet known when the value may have been computed.
  */
 const keepIfKnown = (value: string, column: string, days: number) =>
   `coalesce(${value}, case when newest.date - ${days} >= known.since then listed.${column} end)`
@@ -407,7 +407,11 @@ const screener: ComputedRows = {
     cross join lateral (
       select greatest(
           (select min(starts) from symbol_periods as former where former.security = present.security),
-          max(effective_date)
+          max(effective_date),
+          case when exists (
+            select from symbol_periods as former join recomputed using (ticker)
+            where former.security = present.security
+          ) then 'infinity'::date end
         ) as since,
         greatest(case when present.is_ambiguous then present.starts end, max(effective_date)) as compared_since
       from splits

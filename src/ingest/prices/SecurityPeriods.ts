@@ -8,6 +8,33 @@ import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
 import { runStatements } from "./PeriodSql.ts"
 
+/**
+ * Adds all sessions of the securities to `touched` whose ticker changes or splits have changed since the last ingest,
+ * and whose changes count by now, and their symbols to the table `recomputed`. Unless `keep` is true, the next ingest
+ * does not compute them again. Returns the number of symbols.
+ */
+export const addCorrectedSessions = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
+  const today = yield* todayInChicago
+  const sql = yield* SqlClient.SqlClient
+  const isDue = `day <= '${today}' is not false`
+  yield* runStatements(
+    keep
+      ? `create temp table corrected on commit drop as select distinct ticker from price_corrections where ${isDue}`
+      : `create temp table corrected on commit drop as
+          with due as (delete from price_corrections where ${isDue} returning ticker) select distinct ticker from due`,
+    `create temp table recomputed on commit drop as
+      with added as (
+        insert into touched
+        select ticker, date from price_periods
+        where ticker in (select ticker from security_periods(array(select ticker from corrected), '${today}'))
+        except select ticker, date from touched
+        returning ticker
+      )
+      select distinct ticker from added`,
+  )
+  return (yield* sql`select from recomputed`).length
+})
+
 /** Creates the tables for the securities of the symbols in `touched`. */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) =>
   runStatements(

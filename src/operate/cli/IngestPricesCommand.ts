@@ -20,8 +20,8 @@ const formatExamples = (names: Iterable<string>) => {
   return `${all.slice(0, maxExamples).join(", ")}${all.length > maxExamples ? ", …" : ""}`
 }
 
-/** Returns what a file contained that was not used, and what its bars leave in doubt. */
-const formatNotes = (file: string, { doubts, skipped }: PriceFileResult) => {
+/** Returns what a file contained that was not used, what its bars leave in doubt, and what was computed besides. */
+const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResult) => {
   const { closedDays, ignoredColumns, outside, symbols, testSymbols, volumeless } = skipped
   const formatLeftOut = (names: Iterable<string>, count: number, noun: string, reason: string) =>
     count === 0 ? [] : [`${file}: left out ${formatCountWithNoun(count, noun)} ${reason}: ${formatExamples(names)}`]
@@ -37,6 +37,10 @@ const formatNotes = (file: string, { doubts, skipped }: PriceFileResult) => {
       } outside of the sessions from 04:00 to 20:00 in New York`,
     ]),
     ...doubts.map((doubt) => `${file}: ${doubt}`),
+    ...(corrected === 0 ? [] : [
+      `${file}: computed all sessions of ${formatCountWithNoun(corrected, "symbol")} again, whose ticker changes or ` +
+      "splits have changed",
+    ]),
   ]
 }
 
@@ -63,12 +67,12 @@ const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
 const formatTotals = (totals: Totals) =>
   Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
 
-/** Ingests the files one by one. If a file is refused, the others are still ingested. */
+/** Ingests the files one by one, or only corrections if there is no file. If one is refused, the others continue. */
 const ingestFiles = Effect.fnUntraced(
   function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
     let [bars, refused] = [0, 0]
-    for (const file of files) {
+    for (const file of files.length === 0 ? [undefined] : files) {
       const result = yield* withProgressDisplay(revokingDemoKey(ingestPriceFile(file, options))).pipe(
         Effect.catchTag(
           ["BarFileRefused", "PartialDayRefused", "UnreadableLoadFile"],
@@ -79,10 +83,11 @@ const ingestFiles = Effect.fnUntraced(
         refused += 1
         continue
       }
-      done.push(file)
+      if (file !== undefined) done.push(file)
       bars += result.bars
       addCounts(totals, result)
-      const notes = [...formatNotes(file, result), ...formatDoubts(file, result)]
+      const label = file ?? "Corrections"
+      const notes = [...formatNotes(label, result), ...formatDoubts(label, result)]
       if (notes.length > 0) yield* Console.error(notes.join("\n"))
     }
     return { totals, bars, refused }
@@ -93,8 +98,11 @@ export const pricesCommand = Command.make(
   "prices",
   {
     files: Argument.Path("file").pipe(
-      Argument.withDescription("Files with minute or day bars: .csv, .csv.gz, .csv.zst or .parquet"),
-      Argument.variadic({ min: 1 }),
+      Argument.withDescription(
+        "Files with minute or day bars: .csv, .csv.gz, .csv.zst or .parquet. Without a file, only the sessions are " +
+          "computed again whose ticker changes or splits have changed",
+      ),
+      Argument.variadic({ min: 0 }),
     ),
     datasets: makeFlag("only", Schema.String, "Datasets to fill, separated by commas (default: all that prices fill)")
       .pipe(Flag.mapEffect(makeDatasetListParser("Prices", priceDatasets)), Flag.withDefault(priceDatasets)),
@@ -124,7 +132,9 @@ export const pricesCommand = Command.make(
     yield* Console.log(
       [
         ...formatTotals(totals),
-        `${formatCountWithNoun(done.length, "file")}, ${formatCountWithNoun(bars, "bar")}, in ${time}`,
+        files.length === 0
+          ? `No file was given, so only ticker changes and splits were applied, in ${time}`
+          : `${formatCountWithNoun(done.length, "file")}, ${formatCountWithNoun(bars, "bar")}, in ${time}`,
         ...(check ? ["Nothing was changed."] : []),
       ].join("\n"),
     )
@@ -139,5 +149,6 @@ export const pricesCommand = Command.make(
     "ingest prices 2026-06-01.csv.gz": "Ingest a day of minute bars",
     "ingest prices flatfiles/*.csv.gz --only gap-stats,screener": "Fill two datasets",
     "ingest prices bars.parquet --check": "Check a file",
+    "ingest prices": "Apply ticker changes and splits that were loaded after the prices",
   }),
 )

@@ -28,6 +28,13 @@ export const ingestBars = Effect.fnUntraced(function* (...bars: ReadonlyArray<Da
   return yield* ingestPriceFile(yield* writeBars(...bars), { allowEmpty: false, check: false, datasets: priceDatasets })
 })
 
+/** Computes the sessions again whose ticker changes or splits have changed. */
+export const ingestCorrections = ingestPriceFile(undefined, {
+  allowEmpty: false,
+  check: false,
+  datasets: priceDatasets,
+})
+
 /** Returns this number of working days. */
 export const listDays = (first: string, count: number) =>
   Array.from({ length: count * 2 }, (_, index) => new Date(Date.parse(first) + index * 86_400_000))

@@ -12,7 +12,7 @@ import * as ListClients from "../../support/ListClients.ts"
 import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
-import { type DayBar, emptyTables, ingestBars, listDays } from "./DayBars.ts"
+import { type DayBar, emptyTables, ingestBars, ingestCorrections, listDays } from "./DayBars.ts"
 
 // @module-tag slow
 
@@ -359,9 +359,11 @@ const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
     const bar = choose([security.bars[0], security.bars.at(-1), security.bars[Math.floor(security.bars.length / 2)]])
     return { security, bar: bar ?? assert.fail() }
   })
-  const loads = shuffle(choose, [
+  const corrections = shuffle(choose, [
     insertMany("ticker_changes", markets.flatMap(({ changes }) => changes)),
     insertMany("split_status", markets.flatMap(({ splits }) => splits)),
+  ])
+  const loads = shuffle(choose, [
     insertMany("screener", listings.map((row) => ({ ...row, num_gaps: 0, num_runners: 0, pending_s1: false }))),
     insertMany("float_outstanding", counts),
     insertMany(
@@ -386,13 +388,14 @@ const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
       )
     )
   ).filter((bars) => bars.length > 0)
-  // Whatever is loaded after prices needs their files again, as the guide says.
-  const loadsLater = choose([false, true])
-  if (loadsLater) {
-    for (const bars of shuffle(choose, files).slice(0, 5)) yield* ingestBars(...bars)
-  }
+  const shuffled = shuffle(choose, files)
+  // Changes and splits count for the prices before them from the next ingest on, which may be one without a file.
+  const before = choose([0, Math.floor(files.length / 2), files.length])
   for (const load of loads) yield* load
-  for (const bars of shuffle(choose, files)) yield* ingestBars(...bars)
+  for (const bars of shuffled.slice(0, before)) yield* ingestBars(...bars)
+  for (const load of corrections) yield* load
+  for (const bars of shuffled.slice(before)) yield* ingestBars(...bars)
+  if (before === files.length) yield* ingestCorrections
 
   const stored = yield* sql<{ readonly gap: string }>`
     select concat_ws(' ', ticker, date, previous_day_close, gap_percentage) as gap from gap_stats`

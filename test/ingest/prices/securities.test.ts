@@ -52,15 +52,27 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.deepStrictEqual([average_volume, gain_1_day, gain_7_day, high_365], [null, "4.5455", null, null])
     }))
 
-  it.effect("removes gaps across a change that becomes known, when the day is ingested again (D45)", () =>
+  it.effect("applies changes and splits that are loaded, corrected or removed after the bars (D45)", () =>
     Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
       yield* DayBars.emptyTables
-      const bars = [["TKR", "2026-06-01", 10], ["TKR", "2026-06-02", 20]] as const
-      yield* ingestBars(...bars)
-      assert.deepStrictEqual(yield* readGaps, ["TKR 2026-06-02 10.0000 100.0000"])
+      yield* ingestBars(["TKR", "2026-06-01", 10], ["TKR", "2026-06-02", 20], ["SPL", "2026-06-01", 1])
+      yield* ingestBars(["SPL", "2026-06-02", 10])
+      const gaps = ["SPL 2026-06-02 1.0000 900.0000", "TKR 2026-06-02 10.0000 100.0000"]
+      assert.deepStrictEqual(yield* readGaps, gaps)
       yield* storeChange("TKR", "GONE", "2026-06-02")
-      yield* ingestBars(...bars)
+      yield* storeSplit("SPL", "2026-06-02", 10, 1)
+      const { corrected } = yield* ingestBars(["OTHER", "2026-06-02", 5])
+      assert.strictEqual(corrected, 2)
       assert.deepStrictEqual(yield* readGaps, [])
+      yield* sql`update split_status set split_to = 2`
+      assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 1)
+      assert.deepStrictEqual(yield* readGaps, ["SPL 2026-06-02 5.0000 100.0000"])
+      yield* sql`truncate split_status`
+      yield* sql`delete from ticker_changes`
+      yield* DayBars.ingestCorrections
+      assert.deepStrictEqual(yield* readGaps, gaps)
+      assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 0)
     }))
 
   it.effect("uses no prices of the company that had the symbol before (D45)", () =>
