@@ -2,14 +2,22 @@
 -- The tables have one spelling of each symbol, whichever program writes: the one that was stored first. Statements can
 -- therefore compare symbols with `=`, and a key cannot have a row for each spelling.
 
--- Symbols without a separator have no row. A row stays when the last row with its symbol is removed, because the
--- history still has the spelling.
+-- Symbols without a separator have no row. A spelling never changes, and its row stays when the last row with the symbol
+-- is removed, because rows in the history have the spelling.
 create table symbol_spellings (
   -- Equal for all spellings of a symbol.
   key      text primary key,
   spelling ticker not null,
   check (key = replace(spelling, '.', '-'))
 );
+
+create function refuse_respelling() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise restrict_violation using message = 'the spelling of a symbol cannot change, because the history has it';
+end $$;
+
+create trigger refuse_respelling before update or delete or truncate on symbol_spellings
+  for each statement execute function refuse_respelling();
 
 -- Returns how the tables spell a symbol; without such a symbol, returns it as it is.
 create function stored_symbol(symbol text) returns text language sql stable strict parallel safe

@@ -289,7 +289,7 @@ const fillTable = Effect.fnUntraced(
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
-    const spellings = yield* makeFileSpellings
+    const spellings = yield* makeFileSpellings()
     const symbolColumns = columns.filter(({ is_symbol }) => is_symbol).map(({ name }) => name)
 
     const noteUnreachableRows = (batch: ReadonlyArray<ValidRow>) => {

@@ -72,27 +72,28 @@ export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
 /** Returns the name of the advisory lock that a load of the table holds, so that a second load waits. */
 export const formatLoadLockName = (table: string) => `load ${table}`
 
-const acquireTableLoadLock = Effect.fnUntraced(function* (table: string) {
+const acquireTableLoadLock = Effect.fnUntraced(function* (table: string, isSilent: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [attempt] = yield* sql<
     { readonly acquired: boolean }
   >`select pg_try_advisory_xact_lock(hashtext(${formatLoadLockName(table)})) as acquired`
   if (attempt?.acquired === true) return
-  yield* Console.error(`Another load of ${table} is running. Waiting for it to finish.`)
+  if (!isSilent) yield* Console.error(`Another load of ${table} is running. Waiting for it to finish.`)
   yield* sql`select pg_advisory_xact_lock(hashtext(${formatLoadLockName(table)}))`
 })
 
 /**
- * Waits until no other load of the tables is running. Disables the transaction's timeouts, which are for reads. Locks
- * the tables in alphabetical order, so that two transactions that load the same tables cannot deadlock.
+ * Waits until no other load of the tables is running. Disables the transaction's timeouts, which are for reads. A
+ * transaction that loads several tables must lock all of them at once: in alphabetical order, two such transactions
+ * cannot deadlock. Unless `isSilent` is true, prints for which table it waits.
  */
-export const acquireTableLoadLocks = Effect.fnUntraced(function* (tables: ReadonlyArray<string>) {
+export const acquireTableLoadLocks = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, isSilent = false) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
   // A person may take a while to answer a question.
   yield* sql`set local idle_in_transaction_session_timeout = 0`
-  yield* Effect.forEach(tables.toSorted(), acquireTableLoadLock, { discard: true })
+  yield* Effect.forEach(tables.toSorted(), (table) => acquireTableLoadLock(table, isSilent), { discard: true })
 })
 
 /** Runs the statements that a query of PostgreSQL's catalogs returns. */

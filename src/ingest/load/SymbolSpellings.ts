@@ -2,7 +2,7 @@
  * Spells the symbols of files like the tables (D41, spelling of symbols). A trigger of each table does the same
  * (`12_spellings.sql`), but a load compares the rows of its file with each other and with the table before that.
  */
-import { Effect } from "effect"
+import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { hasSeparator, toSymbolKey } from "../../contract/rules/Tickers.ts"
@@ -13,8 +13,14 @@ export interface RespelledSymbol {
   readonly spelling: string
 }
 
-/** Makes the spellings of one file: those of the tables or, of new symbols, the first one in the file. */
-export const makeFileSpellings = Effect.map(SqlClient.SqlClient, (sql) => {
+/**
+ * Makes the spellings of one file: those of the tables or, of new symbols, the first one in the file. `findOther`
+ * returns another symbol of the same security, which is used if the tables have only that one.
+ */
+export const makeFileSpellings = Effect.fnUntraced(function* (
+  findOther: (symbol: string) => string | undefined = () => undefined,
+) {
+  const sql = yield* SqlClient.SqlClient
   const spellings = new Map<string, string>()
   /** The spellings that no table has. */
   const newSpellings: Array<string> = []
@@ -27,15 +33,19 @@ export const makeFileSpellings = Effect.map(SqlClient.SqlClient, (sql) => {
       if (hasSeparator(symbol) && !spellings.has(key) && !unknown.has(key)) unknown.set(key, symbol)
     }
     if (unknown.size === 0) return
+    const keys = Array.from(unknown.keys())
+    const others = new Map(keys.map((key) => [key, findOther(key)]))
+    const wanted = [...keys, ...others.values()].filter(Predicate.isNotUndefined)
     const stored = new Map(
       (yield* sql<{ readonly key: string; readonly spelling: string }>`
         select key, spelling from symbol_spellings
-        where key = any (${makeArrayParameter(Array.from(unknown.keys()), OID.text)}::text[])
+        where key = any (${makeArrayParameter(wanted, OID.text)}::text[])
       `).map(({ key, spelling }) => [key, spelling]),
     )
     for (const [key, symbol] of unknown) {
-      spellings.set(key, stored.get(key) ?? symbol)
-      if (!stored.has(key)) newSpellings.push(symbol)
+      const known = stored.get(key) ?? stored.get(others.get(key) ?? "")
+      spellings.set(key, known ?? symbol)
+      if (known === undefined) newSpellings.push(symbol)
     }
   })
 
@@ -43,7 +53,6 @@ export const makeFileSpellings = Effect.map(SqlClient.SqlClient, (sql) => {
     learn,
     /** Returns the spelling of a symbol that was looked up. */
     spell: (symbol: string) => hasSeparator(symbol) ? spellings.get(toSymbolKey(symbol)) ?? symbol : symbol,
-    hasNewSymbols: () => newSpellings.length > 0,
     /**
      * Keeps the spellings of new symbols, so that other transactions use them. Waits until those end that have kept
      * spellings before. The caller must hold the load locks of all tables that it loads, which such a transaction may
@@ -63,7 +72,7 @@ export const makeFileSpellings = Effect.map(SqlClient.SqlClient, (sql) => {
 })
 
 /** The spellings of one file. */
-export type FileSpellings = Effect.Success<typeof makeFileSpellings>
+export type FileSpellings = Effect.Success<ReturnType<typeof makeFileSpellings>>
 
 /** Changes the spelling of symbols in a column of a table of rows that are about to be stored. */
 export const respellColumn = Effect.fnUntraced(

@@ -144,6 +144,19 @@ const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error:
 })
 
 /**
+ * Removes the sums of the bars whose closes are about to be replaced, because later ingests of prices would read the
+ * wrong closes from them. The history has no earlier sums, so the days must be ingested again.
+ */
+const forgetBars = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(
+    `delete from price_periods as known
+    using (select ticker, date, close from daily_prices except select ticker, date, close from ${source}) as undone
+    where known.ticker = undone.ticker and known.date = undone.date`,
+  )
+})
+
+/**
  * Replaces the rows of a dataset with those of an earlier moment, in one transaction, if the preview is confirmed.
  * Returns the preview, and whether the dataset was changed.
  */
@@ -179,6 +192,7 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
       })
     }
     yield* describeDatasetChange({ undone_to: moment })
+    if (table === "daily_prices") yield* forgetBars(staged)
     yield* Staging.deleteRemovedRows(staged)
     yield* Staging.mergeStagedRows(staged, { hidden: [], omitted: [], isAppend: false })
     if (changes > (counts.unchanged + counts.updated + counts.added) / 10) yield* Staging.analyzeTable(staged.target)

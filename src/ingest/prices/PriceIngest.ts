@@ -33,10 +33,13 @@ import {
 import {
   addCorrectedSessions,
   findContradictedSplits,
+  findCorrectedSymbols,
   findMarketCaps,
   findSecurities,
   storeMarketCaps,
 } from "./SecurityPeriods.ts"
+
+import { findVendorSymbol } from "./SecSymbols.ts"
 
 export interface PriceIngestOptions {
   readonly datasets: ReadonlyArray<PriceDataset>
@@ -115,8 +118,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
     Effect.sync(() => Object.assign(progress, { label: `${label}: ${step}`, done: 0, total: undefined, count: 0 }))
   const skipped = makeSkippedBars()
   const bars = yield* Ref.make(0)
-  const spellings = yield* makeFileSpellings
-  const loadedTables = [...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])]
+  const spellings = yield* makeFileSpellings(findVendorSymbol)
   // Two ingests would otherwise overwrite each other's sums.
   yield* acquireTableLoadLocks(["price_periods"])
   yield* createBarTable
@@ -132,10 +134,8 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
       ),
     )
   }
-  if (spellings.hasNewSymbols()) {
-    yield* acquireTableLoadLocks(loadedTables)
-    yield* keepSpellings(spellings)
-  }
+  yield* acquireTableLoadLocks([...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])])
+  yield* keepSpellings(spellings)
   yield* startStep("summing")
   if (skipped.hasMinutesAtMidnight) {
     const removed = yield* removeMidnightBars
@@ -150,9 +150,10 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   ]
   const [partial] = yield* findShortenedDays
   if (partial !== undefined) return yield* refusePartialDay(label, partial)
+  const corrected = yield* findCorrectedSymbols({ keep: datasets.length < priceDatasets.length })
   yield* mergePeriods
+  yield* addCorrectedSessions
   if (datasets.includes("daily_prices")) yield* noteChangedCloses
-  const corrected = yield* addCorrectedSessions({ keep: datasets.length < priceDatasets.length })
   yield* findSecurities
   yield* addDependentSessions
   yield* startStep("merging")
@@ -161,7 +162,6 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   for (const dataset of priceDatasets) {
     if (dataset === "premarket_stats") yield* findPreviousCloses
     if (dataset === "screener" && datasets.includes(dataset)) {
-      yield* acquireTableLoadLocks(["float_outstanding"])
       yield* findMarketCaps
     }
     if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))

@@ -67,7 +67,7 @@ const lastClose = (security: string, day: string) =>
   )`
 
 /**
- * Volumes of the sessions before, in shares as they were before all splits since 1970, so that they can be added.
+ * Volumes of the sessions before, in shares as they were before all splits, so that they can be added.
  * Volumes before and after a split with a contradicted ratio, which `doubts` counts, cannot be compared.
  */
 const createVolumes = `
@@ -108,13 +108,15 @@ const createVolumes = `
   )`
 
 /**
- * Sessions with their previous close, adjusted for splits since. If a close is known but cannot be adjusted, or if it
- * would be that of another company, it is certain that there is none (`is_decided`), so rows that need it are removed.
+ * Sessions with their previous close, adjusted for splits since. If a close is known but cannot be adjusted, if it
+ * would be that of another company, or if an ingest may have known one that is no longer right, it is certain that there
+ * is none (`is_decided`), so rows that need it are removed.
  */
 const createSessions = `
   create temp table sessions on commit drop as
   select touched.ticker, touched.date, period.security, nullif(adjusted.close, 0) as previous, began,
-    before.close is not null or began > touched.date - ${maxCloseAge} as is_decided,
+    before.close is not null or began > touched.date - ${maxCloseAge}
+      or touched.ticker in (select ticker from recomputed) as is_decided,
     (select max(last_minute) from price_periods as parts
       where parts.ticker = touched.ticker and parts.date = touched.date) as last_minute
   from touched join symbol_periods as period on ${isUsedOn("touched", "period")}
@@ -356,7 +358,8 @@ const screener: ComputedRows = {
   columns: {
     ticker: "listed.ticker",
     price: "newest.close",
-    market_cap: "case when cap.ticker is null then listed.market_cap else cap.market_cap end",
+    market_cap:
+      "case when cap.ticker is null and newest.date is not null then listed.market_cap else cap.market_cap end",
     high_365: keepIfKnown("extremes.high", "high_365", yearDays),
     low_365: keepIfKnown("extremes.low", "low_365", yearDays),
     average_volume: keepIfKnown("usual.mean", "average_volume", dependentDays),
@@ -392,7 +395,7 @@ const screener: ComputedRows = {
   from: `from screener as listed
     join symbol_periods as present on present.ticker = listed.ticker and present.ends = 'infinity'
     left join caps as cap on cap.dataset = 'screener' and cap.ticker = listed.ticker
-    cross join lateral (
+    left join lateral (
       select bar.* from symbol_periods as former cross join lateral (
         select date, close, (
             select ${sessionVolume} from price_periods as parts
@@ -403,7 +406,7 @@ const screener: ComputedRows = {
         order by date desc, period limit 1
       ) as bar
       where former.security = present.security order by date desc limit 1
-    ) as newest
+    ) as newest on true
     cross join lateral (
       select greatest(
           (select min(starts) from symbol_periods as former where former.security = present.security),
@@ -445,9 +448,11 @@ const screener: ComputedRows = {
       from symbol_periods as former join gap_stats as gap on ${isUsedOn("gap", "former")}
       where former.security = present.security and gap_percentage > 0
     ) as gaps
-    where present.security in (
-      select security from symbol_periods as period join touched on ${isUsedOn("touched", "period")}
-    )`,
+    where newest.date is not null and present.security in (
+        select security from symbol_periods as period join touched on ${isUsedOn("touched", "period")}
+      )
+      -- A row may have the prices of a company that, as is known by now, has given up the symbol.
+      or newest.date is null and listed.ticker in (select ticker from recomputed)`,
 }
 
 /** The rows of each dataset that prices fill, in the order in which they are computed: later ones read earlier ones. */

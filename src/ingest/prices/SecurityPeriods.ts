@@ -9,11 +9,11 @@ import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
 import { runStatements } from "./PeriodSql.ts"
 
 /**
- * Adds all sessions of the securities to `touched` whose ticker changes or splits have changed since the last ingest,
- * and whose changes count by now, and their symbols to the table `recomputed`. Unless `keep` is true, the next ingest
- * does not compute them again. Returns the number of symbols.
+ * Creates the table `recomputed` with the symbols that have sessions, and whose ticker changes or splits, or those of
+ * connected symbols, have changed since the last ingest and count by now. Unless `keep` is true, the next ingest does
+ * not find them again. Returns their number. Runs before the sessions of the file are stored.
  */
-export const addCorrectedSessions = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
+export const findCorrectedSymbols = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
   const today = yield* todayInChicago
   const sql = yield* SqlClient.SqlClient
   const isDue = `day <= '${today}' is not false`
@@ -23,17 +23,19 @@ export const addCorrectedSessions = Effect.fnUntraced(function* ({ keep }: { rea
       : `create temp table corrected on commit drop as
           with due as (delete from price_corrections where ${isDue} returning ticker) select distinct ticker from due`,
     `create temp table recomputed on commit drop as
-      with added as (
-        insert into touched
-        select ticker, date from price_periods
-        where ticker in (select ticker from security_periods(array(select ticker from corrected), '${today}'))
-        except select ticker, date from touched
-        returning ticker
-      )
-      select distinct ticker from added`,
+      select distinct ticker from security_periods(array(select ticker from corrected), '${today}') as period
+      where exists (select from price_periods as known where known.ticker = period.ticker)`,
+    "analyze recomputed",
   )
   return (yield* sql`select from recomputed`).length
 })
+
+/** Adds all sessions of the symbols in `recomputed` to `touched`. */
+export const addCorrectedSessions = runStatements(
+  `insert into touched
+    select ticker, date from price_periods where ticker in (select ticker from recomputed)
+    except select ticker, date from touched`,
+)
 
 /** Creates the tables for the securities of the symbols in `touched`. */
 export const findSecurities = Effect.flatMap(todayInChicago, (today) =>

@@ -6,7 +6,7 @@ import { Effect, FileSystem, Option, Path, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import { EmbeddedHomeDirectory } from "../../postgres/ConnectionLayers.ts"
-import { formatLoadLockName } from "../../ingest/load/LoadingTable.ts"
+import { acquireTableLoadLocks } from "../../ingest/load/LoadingTable.ts"
 import { writeMarketFiles } from "../../../samples/generator/MarketFiles.ts"
 import { loadableDatasets } from "../../contract/Datasets.ts"
 import { findDatasetFiles } from "../../ingest/load/FolderScan.ts"
@@ -84,11 +84,10 @@ const fictionalRows = new Map([["ticker_changes", { isGiven: "given.source = 'ma
 export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: boolean) {
   const sql = yield* SqlClient.SqlClient
   const { tasks } = yield* findDatasetFiles(yield* findSampleFiles)
-  return yield* revokingDemoKey(
-    sql.withTransaction(
-      Effect.forEach(tasks, (file) => removeFileRows(file, { ...fictionalRows.get(file.dataset), includesChanged })),
-    ),
-  )
+  return yield* revokingDemoKey(sql.withTransaction(Effect.andThen(
+    acquireTableLoadLocks(tasks.map(({ dataset }) => dataset)),
+    Effect.forEach(tasks, (file) => removeFileRows(file, { ...fictionalRows.get(file.dataset), includesChanged })),
+  )))
 }, Effect.scoped)
 
 export type RemovedSamples = Effect.Success<ReturnType<typeof removeSampleMarket>>[number]
@@ -101,16 +100,6 @@ const isUnused = Effect.gen(function* () {
   return rows.flat().length === 0
 })
 
-/** Waits until no table is being loaded, and blocks other loads until the transaction ends. */
-const lockLoads = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`set local statement_timeout = 0`
-  yield* sql`set local lock_timeout = 0`
-  for (const { table } of loadableDatasets) {
-    yield* sql`select pg_advisory_xact_lock(hashtext(${formatLoadLockName(table)}))`
-  }
-})
-
 /**
  * Loads the sample market into an unused database and creates the demo key, in one transaction, so that an interrupted
  * start stores neither.
@@ -121,7 +110,7 @@ const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
   yield* Effect.logInfo("Loading sample data. Only the first start does this.")
   Object.assign(yield* OperationProgress, { label: "sample data" })
   yield* sql.withTransaction(Effect.gen(function* () {
-    yield* lockLoads
+    yield* acquireTableLoadLocks(loadableDatasets.map(({ table }) => table), true)
     if (!(yield* isUnused)) return
     yield* loadSampleMarket(yield* getSamplesFolder(home))
     yield* createDemoKey(home)

@@ -61,6 +61,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
         "history.changes.other_ticker",
         "public.edgar_runs.tickers",
         "public.news.tickers",
+        "public.price_corrections.ticker",
         "public.symbol_spellings.spelling",
         "public.webhook_endpoints.tickers",
       ]
@@ -165,6 +166,18 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
           assert.isEmpty(more)
           assert.strictEqual((yield* readSymbols("daily_prices", key)).length, 2)
         }
+      }
+    }))
+
+  it.effect("never changes its spelling, because the history has it (D41)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* load("daily_prices", [priceHeader, "KEEP.A,2026-06-01,1"])
+      for (const change of ["update symbol_spellings set spelling = 'KEEP-A'", "delete from symbol_spellings"]) {
+        assert.match(
+          String((yield* Effect.flip(sql.unsafe(change))).reason.cause),
+          /spelling of a symbol cannot change/,
+        )
       }
     }))
 

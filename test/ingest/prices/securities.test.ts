@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import { undoLoad } from "../../../src/ingest/load/UndoLoad.ts"
 import * as Service from "../../support/Service.ts"
 import * as DayBars from "./DayBars.ts"
 
@@ -73,6 +74,66 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       yield* DayBars.ingestCorrections
       assert.deepStrictEqual(yield* readGaps, gaps)
       assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 0)
+    }))
+
+  it.effect("removes what a change had shown that is no longer confirmed, or counts from another day (D45)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const corrections = [
+        ["status = 'reverted'", []],
+        ["effective_date = '2026-06-03'", ["NEW 2026-06-03 10.0000 20.0000"]],
+      ] as const
+      for (const [correction, gaps] of corrections) {
+        yield* DayBars.emptyTables
+        yield* storeChange("OLD", "NEW", "2026-06-02")
+        const bars = [["OLD", "2026-06-01", 10], ["NEW", "2026-06-02", 12], ["NEW", "2026-06-03", 12]] as const
+        yield* ingestBars(...bars)
+        assert.deepStrictEqual(yield* readGaps, ["NEW 2026-06-02 10.0000 20.0000"])
+        yield* sql.unsafe(`update ticker_changes set ${correction}`)
+        yield* ingestBars(...bars)
+        assert.deepStrictEqual(yield* readGaps, gaps, correction)
+      }
+    }))
+
+  it.effect("clears the screener's row of a symbol that its company has given up (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeListing("OLD", { outstanding: "1000" })
+      yield* ingestBars(["OLD", "2026-06-01", 10], ["OLD", "2026-06-02", 11], ["NEW", "2026-06-03", 12])
+      yield* storeChange("OLD", "NEW", "2026-06-03")
+      yield* DayBars.ingestCorrections
+      const { gain_1_day, market_cap, price, today_volume } = yield* readListing("OLD")
+      assert.deepStrictEqual([gain_1_day, market_cap, price, today_volume], [null, null, null, null])
+    }))
+
+  it.effect.each(
+    [["ACHR.WS", "ACHR.WS"], ["ACHR-WS", "ACHR.WS"], ["ACHR.WS", "ACHR-WT"], ["ETSS.U", "ETSS.U"]] as const,
+  )(
+    "applies a split of %s to bars of %s, whichever way warrants and units are written (D41)",
+    ([stored, bars]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        yield* storeSplit(stored, "2026-06-02", 10, 1)
+        yield* ingestBars([bars, "2026-06-01", 1], [bars, "2026-06-02", 10])
+        assert.deepStrictEqual(yield* readGaps, [])
+      }),
+  )
+
+  it.effect("uses no closes of a wrong file whose closes were undone (operations/ingest-prices)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* ingestBars(["UNE", "2026-06-01", 10])
+      const moment = yield* Service.readDatabaseClock
+      yield* ingestBars(["UNE", "2026-06-02", 100])
+      yield* undoLoad({
+        dataset: "daily_prices",
+        to: moment,
+        confirm: () => Effect.succeed(true),
+        onCommit: Effect.void,
+      })
+      yield* undoLoad({ dataset: "gap_stats", to: moment, confirm: () => Effect.succeed(true), onCommit: Effect.void })
+      yield* ingestBars(["UNE", "2026-06-03", 10])
+      assert.deepStrictEqual(yield* readGaps, [])
     }))
 
   it.effect("uses no prices of the company that had the symbol before (D45)", () =>

@@ -203,7 +203,7 @@ const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, {
 export const prepareVisits = Effect.fnUntraced(
   function* (options: ResolvedOptions, runId: number, downloader: DocumentDownloader, report: IngestReport) {
     const { datasets, interrupted, target } = options
-    const { learn, spell } = yield* makeFileSpellings
+    const { learn, spell } = yield* makeFileSpellings()
     yield* learn(options.tickers ?? [])
     const tickers = options.tickers?.map(spell) ?? null
     const day = yield* todayInNewYork

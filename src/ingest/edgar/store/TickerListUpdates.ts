@@ -9,7 +9,7 @@ import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
 /** Spells the symbols of a list like the tables (D41). */
 const spellList = Effect.fnUntraced(function* (rows: ReadonlyArray<ListedTicker>) {
-  const { learn, spell } = yield* makeFileSpellings
+  const { learn, spell } = yield* makeFileSpellings()
   yield* learn(rows.map(({ ticker }) => ticker))
   return rows.map((row): ListedTicker => ({ ...row, ticker: spell(row.ticker) }))
 })
