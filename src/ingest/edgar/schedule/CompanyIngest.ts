@@ -4,6 +4,7 @@ import type { RowCells } from "../../../contract/Datasets.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { readAcceptanceTimeFromIndexPage } from "../read/AcceptanceTime.ts"
 import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "../read/CompanyFacts.ts"
+import type { Doubt } from "../read/Doubt.ts"
 import type { DailyIndexFiling } from "../fetch/DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "../fetch/DocumentDownloader.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
@@ -106,6 +107,8 @@ export class VisitResults {
   /** The XBRL instances of filings. */
   readonly instances: Array<FilingInstance> = []
   readonly fees: Array<RegistrationFees> = []
+  /** The values that are not believed. */
+  readonly doubts: Array<Doubt> = []
   /** Number of documents that were read or, in a dry run, would be downloaded. Those set aside are counted apart. */
   documents = 0
 }
