@@ -65,8 +65,9 @@ create table edgar_work (
   cik             cik,
   -- `form` and `instance`: a run over all companies has listed an ownership form, a statement or an XBRL instance, and
   -- has not requested it yet (decision 0128).
+  -- `decided`: an operator has decided on a doubt, and what depends on the value is made again.
   -- `absent` and `rejected`: the SEC did not send the document, or sent something unreadable (decision 0105).
-  kind            text not null check (kind in ('form', 'instance', 'absent', 'rejected')),
+  kind            text not null check (kind in ('form', 'instance', 'decided', 'absent', 'rejected')),
   -- What the company's list says of the filing of a form.
   filing          jsonb,
   -- Why the document could not be read; null if it was only listed. Contains no text of the document.
@@ -80,7 +81,9 @@ create table edgar_work (
   parser_version  int not null,
   primary key (url, dataset),
   check ((kind = 'form') = (filing is not null)),
-  check (num_nulls(reason, first_failed_at, last_failed_at) = case when kind in ('form', 'instance') then 3 else 0 end)
+  check (
+    num_nulls(reason, first_failed_at, last_failed_at) = case when kind in ('absent', 'rejected') then 0 else 3 end
+  )
 );
 
 create index on edgar_work (cik);
@@ -109,7 +112,8 @@ create table edgar_stamp_zones (
 create table edgar_instances (
   cik        cik not null,
   accession  text not null,
-  -- The date of the counts, and each class with its member, symbol and number of shares. Null: no usable counts.
+  -- The date of the counts, and each class with its member, symbol and number of shares, or why they cannot be read.
+  -- Null: no counts.
   cover      jsonb,
   primary key (cik, accession)
 );
@@ -126,6 +130,28 @@ create table edgar_fees (
   source            text[] not null,
   primary key (cik, accession)
 );
+
+-- Values that documents of the SEC state, and that are not believed (operations/ingest-edgar). A document that is read
+-- again replaces its doubts, except those about which an operator has decided.
+create table edgar_doubts (
+  doubt_id  bigint generated always as identity primary key,
+  cik       cik not null,
+  dataset   text not null,
+  -- The document with the element, as in the row's `source`.
+  url       text not null,
+  field     text not null,
+  -- What the document states; empty if its statements contradict each other.
+  read      text not null,
+  -- What the row has instead.
+  published text,
+  reason    text not null,
+  decision  text check (decision in ('confirmed', 'corrected')),
+  -- What the row has because of the decision; null if the value is unknown.
+  decided   text check (decision is not null or decided is null),
+  unique (dataset, url, field, read)
+);
+
+create index on edgar_doubts (cik);
 
 -- Sums of the bars that `tickerline ingest prices` has read (decision 0127): one row per symbol, day and part of the
 -- day. The rows of the datasets are computed from them. Only the role that owns the tables writes it.

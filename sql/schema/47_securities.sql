@@ -204,7 +204,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   counted as materialized (
     select 'screener' as dataset, listed.ticker, listed.outstanding, lpad(listed.cik, 10, '0') as cik,
       listed.is_adr or coalesce(current.is_adr, false) as is_receipt, current.ads_ratio,
-      case when current.outstanding = listed.outstanding then current.reported_date end as counted_on,
+      case when current.outstanding = listed.outstanding then coalesce(current.reported_date, current.filed_at) end
+        as counted_on,
       listed.last_updated::date as last_updated
     from requested join public.screener as listed using (ticker)
       left join public.float_outstanding as current using (ticker)
@@ -234,7 +235,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   classes as materialized (
     select dataset, ticker, coalesce(class ->> 'shares', outstanding::text)::numeric as shares,
       case when class is null then ticker else public.stored_symbol(class ->> 'symbol') end as symbol,
-      class ->> 'member' as member, coalesce((cover ->> 'date')::date, counted_on) as counted_on, last_updated,
+      class ->> 'member' as member, coalesce(counted_on, (cover ->> 'date')::date) as counted_on, last_updated,
       is_receipt, ads_ratio, outstanding
     from covered left join lateral jsonb_array_elements(cover -> 'classes') as class on true
   ),

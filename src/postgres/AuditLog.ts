@@ -21,6 +21,7 @@ export const auditSubjectTypes = [
   "credit",
   "database",
   "dataset",
+  "doubt",
   "invoice",
   "key",
   "settings",

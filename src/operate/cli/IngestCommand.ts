@@ -31,6 +31,7 @@ import {
   withSilentExamples,
 } from "./CommandParts.ts"
 import { revokingDemoKey } from "./DemoKey.ts"
+import { doubtsCommand } from "./DoubtsCommand.ts"
 import { ingestCheckCommand } from "./IngestCheckCommand.ts"
 import { confirmMixingWithSamples, mixingFlag } from "./SampleMarket.ts"
 import { makeFolderError } from "../../ingest/load/FileErrors.ts"
@@ -38,7 +39,7 @@ import { pricesCommand } from "./IngestPricesCommand.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
-import { escapeTerminalLine, formatElapsedTime } from "./terminal/TerminalText.ts"
+import { escapeTerminalLine, escapeTerminalLines, formatElapsedTime } from "./terminal/TerminalText.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
 const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["target"]) =>
@@ -60,6 +61,19 @@ const formatRejections = ({ examples, rejections }: IngestReport, isStored: bool
     ...(isStored ? ["To list all of them, and when they are requested again, run: tickerline ingest rejections"] : []),
   ]
 
+/** Returns the values that are not believed. */
+const formatDoubts = ({ doubtExamples, doubts }: IngestReport, isStored: boolean) =>
+  doubts === 0 ? [] : [
+    `Not believed, or not without confirmation (${formatCountWithNoun(doubts, "value")}):`,
+    ...doubtExamples.map(({ column, published, read, reason, table, url }) =>
+      `  ${url}: ${table}.${column} ${[read, reason].filter((text) => text !== "").join(" ")}; the row has ${
+        published ?? "no value"
+      }`
+    ),
+    ...(doubts > doubtExamples.length ? [`  … only the first ${doubtExamples.length} are shown`] : []),
+    ...(isStored ? ["To list all of them, and to confirm or correct them, run: tickerline ingest doubts"] : []),
+  ]
+
 const formatSummary = (report: IngestReport, target: IngestOptions["target"], seconds: number) => {
   const companies = formatCountWithNoun(report.visited, "company", "companies")
   const documents = `${formatCountWithNoun(report.documents, "document")}${target === "dry-run" ? " to download" : ""}`
@@ -68,6 +82,7 @@ const formatSummary = (report: IngestReport, target: IngestOptions["target"], se
     ...report.notes,
     ...formatTables(report, target),
     `${companies}, ${documents}, ${report.rejections} set aside, in ${formatElapsedTime(seconds)}`,
+    ...(report.doubts === 0 ? [] : [`${formatCountWithNoun(report.doubts, "value")} in doubt`]),
     ...(unlisted === 0 ? [] : [`${formatCountWithNoun(unlisted, "symbol")} not found`]),
     ...(target === "dry-run" ? ["Nothing was loaded."] : []),
   ].join("\n")
@@ -103,7 +118,7 @@ const runScheduledIngest = Effect.gen(function* () {
   )
   yield* Effect.logInfo(
     `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ` +
-      `${report.rejections} set aside.`,
+      `${report.rejections} set aside, ${formatCountWithNoun(report.doubts, "value")} in doubt.`,
   )
   if (incompleteness === null) return
   return yield* new CommandFailed({
@@ -233,6 +248,8 @@ const edgarCommand = Command.make(
       )
       const rejections = formatRejections(report, options.target === "load")
       if (rejections.length > 0) yield* Console.error(rejections.join("\n"))
+      const doubts = formatDoubts(report, options.target === "load")
+      if (doubts.length > 0) yield* Console.error(escapeTerminalLines(doubts.join("\n")))
       for (const message of report.unlisted) yield* Console.error(message)
       yield* Console.log(formatSummary(report, options.target, Duration.toSeconds(duration)))
       if (incompleteness === null) return
@@ -280,5 +297,5 @@ const rejectionsCommand = Command.make(
 
 export const ingestCommand = Command.make("ingest").pipe(
   Command.withDescription("Fill datasets from public sources, or from files with prices"),
-  Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand, ingestCheckCommand]),
+  Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand, doubtsCommand, ingestCheckCommand]),
 )

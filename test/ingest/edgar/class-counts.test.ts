@@ -426,7 +426,6 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         withFirst(first.shares, { date: "2026-04-21" }),
         makeInstance({ cik, counts: others, listings: alphabetListings }),
         makeInstance({ cik, counts: [...alphabetClasses, { ...first, shares: 1 }] }),
-        makeInstance({ cik, counts: alphabetClasses.map((count) => ({ ...count, date: "2026-05-22" })) }),
         makeInstance({ cik, counts: alphabetClasses.map((count) => ({ ...count, shares: 0 })) }),
         makeInstance({ cik, counts: [{ shares: 1_000, axes: { "dei:LegalEntityAxis": "goog:YouTubeMember" } }] }),
       ]

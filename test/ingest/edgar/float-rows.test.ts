@@ -8,7 +8,7 @@ import type { RowCells } from "../../../src/contract/Datasets.ts"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
-import { findCurrentCount } from "../../../src/ingest/edgar/read/ShareCounts.ts"
+import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
@@ -168,12 +168,11 @@ describe("A share count", () => {
     )
   })
 
-  it("counts as unknown if it is not a positive safe integer, or is dated after its filing (pitfall 7)", () => {
+  it("counts as unknown if it is not a positive safe integer (pitfall 7)", () => {
     const unusable = [
       { end: "2025-10-15", val: 0 },
       { end: "2025-10-16", val: 1.5 },
       { end: "2025-10-17", val: -5 },
-      { end: "2025-10-18", val: 5, filed: "2025-10-17" },
       { end: "2025-10-19", val: 1e17 },
     ]
     assert.isNull(currentOf(...unusable))
@@ -308,7 +307,7 @@ describe("A public float", () => {
     assert.strictEqual(
       reportOf(ciks.nvidia, "0001045810-13-000008")?.["details"],
       "Shares outstanding from the cover page. Public float on 2012-07-29: 7980000000 USD. " +
-        "Unconfirmed: the same amount was reported for 2011-07-31.",
+        "Unconfirmed: it was also reported for 2011-07-31.",
     )
     assert.notInclude(String(reportOf(ciks.nvidia, "0001045810-12-000013")?.["details"]), "Unconfirmed")
   })
@@ -317,14 +316,18 @@ describe("A public float", () => {
     assert.strictEqual(
       reportOf(ciks.nvidia, "0001045810-11-000015")?.["details"],
       "Shares outstanding from the cover page. Public float on 2010-08-01: 5000000000 USD. " +
-        "Unconfirmed: another filing reports 5033591950 for the same date.",
+        "Unconfirmed: it is 5033591950 in another filing for the same date.",
     )
   })
 
-  it("is unknown if its date is after its filing (pitfall 7)", () => {
+  it("is left out if it was reported before, and its date is after its filing (pitfall 7)", () => {
     const row = reportOf(ciks.nvidia, "0001045810-11-000031")
     assert.strictEqual(row?.["outstanding_shares"], "600288389")
-    assert.strictEqual(row?.["details"], "Shares outstanding from the cover page.")
+    assert.strictEqual(
+      row?.["details"],
+      "Shares outstanding from the cover page. Public float. Left out: the filing states 5033591950, but it was also " +
+        "reported for 2010-08-01; it has the date 2011-08-01, which is after the filing.",
+    )
   })
 
   it("may be repeated in several filings, each of which has its own row (pitfall 8)", () => {
@@ -363,8 +366,9 @@ const makeSeries = (percentages: ReadonlyArray<number>): ReadonlyArray<MadeFact>
   })
 }
 
-const neverOutdated = { ...submissions, filings: [] }
-const currentOfSeries = (counts: ReadonlyArray<MadeFact>) => findCurrentCount(decode(makeText(counts)), neverOutdated)
+/** Assesses a series without a list of filings, in which no count is outdated. */
+const currentOfSeries = (counts: ReadonlyArray<MadeFact>) =>
+  assessCounts({ facts: decode(makeText(counts)), filings: [] }).current
 const valueOf = (count: ReturnType<typeof currentOfSeries>) => typeof count === "string" ? count : count.val
 
 describe("The current count of a series", () => {

@@ -13,6 +13,7 @@ import { makeCurrentCount } from "../../../src/ingest/edgar/read/FloatRows.ts"
 import { makeNewsRows } from "../../../src/ingest/edgar/read/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/read/RegistrationRows.ts"
 import { makeScreenerRows } from "../../../src/ingest/edgar/read/ScreenerRows.ts"
+import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import {
   decodeSubmissions,
   decodeSubmissionsPage,
@@ -365,7 +366,10 @@ describe("The screener row", () => {
 
   it("has the current number of shares outstanding, with its document (D38)", () => {
     const facts = factsOf(ciks.apple)
-    const count = makeCurrentCount(issuerOf(ciks.apple), facts, submissionsOf(ciks.apple))
+    const count = makeCurrentCount(
+      issuerOf(ciks.apple),
+      assessCounts({ facts, filings: submissionsOf(ciks.apple).filings }),
+    )
     const [row] = makeScreenerRows(issuerOf(ciks.apple), submissionsOf(ciks.apple), count)
     assert.strictEqual(row?.["outstanding"], "14681140000")
     assert.include(

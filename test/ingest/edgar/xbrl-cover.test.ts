@@ -11,7 +11,12 @@ const url = buildInstanceUrl(cik, "0001652044-26-000048", "goog-20260331.htm")
 
 const decode = (text: string) => decodeCoverCounts(text, url)
 const read = (made: Partial<MadeInstance>) => Result.getOrThrow(decode(makeInstance({ cik, counts: [], ...made })))
-const sumOf = (made: Partial<MadeInstance>) => read(made)?.classes.reduce((sum, { shares }) => sum + shares, 0)
+const sumOf = (made: Partial<MadeInstance>) => {
+  const cover = read(made)
+  return cover === null || cover.unreadable !== undefined
+    ? undefined
+    : cover.classes.reduce((sum, { shares }) => sum + shares, 0)
+}
 
 const [classA, classB] = ["us-gaap:CommonClassAMember", "us-gaap:CommonClassBMember"]
 const two = [{ member: classA, shares: 300 }, { member: classB, shares: 20 }]
@@ -45,7 +50,10 @@ describe("The cover of an instance", () => {
       date: "2026-04-22",
       classes: [{ member: null, symbol: null, shares: 500 }],
     })
-    assert.isNull(read({ counts: [...two, all, { shares: 501 }] }))
+    assert.deepInclude(read({ counts: [...two, all, { shares: 501 }] }), {
+      classes: [],
+      unreadable: "is stated as several numbers",
+    })
   })
 
   it("does not include counts of other entities", () => {
@@ -53,16 +61,15 @@ describe("The cover of an instance", () => {
     assert.strictEqual(sumOf({ counts: [...two, { shares: 1_000, axes: subsidiary }] }), 320)
     assert.strictEqual(sumOf({ counts: [...two, { member: classA, shares: 1_000, axes: subsidiary }] }), 320)
     assert.isNull(read({ counts: [{ shares: 1_000, axes: subsidiary }] }))
-    const typed = makeInstance({ cik, counts: [...two, { shares: 1_000, axes: { "acme:Axis": "x" } }] })
+    const typed = makeInstance({ cik, counts: [...two, { shares: 1_000, axes: { "dei:LegalEntityAxis": "x" } }] })
       .replace(
-        /<xbrldi:explicitMember dimension="acme:Axis">x<\/xbrldi:explicitMember>/,
-        `<xbrldi:typedMember dimension="acme:Axis"><identifier>y</identifier></xbrldi:typedMember>`,
+        /<xbrldi:explicitMember dimension="dei:LegalEntityAxis">x<\/xbrldi:explicitMember>/,
+        `<xbrldi:typedMember dimension="dei:LegalEntityAxis"><identifier>y</identifier></xbrldi:typedMember>`,
       )
     assert.deepStrictEqual(Result.getOrThrow(decode(typed))?.classes.length, 2)
   })
 
   const incomplete: ReadonlyArray<readonly [string, Partial<MadeInstance>]> = [
-    ["has no count", {}],
     ["has counts of two dates", { counts: [two[0] ?? {}, { ...two[1], date: "2026-04-21" }].map(complete) }],
     ["has two counts of a class", { counts: [...two, { member: classB, shares: 21 }] }],
     ["has a negative count", { counts: [...two, { member: "acme:ClassCMember", shares: -1 }] }],
@@ -90,8 +97,49 @@ describe("The cover of an instance", () => {
     return { shares: 0, ...count }
   }
 
-  it.each(incomplete)("that %s gives no count, and never the sum of some classes", (_, made) => {
-    assert.isNull(read(made))
+  it.each(incomplete)("that %s cannot be read, and never gives the sum of some classes", (_, made) => {
+    const cover = read(made)
+    assert.deepStrictEqual(cover?.classes, [])
+    assert.isString(cover?.unreadable)
+  })
+
+  it("may have no count", () => {
+    assert.isNull(read({}))
+    assert.isNull(read({ listings: alphabetListings }))
+  })
+
+  const ordinary = "ifrs-full:OrdinarySharesMember"
+  const axes = [
+    "ifrs-full:ClassesOfShareCapitalAxis",
+    "ifrs-full:ClassesOfOrdinarySharesAxis",
+    "ifrs:ClassesOfShareCapitalAxis",
+  ]
+
+  it.each(axes)("has a count for each class on the axis %s (decision 0103)", (axis) => {
+    const counts = [{ shares: 300, axes: { [axis]: ordinary } }, { shares: 20, axes: { [axis]: "acme:ClassBMember" } }]
+    const listings = [{ member: ordinary, title: "Ordinary shares", symbol: "ACME" }]
+    assert.deepStrictEqual(read({ counts, listings })?.classes, [
+      { member: ordinary, symbol: "ACME", shares: 300 },
+      { member: "acme:ClassBMember", symbol: null, shares: 20 },
+    ])
+    const mixed = [...counts, { shares: 5, member: "us-gaap:PreferredClassAMember" }]
+    assert.strictEqual(sumOf({ counts: mixed }), 325)
+  })
+
+  const unknown: ReadonlyArray<readonly [string, ReadonlyArray<MadeCount>]> = [
+    ["on an unknown axis", [{ shares: 300, axes: { "acme:SharesAxis": "acme:A" } }]],
+    ["some on an unknown axis", [...two, { shares: 300, axes: { "acme:SharesAxis": "acme:A" } }]],
+    ["on two crossed axes", [{ member: classA, shares: 300, axes: { [axes[0] ?? ""]: ordinary } }]],
+    ["on the axis of classes and another one", [
+      { member: classB, shares: 20 },
+      { member: classA, shares: 300, axes: { "srt:StatementGeographicalAxis": "country:US" } },
+    ]],
+  ]
+
+  it.each(unknown)("with counts %s cannot be read, and the reason names the axes (decision 0103)", (_, counts) => {
+    const cover = read({ counts })
+    assert.deepStrictEqual(cover?.classes, [])
+    assert.match(cover?.unreadable ?? "", /^is stated by \S+Axis( and \S+Axis)?$/)
   })
 
   it("may list securities without a count, on several exchanges", () => {

@@ -51,6 +51,8 @@ const commandsWithoutEndpoint: Readonly<Record<string, string>> = {
   "admin invite": "is for the first sign-in, when nobody has a token",
   "generate": "writes files",
   "grant": "needs a PostgreSQL role that the service does not have",
+  "ingest doubts confirm": "as lineage confirm",
+  "ingest doubts correct": "as lineage confirm",
   "ingest edgar": "needs the network and a process of its own; the service does it on a schedule",
   "ingest prices": "reads files of the host",
   "invoices close": "closes account by account, but a write of the admin API is one transaction",

@@ -1,6 +1,7 @@
 /** Decodes share counts and public floats from XBRL (`/api/xbrl/companyfacts/CIK##########.json`). */
 import { Array as Arr, Order, Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
+import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import {
   AccessionNumber,
@@ -30,6 +31,29 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
     /** Links to the elements of the XBRL instance. */
     readonly source: ReadonlyArray<string>
   }
+  /**
+   * Set if the date that the filing states is not believed. Then `end` only decides which count is the newest, and the
+   * rows have `published`: the end of the report's own period, if it is known. An operator who agrees needs no reason.
+   */
+  readonly date?: { readonly stated: string; readonly published: string | null; readonly reason: string | null }
+}
+
+/** The count on a cover that cannot be read, although the filing states it. */
+export interface UnreadableCount extends Pick<CompanyFact, "accn" | "filed" | "form"> {
+  /** The date of the count; null if it is not certain. */
+  readonly end: string | null
+  readonly url: string
+  /** Why it cannot be read, as a clause: "is stated as 5 and as 6". */
+  readonly reason: string
+}
+
+/** Links to the elements of documents that state a fact. */
+export const listSources = (
+  cik: string,
+  { accn, instance, path }: CompanyFact,
+): readonly [string, ...Array<string>] => {
+  const [first = `${buildCompanyFactsUrl(cik)}#${path}/${accn}`, ...others] = instance?.source ?? []
+  return [first, ...others]
 }
 
 const Facts = Schema.optionalKey(Schema.Array(Schema.Unknown))
@@ -46,15 +70,19 @@ const CompanyFactsDocument = Schema.Struct({
   }),
 })
 
-/** The usable facts of a company, sorted by date, oldest first. */
+/** The facts of a company that have a usable value, sorted by date, oldest first. `ShareCounts.ts` assesses them. */
 export interface CompanyFacts {
   readonly cik: string
   /** Shares outstanding, from the cover pages of filings. The facts lack those of companies with several classes. */
   readonly counts: ReadonlyArray<CompanyFact>
-  /** Shares outstanding of all classes, from the balance sheet of each annual or quarterly report. */
+  /** Shares outstanding of all classes, from balance sheets of annual and quarterly reports, with those compared. */
   readonly balanceSheetCounts: ReadonlyArray<CompanyFact>
   /** Market value of the shares that are not held by affiliates, in US dollars. */
   readonly floats: ReadonlyArray<CompanyFact>
+  /** Whether the newest public float is 0, as that of a subsidiary or a shell. */
+  readonly isFloatZero: boolean
+  /** Counts of covers that cannot be read. */
+  readonly unreadable: ReadonlyArray<UnreadableCount>
   /** Facts that are not readable. The fragment of the URL is the path of the fact and its position. */
   readonly rejections: ReadonlyArray<DocumentRejected>
 }
@@ -65,6 +93,8 @@ export const makeEmptyFacts = (cik: string): CompanyFacts => ({
   counts: [],
   balanceSheetCounts: [],
   floats: [],
+  isFloatZero: false,
+  unreadable: [],
   rejections: [],
 })
 
@@ -78,41 +108,36 @@ export const byFactDate = Order.combineAll<CompanyFact>([
   Order.mapInput(Order.String, ({ accn }) => accn),
 ])
 
-/** Whether the value is from 1 to the largest safe integer, and not dated after its filing. */
-export const isUsable = ({ end, filed, val }: Pick<CompanyFact, "end" | "filed" | "val">) =>
-  val >= 1 && val <= Number.MAX_SAFE_INTEGER && end <= filed
+/** Whether the value is from 1 to the largest safe integer. */
+export const isUsable = ({ val }: Pick<CompanyFact, "val">) => val >= 1 && val <= Number.MAX_SAFE_INTEGER
 
-/**
- * Drops facts that are below 1, above the largest safe integer, dated after their filing, or repeated in a filing.
- * If a filing reports different values for one date, drops all of them.
- */
-const selectUsable = (
-  path: string,
-  facts: ReadonlyArray<typeof FactElement.Type> = [],
-): ReadonlyArray<CompanyFact> =>
-  Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values())
-    .filter((repeated) => new Set(repeated.map(({ val }) => val)).size === 1)
-    .flatMap((repeated) => repeated.map((fact) => ({ ...fact, path })).toSorted(byFactDate).slice(0, 1))
-    .toSorted(byFactDate)
+/** Groups usable facts by filing and date. A filing may repeat a fact. */
+const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>) =>
+  Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values()).map((repeated) => ({
+    values: Array.from(new Set(repeated.map(({ val }) => val))).toSorted((a, b) => a - b),
+    fact: repeated.map((fact): CompanyFact => ({ ...fact, path })).toSorted(byFactDate)[0],
+  }))
+
+type FactGroups = ReturnType<typeof groupUsable>
+
+/** Returns the facts of which each filing states one value for a date. */
+const selectUnequivocal = (groups: FactGroups): ReadonlyArray<CompanyFact> =>
+  groups.flatMap(({ fact, values }) => fact === undefined || values.length > 1 ? [] : [fact]).toSorted(byFactDate)
+
+/** Returns the counts of which a filing states several values for one date. */
+const selectContradicted = (cik: string, groups: FactGroups): ReadonlyArray<UnreadableCount> =>
+  groups.flatMap(({ fact, values }) =>
+    fact === undefined || values.length === 1 ? [] : [{
+      accn: fact.accn,
+      end: fact.end > fact.filed ? null : fact.end,
+      filed: fact.filed,
+      form: fact.form,
+      url: listSources(cik, fact)[0],
+      reason: `is stated as ${values.join(" and as ")}`,
+    }]
+  )
 
 const isInteger = ({ val }: CompanyFact) => Number.isInteger(val)
-
-/** Smaller balance sheet counts are placeholders, such as 1, 100 or 1,000 (docs/decisions/0103). */
-const minBalanceSheetCount = 10_000
-
-/** If the public float, divided by a count, gives more dollars per share, the count is in thousands or millions. */
-const maxPrice = 10_000
-
-/** Returns the plausible count of each annual or quarterly report: that of its own date, not those it compares with. */
-const selectBalanceSheetCounts = (counts: ReadonlyArray<CompanyFact>, floats: ReadonlyArray<CompanyFact>) => {
-  const isPlausible = ({ end, val }: CompanyFact) => {
-    const float = floats.findLast((one) => one.end <= end)
-    return val >= minBalanceSheetCount && (float === undefined || float.val / val <= maxPrice)
-  }
-  const reported = counts.filter((count) => isInteger(count) && isPeriodicReport(count.form))
-  const newest = new Map(reported.map((count) => [count.accn, count]))
-  return Array.from(newest.values()).filter(isPlausible).toSorted(byFactDate)
-}
 
 const decodeDocument = makeJsonTextDecoder(CompanyFactsDocument)
 const decodeElement = makeParsedJsonDecoder(FactElement)
@@ -129,10 +154,20 @@ export const decodeCompanyFacts = (text: string, url: string): Result.Result<Com
         elements.map((element, index) => decodeElement(element, `${url}#${path}/${index}`)),
       )
       rejections.push(...rejected)
-      return selectUsable(path, readable)
+      return { readable, groups: groupUsable(path, readable) }
     }
     const floats = select("dei/EntityPublicFloat/USD", float?.units.USD)
-    const counts = select("dei/EntityCommonStockSharesOutstanding/shares", onCover?.units.shares).filter(isInteger)
+    const counts = select("dei/EntityCommonStockSharesOutstanding/shares", onCover?.units.shares)
     const onBalanceSheets = select("us-gaap/CommonStockSharesOutstanding/shares", onBalanceSheet?.units.shares)
-    return { cik, counts, balanceSheetCounts: selectBalanceSheetCounts(onBalanceSheets, floats), floats, rejections }
+    return {
+      cik,
+      counts: selectUnequivocal(counts.groups).filter(isInteger),
+      balanceSheetCounts: selectUnequivocal(onBalanceSheets.groups).filter((count) =>
+        isInteger(count) && isPeriodicReport(count.form)
+      ),
+      floats: selectUnequivocal(floats.groups),
+      isFloatZero: floats.readable.toSorted((a, b) => a.filed < b.filed ? -1 : 1).at(-1)?.val === 0,
+      unreadable: selectContradicted(cik, counts.groups),
+      rejections,
+    }
   })

@@ -1,3 +1,5 @@
+/** Values of documents that are not believed, and what operators have decided about them. */
+
 /** A value of a document that is not believed: what the document states, and what the row has instead. */
 export interface Doubt {
   /** Dataset of the row. */
@@ -13,3 +15,18 @@ export interface Doubt {
   /** Why the value is not believed, as a clause: "is after the filing". */
   readonly reason: string
 }
+
+/** What an operator has decided: the value that the row has in any case. */
+export interface Decision {
+  /** Whether it is what the document states. */
+  readonly isConfirmed: boolean
+  readonly value: string | null
+}
+
+/** Identifies a doubt. A document that states another value later is another doubt. */
+export type DoubtKey = Pick<Doubt, "column" | "read" | "table" | "url">
+
+export const formatDoubtKey = ({ column, read, table, url }: DoubtKey) => JSON.stringify([table, column, url, read])
+
+/** The decisions by `formatDoubtKey`. */
+export type Decisions = ReadonlyMap<string, Decision>

@@ -1,46 +1,38 @@
 /** Makes rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
-import type { CompanyFact, CompanyFacts } from "./CompanyFacts.ts"
-import { buildCompanyFactsUrl, buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
+import { type CompanyFact, type CompanyFacts, listSources, type UnreadableCount } from "./CompanyFacts.ts"
+import type { Doubt } from "./Doubt.ts"
+import { buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
 import { findDepositaryReceiptRegistration } from "./ScreenerRows.ts"
 import {
   assessCounts,
-  type AssessedCounts,
+  type AssessedFact,
+  type CountAssessment,
   type CurrentCount,
-  findCurrentCount,
-  isSimilar,
   unknownCount,
 } from "./ShareCounts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
-/**
- * Returns the fact with the latest date before that of `fact` if the values are not similar, which suggests a split or
- * an error. Facts that were filed after `fact` are ignored.
- */
-const findJump = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
-  const previous = facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
-  return previous === undefined || isSimilar(fact.val, previous.val) ? undefined : previous
+const formatReasons = (reasons: ReadonlyArray<string>) => reasons.map((reason) => `it ${reason}`).join("; ")
+
+/** Says in `details` what is doubtful about a value, or what an operator has decided about it. */
+const formatDoubts = ({ decided, fact, isLeftOut, reasons }: AssessedFact) => {
+  if (decided !== undefined) {
+    return decided.decision.isConfirmed
+      ? " Confirmed by an operator."
+      : ` Corrected by an operator; the filing states ${decided.read === "" ? "several values" : decided.read}.`
+  }
+  if (reasons.length === 0) return ""
+  return isLeftOut
+    ? ` Left out: the filing states ${fact.val}, but ${formatReasons(reasons)}.`
+    : ` Unconfirmed: ${formatReasons(reasons)}.`
 }
 
-/** Returns the reasons to doubt a value, for the column `details`. */
-const findDoubts = (
-  fact: CompanyFact,
-  facts: ReadonlyArray<CompanyFact>,
-  isRepetitionDoubtful: boolean,
-): ReadonlyArray<string> => {
-  const jump = findJump(fact, facts)
-  const others = facts.filter(({ end, val }) => end === fact.end && val !== fact.val).map(({ val }) => val)
-  const repeated = isRepetitionDoubtful ? facts.find(({ end, val }) => end < fact.end && val === fact.val) : undefined
-  return [
-    ...(jump === undefined ? [] : [`it is more than ten times up or down from ${jump.val} on ${jump.end}`]),
-    ...Array.from(new Set(others), (val) => `another filing reports ${val} for the same date`),
-    ...(repeated === undefined ? [] : [`the same amount was reported for ${repeated.end}`]),
-  ]
-}
-
-const formatDoubts = (doubts: ReadonlyArray<string>) => doubts.length === 0 ? "" : ` Unconfirmed: ${doubts.join("; ")}.`
+/** Says in `details` that the date of a count is not believed. */
+const formatDateDoubt = ({ date }: CompanyFact) =>
+  date?.reason == null ? "" : ` The filing dates them ${date.stated}, which ${date.reason}.`
 
 /** Names the origin of a count, which the path of its fact shows. */
 const describeOrigin = ({ instance, path }: CompanyFact) =>
@@ -50,90 +42,146 @@ const describeOrigin = ({ instance, path }: CompanyFact) =>
       : `Shares outstanding of all classes from the cover page: ${instance.classes}.`
     : "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page."
 
-const describeCount = (
-  count: CompanyFact,
-  counts: ReadonlyArray<CompanyFact>,
-  { unitErrors }: Pick<AssessedCounts, "unitErrors">,
-) => {
-  const shownBy = unitErrors.get(count)
-  const doubts = shownBy === undefined
-    ? findDoubts(count, counts.filter((one) => !unitErrors.has(one)), false)
-    : [`it differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
-  return `${describeOrigin(count)}${formatDoubts(doubts)}`
+const describeCount = (count: AssessedFact) =>
+  `${describeOrigin(count.fact)}${formatDateDoubt(count.fact)}${formatDoubts(count)}`
+
+const describeFloat = (float: AssessedFact) => {
+  const { date, end, val } = float.fact
+  const day = date === undefined ? ` on ${end}` : ""
+  return float.isLeftOut
+    ? `Public float${day}.${formatDoubts(float)}`
+    : `Public float${day}: ${val} USD.${formatDoubts(float)}`
 }
 
-const describeFloat = (float: CompanyFact, { floats }: CompanyFacts) =>
-  `Public float on ${float.end}: ${float.val} USD.${formatDoubts(findDoubts(float, floats, true))}`
+const describeUnreadable = ({ reason }: UnreadableCount) =>
+  `Left out: the shares outstanding on the cover page cannot be read. The count ${reason}.`
 
 /** Why counts of ordinary shares give no market capitalization of receipts (D44). */
 const receiptNote = "These are ordinary shares. The number of them per receipt is not in the facts, and without it " +
   "(`ads_ratio`), `market_cap` of the company is null."
 
-const listSources = (cik: string, { accn, instance, path }: CompanyFact): ReadonlyArray<string> =>
-  instance?.source ?? [`${buildCompanyFactsUrl(cik)}#${path}/${accn}`]
+/** The day of a count in the rows. */
+const getReportedDate = ({ date, end }: CompanyFact) => date === undefined ? end : date.published
 
-/**
- * Returns a row for each share count of each filing: those of its cover page or, if it has none, that of its balance
- * sheet. The row of a filing's latest count also has the filing's float. A filing without counts has one row, with its
- * float.
- */
-const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean): ReadonlyArray<RowCells> => {
-  const { balanceSheetCounts, counts: coverCounts, floats } = facts
-  const filings = new Set([...coverCounts, ...balanceSheetCounts, ...floats].map(({ accn }) => accn))
-  const [onCover, onBalanceSheet] = [
-    assessCounts(coverCounts, balanceSheetCounts),
-    assessCounts(balanceSheetCounts, []),
-  ]
-  const describe = (count: CompanyFact) =>
-    coverCounts.includes(count)
-      ? describeCount(count, coverCounts, onCover)
-      : describeCount(count, balanceSheetCounts, onBalanceSheet)
-  return Array.from(filings).toSorted().flatMap((accession) => {
-    const isOfFiling = ({ accn }: CompanyFact) => accn === accession
-    const ownCoverCounts = coverCounts.filter(isOfFiling)
-    const counts = ownCoverCounts.length === 0 ? balanceSheetCounts.filter(isOfFiling) : ownCoverCounts
-    const float = floats.findLast(isOfFiling)
-    const latest = counts.at(-1)
-    const makeRow = (count: CompanyFact | undefined, ownFloat: CompanyFact | undefined): RowCells => ({
-      ticker: getTickerOn(issuer, (count ?? ownFloat)?.filed ?? ""),
-      filed_at: (count ?? ownFloat)?.filed,
-      form_type: (count ?? ownFloat)?.form,
-      document_url: buildFilingIndexUrl(issuer.cik, accession),
-      reported_date: count?.end ?? null,
-      outstanding_shares: count === undefined ? null : String(count.val),
-      cik: issuer.cik,
-      is_adr: String(isAdr),
-      details: [
-        ...(count === undefined ? [] : [describe(count), ...(isAdr ? [receiptNote] : [])]),
-        ...(ownFloat === undefined ? [] : [describeFloat(ownFloat, facts)]),
-      ].join(" "),
-      last_updated: `${(count ?? ownFloat)?.filed} 00:00:00`,
-      source: [
-        ...(count === undefined ? [] : listSources(issuer.cik, count)),
-        ...(ownFloat === undefined ? [] : listSources(issuer.cik, ownFloat)),
-      ],
-    })
-    return latest === undefined
-      ? [makeRow(undefined, float)]
-      : counts.map((count) => makeRow(count, count === latest ? float : undefined))
+/** Returns the counts of each filing's cover or, if it has none, its balance sheet, and its float. */
+const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats }: CountAssessment) => {
+  const accessions = new Set([
+    ...[...counts, ...balanceSheetCounts, ...floats].map(({ fact }) => fact.accn),
+    ...facts.unreadable.map(({ accn }) => accn),
+  ])
+  return Array.from(accessions).toSorted().map((accession) => {
+    const isOfFiling = ({ fact }: AssessedFact) => fact.accn === accession
+    const onCover = counts.filter(isOfFiling)
+    const onBalanceSheet = balanceSheetCounts.filter(isOfFiling)
+    const unreadable = facts.unreadable.findLast(({ accn }) => accn === accession)
+    return {
+      accession,
+      counts: onCover.length === 0 ? onBalanceSheet : onCover,
+      /** Why a row has the count of the balance sheet, or none. */
+      unreadable: onCover.length === 0 ? unreadable : undefined,
+      float: floats.findLast(isOfFiling),
+    }
   })
 }
 
 /**
+ * Returns a row for each share count of each filing: those of its cover page or, if it has none, that of its balance
+ * sheet. The row of a filing's latest count also has the filing's float. A filing without counts has one row, with its
+ * float, or with the reason why its count cannot be read.
+ */
+const makeHistoricalRows = (
+  issuer: Issuer,
+  facts: CompanyFacts,
+  assessment: CountAssessment,
+  isAdr: boolean,
+): ReadonlyArray<RowCells> =>
+  groupByFiling(facts, assessment).flatMap(({ accession, counts, float, unreadable }) => {
+    const latest = counts.at(-1)
+    const makeRow = (count: AssessedFact | undefined): RowCells => {
+      const ownFloat = count === latest ? float : undefined
+      const cause = count === latest ? unreadable : undefined
+      const { filed, form } = count?.fact ?? ownFloat?.fact ?? cause ?? { filed: "", form: "" }
+      return {
+        ticker: getTickerOn(issuer, filed),
+        filed_at: filed,
+        form_type: form,
+        document_url: buildFilingIndexUrl(issuer.cik, accession),
+        reported_date: count === undefined ? cause?.end ?? null : getReportedDate(count.fact),
+        outstanding_shares: count === undefined || count.isLeftOut ? null : String(count.fact.val),
+        cik: issuer.cik,
+        is_adr: String(isAdr),
+        details: [
+          ...(count === undefined ? [] : [describeCount(count), ...(isAdr ? [receiptNote] : [])]),
+          ...(cause === undefined ? [] : [describeUnreadable(cause)]),
+          ...(ownFloat === undefined ? [] : [describeFloat(ownFloat)]),
+        ].join(" "),
+        last_updated: `${filed} 00:00:00`,
+        source: [
+          ...(count === undefined ? [] : listSources(issuer.cik, count.fact)),
+          ...(cause === undefined ? [] : [cause.url]),
+          ...(ownFloat === undefined ? [] : listSources(issuer.cik, ownFloat.fact)),
+        ],
+      }
+    }
+    // Dates that are not believed may be replaced by the same one.
+    const byDate = new Map(counts.map((count) => [getReportedDate(count.fact), count]))
+    return counts.length === 0 ? [makeRow(undefined)] : Array.from(byDate.values(), makeRow)
+  })
+
+/** Returns the doubts about the rows of `historical_float_pro`, without those that an operator has decided. */
+export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: CountAssessment): ReadonlyArray<Doubt> =>
+  groupByFiling(facts, assessment).flatMap(({ counts, float, unreadable }) => {
+    const table = "historical_float_pro"
+    const listDoubts = (column: string, { fact, isLeftOut, reasons }: AssessedFact): ReadonlyArray<Doubt> =>
+      reasons.length === 0 ? [] : [{
+        table,
+        url: listSources(cik, fact)[0],
+        column,
+        read: String(fact.val),
+        published: isLeftOut ? null : String(fact.val),
+        reason: reasons.join("; "),
+      }]
+    return [
+      ...counts.flatMap((count): ReadonlyArray<Doubt> => {
+        const { date } = count.fact
+        return [
+          ...listDoubts("outstanding_shares", count),
+          ...(date?.reason == null ? [] : [{
+            table,
+            url: listSources(cik, count.fact)[0],
+            column: "reported_date",
+            read: date.stated,
+            published: date.published,
+            reason: date.reason,
+          }]),
+        ]
+      }),
+      ...(unreadable === undefined ? [] : [{
+        table,
+        url: unreadable.url,
+        column: "outstanding_shares",
+        read: "",
+        published: null,
+        reason: unreadable.reason,
+      }]),
+      ...(float === undefined ? [] : listDoubts("details", float)),
+    ]
+  })
+
+/**
  * Returns the current count of a company. If its facts have none, the count that is already stored stays (D38).
- * `facts` is undefined if the company has no facts.
+ * `assessment` is undefined if the company has no facts.
  */
 export const makeCurrentCount = (
   { cik }: Pick<Issuer, "cik">,
-  facts: CompanyFacts | undefined,
-  submissions: CompanySubmissions,
+  assessment: Pick<CountAssessment, "current"> | undefined,
   stored: CurrentCount = unknownCount,
 ): CurrentCount => {
-  const count = facts === undefined ? "none" : findCurrentCount(facts, submissions)
+  const count = assessment?.current ?? "none"
   if (count === "doubtful") return unknownCount
   return count === "none" ? stored : {
     outstanding: String(count.val),
-    reported_date: count.end,
+    reported_date: getReportedDate(count),
     filed_at: count.filed,
     document_url: buildFilingIndexUrl(cik, count.accn),
     source: listSources(cik, count),
@@ -170,7 +218,8 @@ export const makeFloatRows = (
   issuer: Issuer,
   facts: CompanyFacts,
   submissions: CompanySubmissions,
-  count = makeCurrentCount(issuer, facts, submissions),
+  assessment = assessCounts({ facts, filings: submissions.filings }),
+  count = makeCurrentCount(issuer, assessment),
 ): {
   readonly float_outstanding: ReadonlyArray<RowCells>
   readonly historical_float_pro: ReadonlyArray<RowCells>
@@ -178,6 +227,6 @@ export const makeFloatRows = (
   const isAdr = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
   return {
     float_outstanding: makeCurrentRows(issuer, count, submissions, isAdr),
-    historical_float_pro: makeHistoricalRows(issuer, facts, isAdr),
+    historical_float_pro: makeHistoricalRows(issuer, facts, assessment, isAdr),
   }
 }

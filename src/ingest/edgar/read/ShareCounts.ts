@@ -1,16 +1,17 @@
 /**
- * Decides which share counts of a company can be relied on, and which of them is the current one
- * (docs/decisions/0103-unknown-values-of-filings.md).
+ * Decides which share counts and public floats of a company can be believed, and which count is the current one, by
+ * comparing all that its filings say of themselves (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { Schema } from "effect"
 import { countDays } from "../../../contract/rules/Dates.ts"
-import { type CompanyFact, type CompanyFacts, isPeriodicReport } from "./CompanyFacts.ts"
-import type { CompanySubmissions } from "./Submissions.ts"
+import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, listSources } from "./CompanyFacts.ts"
+import { type Decision, type Decisions, type DoubtKey, formatDoubtKey } from "./Doubt.ts"
+import type { EdgarFiling } from "./Submissions.ts"
 
 const maxRatio = 10
 
 /** Whether the values differ by a factor of at most ten. A greater difference suggests a split or an error. */
-export const isSimilar = (a: number, b: number) => a / b <= maxRatio && b / a <= maxRatio
+const isSimilar = (a: number, b: number) => a / b <= maxRatio && b / a <= maxRatio
 
 /** Whether `small` is about a thousand or a million times smaller, as if it were in thousands or millions. */
 const isInThousandsOf = (small: number, large: number) =>
@@ -18,119 +19,452 @@ const isInThousandsOf = (small: number, large: number) =>
 
 const differsInUnit = (a: number, b: number) => isInThousandsOf(a, b) || isInThousandsOf(b, a)
 
+/** Smaller counts are probably placeholders, such as 1, 100 or 1,000. */
+const minCount = 10_000
+
+/**
+ * Prices per share in USD. Of all listed shares, only those of Berkshire Hathaway (about 700,000) have cost more than
+ * `maxUsual`, and none has ever been outside of what the tables accept.
+ */
+const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
+
+/** With another price than that of the day, the float may exclude nearly all shares. */
+const minShareOfClose = 0.001
+
+/** Days for which a public float says something about counts. It is stated once a year, months after its date. */
+const maxFloatAge = 600
+
+/** Days by which the date of a cover may be before the end of the period, such as that of a year with 52 weeks. */
+const maxDaysBeforePeriod = 7
+
+/** The date of a cover is shortly before the filing. If the period is not known, one that is older is not believed. */
+const maxCoverAge = 300
+
+/** No fact in XBRL is about a day so long before its filing. */
+const maxFactAge = 3_650
+
+/** The list of filings, as far as it is compared with the facts. */
+export type ListedReport = Pick<EdgarFiling, "accession" | "filingDate" | "form" | "reportDate">
+
+export interface CountEvidence {
+  readonly facts: CompanyFacts
+  readonly filings: ReadonlyArray<ListedReport>
+  /** Closing prices in USD, by the day of a public float. */
+  readonly closes?: ReadonlyMap<string, number> | undefined
+  readonly decisions?: Decisions | undefined
+}
+
+/** A fact with the reasons not to believe its value. One marks it, two leave it out. */
+export interface AssessedFact {
+  readonly fact: CompanyFact
+  /** Clauses: "differs from 25123000 on 2025-02-15". */
+  readonly reasons: ReadonlyArray<string>
+  readonly isLeftOut: boolean
+  /** What the filing states, and what an operator decided about it. */
+  readonly decided?: { readonly read: string; readonly decision: Decision } | undefined
+}
+
+export interface CountAssessment {
+  readonly counts: ReadonlyArray<AssessedFact>
+  /** Only those of the report's own date that can be believed. */
+  readonly balanceSheetCounts: ReadonlyArray<AssessedFact>
+  readonly floats: ReadonlyArray<AssessedFact>
+  /** `none` means that the facts are silent, `doubtful` that the count may have changed. */
+  readonly current: CompanyFact | "none" | "doubtful"
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Dates
+// ----------------------------------------------------------------------------------------------------------------
+
+const isAmendment = ({ form }: Pick<CompanyFact, "form">) => form.endsWith("/A")
+
+/** Returns why the date of a cover, or of another fact, cannot be right. */
+const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, period: string | undefined) => {
+  if (end > filed) return "is after the filing"
+  if (countDays(end, filed) > maxFactAge) return "is years before the filing"
+  if (!isCover) return undefined
+  if (period === undefined) {
+    return !isAmendment({ form }) && countDays(end, filed) > maxCoverAge ? "is long before the filing" : undefined
+  }
+  return countDays(end, period) > maxDaysBeforePeriod
+    ? `is before ${period}, the end of the report's own period`
+    : undefined
+}
+
+/**
+ * Replaces dates that are not believed. Then the order of the filings decides which count is the newest, but that of an
+ * amendment has the place of the report that it amends.
+ */
+const settleDate = (
+  fact: CompanyFact,
+  isCover: boolean,
+  period: string | undefined,
+  findDecision: (key: Omit<DoubtKey, "table">) => Decision | undefined,
+  cik: string,
+): CompanyFact => {
+  const reason = findDateDoubt(fact, isCover, period)
+  if (reason === undefined) return fact
+  const decision = findDecision({ url: listSources(cik, fact)[0], column: "reported_date", read: fact.end })
+  if (decision !== undefined && decision.value !== null) return { ...fact, end: decision.value }
+  return {
+    ...fact,
+    end: isAmendment(fact) && period !== undefined ? period : fact.filed,
+    date: decision === undefined
+      ? { stated: fact.end, published: period ?? null, reason }
+      : { stated: fact.end, published: null, reason: null },
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Series
+// ----------------------------------------------------------------------------------------------------------------
+
 /** All counts of one date, sorted by filing date. The newest filing may correct the others. */
 interface DatedCounts {
   readonly newest: CompanyFact
   readonly facts: ReadonlyArray<CompanyFact>
 }
 
-const groupByDate = (counts: ReadonlyArray<CompanyFact>): ReadonlyArray<DatedCounts> =>
-  Array.from(Map.groupBy(counts, ({ end }) => end).values()).flatMap((facts) => {
-    const newest = facts.at(-1)
-    return newest === undefined ? [] : [{ newest, facts }]
-  })
-
-export interface AssessedCounts {
-  /** The newest reliable count. */
-  readonly reliable: CompanyFact | undefined
-  /** Whether a count that is newer than `reliable` awaits confirmation, and may be right. */
-  readonly isDoubtful: boolean
+/** Why counts are not believed. */
+class CountDoubts {
   /** Counts that are probably in another unit, such as thousands, each with the count that shows it. */
-  readonly unitErrors: ReadonlyMap<CompanyFact, CompanyFact>
+  readonly unitErrors = new Map<CompanyFact, CompanyFact>()
+  /** Counts that differ from the last reliable one, and that nothing has confirmed. */
+  readonly jumps = new Map<CompanyFact, CompanyFact>()
+  /** Counts that differ from others, but that another filing repeats. */
+  readonly repeated = new Set<CompanyFact>()
+  /** The newest reliable count. */
+  reliable: CompanyFact | undefined
+  /** Whether a count that is newer than `reliable` awaits confirmation, and may be right. */
+  isDoubtful = false
+}
+
+interface SeriesEvidence {
+  /** Counts of balance sheets by accession number. */
+  readonly balances: ReadonlyMap<string, CompanyFact>
+  /** How many reasons there are not to believe a count, whatever the others are. */
+  readonly countOwnReasons: (fact: CompanyFact) => number
+  readonly isPlaceholder: (fact: CompanyFact) => boolean
+  readonly isDecided: (fact: CompanyFact) => boolean
 }
 
 /**
- * Assesses counts from the oldest to the newest. A count that differs from the last reliable one by a factor of more
+ * Compares counts from the oldest to the newest. A count that differs from the last reliable one by a factor of more
  * than ten is reliable if the balance sheet of its filing agrees, or if another filing repeats it: the next report or
  * an amendment. A factor of about a thousand suggests an error of unit; then this takes more reports than before and,
  * if the count became smaller, at least three, whatever their balance sheets say.
  */
-export const assessCounts = (
+const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
-  balanceSheetCounts: ReadonlyArray<CompanyFact>,
-): AssessedCounts => {
-  const balances = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
-  const unitErrors = new Map<CompanyFact, CompanyFact>()
+  { balances, countOwnReasons, isDecided, isPlaceholder }: SeriesEvidence,
+) => {
+  const doubts = new CountDoubts()
+  const { jumps, unitErrors } = doubts
   const markUnitErrors = (dates: ReadonlyArray<DatedCounts>, shownBy: CompanyFact) => {
-    for (const { facts } of dates) {
-      for (const fact of facts) if (differsInUnit(fact.val, shownBy.val)) unitErrors.set(fact, shownBy)
+    for (const fact of dates.flatMap(({ facts }) => facts)) {
+      if (differsInUnit(fact.val, shownBy.val) && !isDecided(fact)) unitErrors.set(fact, shownBy)
     }
   }
+  const markJumps = ({ facts }: DatedCounts, from: CompanyFact) => {
+    for (const fact of facts) if (!isSimilar(fact.val, from.val) && !isDecided(fact)) jumps.set(fact, from)
+  }
   let reliable: CompanyFact | undefined
-  /** Number of dates whose counts are similar to `reliable`. */
-  let reliableDates = 0
+  /** The dates whose counts are similar to `reliable`. */
+  let reliableDates: ReadonlyArray<DatedCounts> = []
   /** Unconfirmed counts of consecutive dates, which are similar to each other. */
   let candidates: ReadonlyArray<DatedCounts> = []
   let suggestUnitError = false
+  const rely = (count: CompanyFact, dates: ReadonlyArray<DatedCounts>) => {
+    reliable = count
+    reliableDates = dates
+    candidates = []
+  }
 
-  for (const date of groupByDate(counts)) {
-    const { newest } = date
+  for (const facts of Map.groupBy(counts, ({ end }) => end).values()) {
+    const newest = facts.findLast((fact) => isDecided(fact) || countOwnReasons(fact) < 2) ?? facts.at(-1)
+    if (newest === undefined) continue
+    const date = { newest, facts }
     const balance = balances.get(newest.accn)
-    if (balance !== undefined && isInThousandsOf(newest.val, balance.val)) {
+    if (isDecided(newest)) {
+      rely(newest, [date])
+    } else if (countOwnReasons(newest) >= 2 || (isPlaceholder(newest) && reliable !== undefined)) {
+      if (reliable !== undefined) markJumps(date, reliable)
+    } else if (balance !== undefined && isInThousandsOf(newest.val, balance.val)) {
       markUnitErrors([date], balance)
-      continue
-    }
-    if (reliable === undefined || isSimilar(newest.val, reliable.val)) {
-      if (reliable !== undefined) markUnitErrors(candidates, reliable)
-      reliable = newest
-      reliableDates += 1
-      candidates = []
-      continue
-    }
-    const previous = candidates.at(-1)?.newest
-    if (previous !== undefined && isSimilar(newest.val, previous.val)) candidates = [...candidates, date]
-    else {
-      suggestUnitError = previous === undefined && differsInUnit(newest.val, reliable.val)
-      candidates = [date]
-    }
-    const filings = new Set(
-      candidates.flatMap(({ facts }) => facts.filter(({ val }) => isSimilar(val, newest.val)).map(({ accn }) => accn)),
-    )
-    // Errors of unit make a count too small, often in the whole report, so a smaller count needs more evidence.
-    const mayBeInThousands = suggestUnitError && newest.val < reliable.val
-    const isRepeated = suggestUnitError
-      ? candidates.length > reliableDates && (!mayBeInThousands || candidates.length >= 3)
-      : filings.size >= 2
-    if (isRepeated || (balance !== undefined && !mayBeInThousands && isSimilar(newest.val, balance.val))) {
-      reliable = newest
-      reliableDates = candidates.length
-      candidates = []
+    } else if (reliable === undefined || isSimilar(newest.val, reliable.val)) {
+      // What only a doubtful count contradicted is confirmed now.
+      for (const fact of reliableDates.flatMap(({ facts }) => facts)) {
+        if (isSimilar(fact.val, newest.val)) jumps.delete(fact)
+      }
+      if (reliable !== undefined) {
+        markUnitErrors(candidates, reliable)
+        markJumps(date, reliable)
+      }
+      rely(newest, [...reliableDates, date])
+    } else {
+      markJumps(date, reliable)
+      const previous = candidates.at(-1)?.newest
+      if (previous !== undefined && isSimilar(newest.val, previous.val)) candidates = [...candidates, date]
+      else {
+        suggestUnitError = previous === undefined && differsInUnit(newest.val, reliable.val)
+        candidates = [date]
+      }
+      const similar = candidates.flatMap(({ facts }) => facts.filter(({ val }) => isSimilar(val, newest.val)))
+      // Errors of unit make a count too small, often in the whole report, so a smaller count needs more evidence.
+      const mayBeInThousands = suggestUnitError && newest.val < reliable.val
+      const isRepeated = suggestUnitError
+        ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
+        : new Set(similar.map(({ accn }) => accn)).size >= 2
+      const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isSimilar(newest.val, balance.val)
+      // Of two counts that contradict each other, the one that is also contradicted by the filing itself is wrong.
+      const isBetter = reliableDates.length === 1 && countOwnReasons(reliable) > 0 && countOwnReasons(newest) === 0
+      if (isRepeated || isOnBalanceSheet || isBetter) {
+        if (isRepeated || isOnBalanceSheet) similar.forEach((fact) => jumps.delete(fact))
+        if (isRepeated) similar.forEach((fact) => doubts.repeated.add(fact))
+        if (isBetter || newest.val > reliable.val) markUnitErrors(reliableDates, newest)
+        if (isBetter) reliableDates.forEach((former) => markJumps(former, newest))
+        rely(newest, candidates)
+      }
     }
   }
 
+  doubts.reliable = reliable
   const last = candidates.at(-1)?.newest
-  if (reliable === undefined || last === undefined) return { reliable, isDoubtful: false, unitErrors }
+  if (reliable === undefined || last === undefined) return doubts
   if (suggestUnitError) markUnitErrors(candidates, reliable)
   // If the newer count is the larger one, the older one may be in thousands.
-  return { reliable, isDoubtful: !suggestUnitError || last.val > reliable.val, unitErrors }
+  doubts.isDoubtful = !suggestUnitError || last.val > reliable.val
+  return doubts
 }
+
+// ----------------------------------------------------------------------------------------------------------------
+// Prices
+// ----------------------------------------------------------------------------------------------------------------
+
+interface PriceDoubt {
+  readonly float: CompanyFact
+  readonly price: number
+  readonly close: number | undefined
+}
+
+const formatNumber = (value: number) => String(Number(value.toPrecision(5)))
+
+/** Returns the public float that a count is compared with: that of its filing, or the newest before it. */
+const findFloat = ({ accn, end }: CompanyFact, floats: ReadonlyArray<CompanyFact>) =>
+  floats.findLast((float) => float.accn === accn) ??
+    floats.findLast((float) => float.date === undefined && float.end <= end && countDays(float.end, end) <= maxFloatAge)
+
+/** Compares the price that a count gives, with the public float, with the prices that shares have. */
+const findPriceDoubt = (
+  count: CompanyFact,
+  floats: ReadonlyArray<CompanyFact>,
+  closes: ReadonlyMap<string, number> | undefined,
+): PriceDoubt | undefined => {
+  const float = findFloat(count, floats)
+  if (float === undefined) return undefined
+  const price = float.val / count.val
+  const close = float.date === undefined ? closes?.get(float.end) : undefined
+  const [least, greatest] = close === undefined
+    ? [leastPrice, maxUsualPrice]
+    : [close * minShareOfClose, close * maxRatio]
+  return price < least || price > greatest ? { float, price, close } : undefined
+}
+
+const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
+  `gives a price of ${formatNumber(price)} USD per share with the ${other}${
+    close === undefined ? "" : `, but the close on ${float.end} was ${formatNumber(close)} USD`
+  }`
+
+// ----------------------------------------------------------------------------------------------------------------
+// Assessment
+// ----------------------------------------------------------------------------------------------------------------
+
+/** Returns the fact with the latest date before that of `fact`, without those that were filed later. */
+const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
+  facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
+
+const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
+
+/** Names what other filings state for the same date. */
+const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
+  Array.from(
+    new Set(facts.filter(({ end, val }) => end === fact.end && val !== fact.val).map(({ val }) => val)),
+    (val) => `is ${val} in another filing for the same date`,
+  )
 
 /**
  * A count is outdated if the company filed a report more than this many days later. Companies report every year, so
- * the company must have stated newer counts with dimensions, which the SEC's facts omit.
+ * the company must have stated newer counts that cannot be read.
  */
 const maxAgeInDays = 400
 
-const isOutdated = ({ filed }: CompanyFact, { filings }: CompanySubmissions) =>
-  filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
+/** Assesses all counts and public floats of a company. */
+export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidence): CountAssessment => {
+  const { cik, isFloatZero } = facts
+  const reports = new Map(filings.map((filing) => [filing.accession, filing]))
+  const decided = new Map<CompanyFact, { readonly read: string; readonly decision: Decision }>()
+  const findDecision = (key: Omit<DoubtKey, "table">) =>
+    decisions?.get(formatDoubtKey({ table: "historical_float_pro", ...key }))
+  /** Replaces the values about which an operator has decided. */
+  const decide = (fact: CompanyFact, column: string) => {
+    const read = String(fact.val)
+    const decision = findDecision({ url: listSources(cik, fact)[0], column, read })
+    if (decision === undefined) return fact
+    const changed = { ...fact, val: Number(decision.value ?? fact.val) }
+    decided.set(changed, { read, decision })
+    return changed
+  }
+  const corrected = facts.unreadable.flatMap(({ accn, end, filed, form, url }): ReadonlyArray<CompanyFact> => {
+    const decision = findDecision({ url, column: "outstanding_shares", read: "" })
+    if (decision === undefined) return []
+    const path = "dei/EntityCommonStockSharesOutstanding/shares"
+    const instance = { classes: "", source: [url] }
+    const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
+    decided.set(fact, { read: "", decision })
+    return [fact]
+  })
 
-/**
- * Returns the reliable count with the newest date: that of the cover page or, if a newer report has no count there, a
- * similar one of the balance sheet. `none` means that the facts are silent, `doubtful` that they may have changed.
- */
-export const findCurrentCount = (
-  { balanceSheetCounts, counts }: CompanyFacts,
-  submissions: CompanySubmissions,
-): CompanyFact | "none" | "doubtful" => {
-  const onCover = assessCounts(counts, balanceSheetCounts)
-  const newest = counts.at(-1)
-  if (onCover.isDoubtful && newest !== undefined && !isOutdated(newest, submissions)) return "doubtful"
-  const [cover, balance] = [onCover.reliable, assessCounts(balanceSheetCounts, []).reliable].map((count) =>
-    count === undefined || isOutdated(count, submissions) ? undefined : count
+  const balances = Array.from(
+    // The date of the report itself is the newest one; the others are those with which it compares.
+    new Map(
+      facts.balanceSheetCounts.filter(({ end, filed }) => countDays(end, filed) <= maxFactAge).map((
+        count,
+      ) => [count.accn, settleDate(count, false, reports.get(count.accn)?.reportDate, findDecision, cik)]),
+    ).values(),
   )
+  const findPeriod = (accession: string) =>
+    reports.get(accession)?.reportDate ??
+      balances.find(({ accn, date }) => accn === accession && date === undefined)?.end
+  const settle = (list: ReadonlyArray<CompanyFact>, isCover: boolean, column: string) =>
+    Array.from(Map.groupBy(list, ({ accn }) => accn).entries()).flatMap(([accession, stated]) => {
+      const period = findPeriod(accession)
+      const certain = stated.filter((fact) => findDateDoubt(fact, isCover, period) === undefined)
+      // Beside another date of the same filing, such as that of its last cover, one that is wrong matters little.
+      return certain.length > 0
+        ? stated.filter(({ end, filed }) => end <= filed && countDays(end, filed) <= maxFactAge)
+        : stated.map((fact) => settleDate(fact, isCover, period, findDecision, cik))
+    }).map((fact) => decide(fact, column)).toSorted(byFactDate)
+  const counts = [...settle(facts.counts, true, "outstanding_shares"), ...corrected].toSorted(byFactDate)
+  const floats = settle(facts.floats, false, "details")
+  const isKept = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
+  const [keptCounts, keptFloats] = [counts.filter(isKept), floats.filter(isKept)]
+  const isDecided = (fact: CompanyFact) => decided.has(fact)
+
+  const balanceSheetCounts = balances.map((count) => decide(count, "outstanding_shares")).filter((count) =>
+    isDecided(count) || (count.val >= minCount && findPriceDoubt(count, keptFloats, closes) === undefined)
+  ).toSorted(byFactDate)
+  const balanceByFiling = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
+  const isPlaceholder = (fact: CompanyFact) => fact.val < minCount && !isFloatZero && !isDecided(fact)
+
+  // The price that a count gives with the float is a doubt about the one of them that is contradicted by more.
+  const alone = { balances: balanceByFiling, isDecided, isPlaceholder }
+  const unpriced = compareSeries(keptCounts, {
+    ...alone,
+    countOwnReasons: (fact) => isPlaceholder(fact) ? 1 : 0,
+  })
+  const supportOfCount = (count: CompanyFact) => {
+    const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, keptCounts)]
+    const known = witnesses.flatMap((witness) => witness === undefined ? [] : [isSimilar(count.val, witness.val)])
+    return known.reduce((sum, agrees) => sum + (agrees ? 1 : -1), 0) -
+      [isPlaceholder(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean).length
+  }
+  const supportOfFloat = (float: CompanyFact) => {
+    const previous = findPrevious(float, keptFloats)
+    return previous === undefined ? 0 : isSimilar(float.val, previous.val) ? 1 : -1
+  }
+  const prices = new Map<CompanyFact, PriceDoubt>()
+  const floatPrices = new Map<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>()
+  for (const count of keptCounts) {
+    const doubt = findPriceDoubt(count, keptFloats, closes)
+    if (doubt === undefined) continue
+    const isFloatWrong = isDecided(count) || supportOfCount(count) > supportOfFloat(doubt.float)
+    if (isFloatWrong && !isDecided(doubt.float)) floatPrices.set(doubt.float, { count, doubt })
+    else if (!isDecided(count)) prices.set(count, doubt)
+  }
+  const countOwnReasons = (fact: CompanyFact) => {
+    const doubt = prices.get(fact)
+    // No share has ever had an impossible price, so it is enough.
+    return (isPlaceholder(fact) ? 1 : 0) + (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
+  }
+  const onCover = compareSeries(keptCounts, { ...alone, countOwnReasons })
+
+  const listCountReasons = (fact: CompanyFact, doubts: CountDoubts, all: ReadonlyArray<CompanyFact>) => {
+    if (isDecided(fact)) return []
+    const [shownBy, from, price] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact), prices.get(fact)]
+    const balance = all === keptCounts ? balanceByFiling.get(fact.accn) : undefined
+    const contradictsBalance = balance !== undefined && balance !== shownBy && !isSimilar(fact.val, balance.val) &&
+      !doubts.repeated.has(fact) && (balance.val > fact.val || from !== undefined)
+    return [
+      ...(shownBy !== undefined
+        ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
+        : from !== undefined
+        ? [formatJump(from)]
+        : []),
+      ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
+      ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
+      ...(isPlaceholder(fact) ? ["is so small that it may be a placeholder"] : []),
+      ...listOthers(fact, all.filter((one) => !doubts.unitErrors.has(one))),
+    ]
+  }
+  const assess = (fact: CompanyFact, reasons: ReadonlyArray<string>, isImpossible = false): AssessedFact => ({
+    fact,
+    reasons,
+    isLeftOut: !isKept(fact) || reasons.length >= 2 || isImpossible,
+    decided: decided.get(fact),
+  })
+  const assessedCounts = counts.map((fact) =>
+    assess(fact, listCountReasons(fact, onCover, keptCounts), countOwnReasons(fact) >= 2)
+  )
+  const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKept), {
+    balances: new Map(),
+    countOwnReasons: () => 0,
+    isDecided,
+    isPlaceholder: () => false,
+  })
+  const assessedFloats = floats.map((fact) => {
+    if (isDecided(fact)) return assess(fact, [])
+    const previous = findPrevious(fact, keptFloats)
+    const same = keptFloats.find(({ end, val }) => end < fact.end && val === fact.val)
+    const price = floatPrices.get(fact)
+    return assess(fact, [
+      ...(previous === undefined || isSimilar(fact.val, previous.val) ? [] : [formatJump(previous)]),
+      ...(price === undefined
+        ? []
+        : [formatPriceDoubt(`${price.count.val} shares of ${price.count.end}`, price.doubt)]),
+      ...listOthers(fact, keptFloats),
+      ...(same === undefined ? [] : [`was also reported for ${same.end}`]),
+      ...(fact.date === undefined ? [] : [`has the date ${fact.date.stated}, which ${fact.date.reason}`]),
+    ])
+  })
+
+  // ---- The current count
+  const isOutdated = ({ filed }: CompanyFact) =>
+    filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
+  const unread = facts.unreadable.filter(({ accn, form }) =>
+    !isAmendment({ form }) && !counts.some((count) => count.accn === accn)
+  ).map(({ filed }) => filed).toSorted().at(-1)
+  const leftOut = new Set(assessedCounts.flatMap(({ fact, isLeftOut }) => isLeftOut ? [fact] : []))
+  const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
+    count === undefined || isOutdated(count) || leftOut.has(count) || (unread !== undefined && count.filed < unread)
+      ? undefined
+      : count
+  )
+  const newest = keptCounts.at(-1)
   const isBalanceNewer = cover !== undefined && balance !== undefined && balance.end > cover.end &&
     isSimilar(balance.val, cover.val)
-  return (isBalanceNewer ? balance : cover ?? balance) ?? "none"
+  const found = isBalanceNewer ? balance : cover ?? balance
+  const isNewestCurrent = newest !== undefined && !isOutdated(newest)
+  return {
+    counts: assessedCounts,
+    balanceSheetCounts: balanceSheetCounts.map((fact) =>
+      assess(fact, listCountReasons(fact, onBalanceSheet, balances))
+    ),
+    floats: assessedFloats,
+    current: isNewestCurrent && onCover.isDoubtful
+      ? "doubtful"
+      : found ?? (unread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none"),
+  }
 }
 
 /** The current number of shares outstanding, with the columns that state its source. All are null if it is unknown. */

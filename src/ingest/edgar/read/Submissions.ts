@@ -29,12 +29,14 @@ const ListedFiling = Schema.Struct({
   primaryDocument: OptionalText,
   primaryDocDescription: OptionalText,
   isXBRL: Schema.optionalKey(Schema.Unknown),
+  reportDate: Schema.optionalKey(Schema.Unknown),
 })
 
 /** Parallel arrays with one element per filing, newest filing first. */
 const FilingArrays = Schema.Struct({
   ...Record.map(ListedFiling.fields, () => Schema.Array(Schema.Unknown)),
   isXBRL: Schema.optionalKey(Schema.Array(Schema.Unknown)),
+  reportDate: Schema.optionalKey(Schema.Array(Schema.Unknown)),
 })
 
 const SubmissionsDocument = Schema.Struct({
@@ -63,6 +65,8 @@ export interface EdgarFiling {
   readonly description: string | null
   /** Whether the filing contains XBRL, which the SEC adds to the company's facts. */
   readonly isXbrl: boolean
+  /** The last day of the period that a report is about, `YYYY-MM-DD`. */
+  readonly reportDate?: string
   /** URL of the document that lists the filing, with the accession number as the fragment. */
   readonly source: string
 }
@@ -92,6 +96,7 @@ const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
 
 const decodeListedFiling = makeParsedJsonDecoder(ListedFiling)
 const isAccessionNumber = Schema.is(AccessionNumber)
+const isCalendarDate = Schema.is(CalendarDate)
 
 const makeFilings = (
   arrays: typeof FilingArrays.Type,
@@ -103,7 +108,7 @@ const makeFilings = (
   }
   const [listed, rejections] = Array.separate(arrays.accessionNumber.map((accession, index) =>
     decodeListedFiling(
-      Record.map({ isXBRL: undefined, ...arrays }, (column) => column?.[index]),
+      Record.map({ isXBRL: undefined, reportDate: undefined, ...arrays }, (column) => column?.[index]),
       `${url}#${isAccessionNumber(accession) ? accession : index}`,
     )
   ))
@@ -117,6 +122,7 @@ const makeFilings = (
     primaryDocument: normalizeCellText(filing.primaryDocument ?? "") ?? "",
     description: normalizeCellText(filing.primaryDocDescription ?? ""),
     isXbrl: filing.isXBRL === 1,
+    ...(isCalendarDate(filing.reportDate) && { reportDate: filing.reportDate }),
     source: `${url}#${filing.accessionNumber}`,
   }))
   // If the format of the list has changed, no filing is readable.

@@ -18,8 +18,15 @@ const ClassCount = Schema.Struct({
   shares: Schema.Finite,
 })
 
-/** The counts of all classes on one date, `YYYY-MM-DD`. */
-export const CoverCounts = Schema.Struct({ date: Schema.String, classes: Schema.Array(ClassCount) })
+/**
+ * The counts of all classes on one date, `YYYY-MM-DD`. If the counts on the cover cannot be read, `classes` is empty,
+ * and `unreadable` says why.
+ */
+export const CoverCounts = Schema.Struct({
+  date: Schema.NullOr(Schema.String),
+  classes: Schema.Array(ClassCount),
+  unreadable: Schema.optionalKey(Schema.String),
+})
 export type CoverCounts = typeof CoverCounts.Type
 
 /** Maximum sizes. Instances have about 20 million characters at most. Texts with more characters are cut. */
@@ -37,7 +44,15 @@ const coverElements = new Set([countElement, "Security12bTitle", "TradingSymbol"
 /** Elements inside contexts whose text is read. */
 const contextElements = new Set(["explicitMember", "identifier", "instant", "typedMember"])
 
-const classAxis = "us-gaap:StatementClassOfStockAxis"
+/** The axes of classes, in US-GAAP and in IFRS, whatever their prefix. */
+const classAxes = new Set(["StatementClassOfStockAxis", "ClassesOfShareCapitalAxis", "ClassesOfOrdinarySharesAxis"])
+
+/** The axes of other entities, such as subsidiaries that file together with their parent. */
+const entityAxes = new Set(["LegalEntityAxis", "ConsolidatedEntitiesAxis"])
+
+const getLocalName = (axis: string) => axis.replace(/^.*:/, "")
+
+const isClassAxis = (axis: string) => classAxes.has(getLocalName(axis))
 
 /** An axis that a title or symbol may have in addition, if a class is listed on several exchanges. */
 const exchangeAxis = "dei:EntityListingsExchangeAxis"
@@ -123,14 +138,17 @@ const parseShares = (text: string) => {
 
 const isQualifiedName = (text: string) => /^[\w.-]{1,100}:[\w.-]{1,200}$/.test(text)
 
+/** Returns the member of the class in a context; null if the context is about all shares. */
+const findClass = ({ members }: Context) => Array.from(members).find(([axis]) => isClassAxis(axis))?.[1] ?? null
+
 /** Returns the texts of an element by the member of the class. Contexts with other axes are those of other entities. */
 const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: string) => {
   const texts = new Map<string, Set<string>>()
   for (const fact of facts) {
     const context = contexts.get(fact.context)
-    const member = context?.members.get(classAxis)
+    const member = context === undefined ? null : findClass(context)
     const axes = Array.from(context?.members.keys() ?? []).filter((axis) => axis !== exchangeAxis)
-    if (fact.name !== name || context?.cik !== cik || member === undefined || axes.length !== 1) continue
+    if (fact.name !== name || context?.cik !== cik || member === null || axes.length !== 1) continue
     texts.set(member, (texts.get(member) ?? new Set()).add(fact.text))
   }
   return texts
@@ -142,39 +160,69 @@ const findSymbol = (texts: ReadonlySet<string> = new Set()) => {
   return symbol === undefined || others.length > 0 ? null : symbol
 }
 
-/** Selects the counts of the newest date. Null unless each class has exactly one on that date, which is valid. */
+/** Names the axes of a context by which its count is not that of a class or of all shares. */
+const findUnknownAxes = ({ members }: Context): ReadonlyArray<string> => {
+  const axes = Array.from(members.keys())
+  return axes.length > 1 || !axes.every(isClassAxis) ? axes : []
+}
+
+const isOfOtherEntity = ({ members }: Context) =>
+  Array.from(members.keys()).some((axis) => entityAxes.has(getLocalName(axis)))
+
+const describeAxes = (axes: ReadonlyArray<string>) =>
+  `is stated by ${axes.map((axis) => axis.replace(/, again$/, "")).join(" and ")}`
+
+/**
+ * Selects the counts of the newest date. Null if the cover states no count of the company. Each class must have exactly
+ * one count on that date, which is valid; otherwise the counts cannot be read.
+ */
 const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   const counts = cover.facts.filter(({ name }) => name === countElement).flatMap(({ context: id, text }) => {
     const context = cover.contexts.get(id)
-    const member = context?.members.get(classAxis)
-    // Counts with another axis, such as dei:LegalEntityAxis, are those of other entities.
-    const isOther = context !== undefined && context.members.size !== (member === undefined ? 0 : 1)
-    return isOther ? [] : [{ context, member: member ?? null, shares: parseShares(text) }]
+    return context !== undefined && isOfOtherEntity(context) ? [] : [{
+      context,
+      member: context === undefined ? null : findClass(context),
+      unknownAxes: context === undefined ? [] : findUnknownAxes(context),
+      shares: parseShares(text),
+    }]
   })
-  const date = counts.map(({ context }) => context?.instant ?? "").toSorted().at(-1) ?? ""
-  const areOwn = counts.every(({ context, member }) =>
-    context?.cik === cik && isCalendarDate(context.instant) && (member === null || isQualifiedName(member))
-  )
-  if (!areOwn || !isCalendarDate(date)) return null
-  const newest = Map.groupBy(counts.filter(({ context }) => context?.instant === date), ({ member }) => member)
+  if (counts.length === 0) return null
+  const last = counts.map(({ context }) => context?.instant ?? "").toSorted().at(-1) ?? ""
+  const date = isCalendarDate(last) ? last : null
+  const refuse = (unreadable: string): CoverCounts => ({ date, classes: [], unreadable })
+  if (!counts.every(({ context }) => context?.cik === cik)) return refuse("is beside that of another company")
+  if (date === null || !counts.every(({ context }) => isCalendarDate(context?.instant))) {
+    return refuse("has no valid date")
+  }
+  const ofDate = counts.filter(({ context }) => context?.instant === date)
+  const isTotal = ({ context }: { readonly context: Context | undefined }) => context?.members.size === 0
+  const areTotal = ofDate.some(isTotal)
+  const unknownAxes = areTotal ? [] : ofDate.find(({ unknownAxes }) => unknownAxes.length > 0)?.unknownAxes ?? []
+  if (unknownAxes.length > 0) return refuse(describeAxes(unknownAxes))
+  if (!counts.every(({ member }) => member === null || isQualifiedName(member))) {
+    return refuse("is that of a class without a valid name")
+  }
+  const newest = Map.groupBy(areTotal ? ofDate.filter(isTotal) : ofDate, ({ member }) => member)
   const titles = groupTextsByMember(cover, "Security12bTitle", cik)
   const listed = Array.from(titles).flatMap(([member, texts]) =>
     Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
   )
   const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
-  const members = newest.has(null) ? [null] : Array.from(new Set([...counts.map(({ member }) => member), ...listed]))
+  const stated = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
+  const members = areTotal ? [null] : Array.from(new Set([...stated, ...listed]))
   const classes = members.flatMap((member) => {
     const [shares, ...others] = new Set(newest.get(member)?.map(({ shares }) => shares))
     const symbol = member === null ? null : findSymbol(symbols.get(member))
     return shares === undefined || others.length > 0 ? [] : [{ member, symbol, shares }]
   })
-  return classes.length === members.length ? { date, classes } : null
+  return classes.length === members.length
+    ? { date, classes }
+    : refuse(areTotal ? "is stated as several numbers" : "is not stated once for each class on one date")
 }
 
 /**
- * Decodes the instance of a filing. Returns null if the cover has no count, or if the count of one of its classes is
- * missing. Its classes are those with a count of any date, and the common shares among the listed securities. Fails if
- * it is not a valid instance.
+ * Decodes the instance of a filing. Returns null if its cover has no count. The classes are those with a count of any
+ * date, and the common shares among the listed securities. Fails if it is not a valid instance.
  */
 export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>
   Result.mapBoth(readCoverFacts(text), {

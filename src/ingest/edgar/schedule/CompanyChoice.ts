@@ -159,7 +159,7 @@ const chooseCompanies = Effect.fnUntraced(
     }
     const days = new Set([...queued, ...listDays(firstDay, day)])
     const indexes = yield* readIndexes(Array.from(days).toSorted(), datasets, downloader, report)
-    const due = yield* Work.readCompaniesWithDueWork("absent", "rejected")
+    const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
     const known = yield* State.readIngestedCompanies(datasets, options.since)
     const [queuedFirst, others] = [
       issuers.filter(({ cik }) => due.has(cik)),
@@ -181,7 +181,7 @@ const maxUnlistedForms = 5_000
 /** Sets aside again what the queue has of companies that the SEC no longer lists, because they cannot be visited. */
 const findWorkOfUnlistedCompanies = Effect.fnUntraced(
   function* (issuers: ReadonlyArray<Issuer>) {
-    const due = yield* Work.readCompaniesWithDueWork("instance", "absent", "rejected")
+    const due = yield* Work.readCompaniesWithDueWork("instance", "decided", "absent", "rejected")
     const unlisted = due.difference(new Set(issuers.map(({ cik }) => cik)))
     const work = yield* Effect.forEach(unlisted, (cik) => Work.readCompanyWork(cik, false))
     return work.flat().filter(({ isDue }) => isDue)
@@ -236,7 +236,7 @@ export const prepareVisits = Effect.fnUntraced(
     const companies = known.slice(0, chosen.length)
     report.notes.push(...listAnsweringSymbols(companies, tickers ?? []))
     const completed = interrupted === undefined ? new Set() : yield* State.readCompaniesCompletedByRun(runId)
-    const due = yield* Work.readCompaniesWithDueWork("absent", "rejected")
+    const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
     // The list is read by every run, and the changes of symbols are found again.
     const listWork = [
       ...(rejections.length === 0 ? [{ url: tickerListUrl, dataset: "" }] : []),

@@ -4,6 +4,8 @@ import type { RowCells } from "../../../contract/Datasets.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { readAcceptanceTimeFromIndexPage } from "../read/AcceptanceTime.ts"
 import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "../read/CompanyFacts.ts"
+import { assessCounts } from "../read/ShareCounts.ts"
+import { readDecisions } from "../store/Doubts.ts"
 import type { Doubt } from "../read/Doubt.ts"
 import type { DailyIndexFiling } from "../fetch/DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "../fetch/DocumentDownloader.ts"
@@ -18,7 +20,7 @@ import {
   buildSubmissionsUrl,
   isInstanceUrl,
 } from "../fetch/EdgarUrls.ts"
-import { makeCurrentCount, makeFloatRows } from "../read/FloatRows.ts"
+import { listCountDoubts, makeCurrentCount, makeFloatRows } from "../read/FloatRows.ts"
 import {
   datasetsFromCompanyFilings,
   datasetsWithCounts,
@@ -51,7 +53,7 @@ import {
 import { readFeeSources, type RegistrationFees } from "../store/RegistrationFees.ts"
 import { makeRegistrationRows } from "../read/RegistrationRows.ts"
 import { makeScreenerRows } from "../read/ScreenerRows.ts"
-import { readStoredCounts } from "../store/StoredCounts.ts"
+import { readCloses, readStoredCounts } from "../store/StoredCounts.ts"
 import { findStaleNews, resolveAcceptanceTimes } from "../read/StampZones.ts"
 import {
   type CompanySubmissions,
@@ -109,6 +111,8 @@ export class VisitResults {
   readonly fees: Array<RegistrationFees> = []
   /** The values that are not believed. */
   readonly doubts: Array<Doubt> = []
+  /** Documents whose doubts are in `doubts`, if they have any, so that earlier ones are gone. */
+  readonly read: Array<string> = []
   /** Number of documents that were read or, in a dry run, would be downloaded. Those set aside are counted apart. */
   documents = 0
 }
@@ -187,6 +191,7 @@ const readDocument = Effect.fnUntraced(
       return undefined
     }
     visit.documents += 1
+    visit.read.push(url)
     visit.served.push({ url, dataset: "" })
     return decoded.success
   },
@@ -432,6 +437,7 @@ const addCovers = Effect.fnUntraced(
       if (cover !== undefined) {
         // Rows that were set aside are made again.
         visit.served.push({ url, dataset: "" })
+        visit.read.push(url)
         return Effect.succeed(note(cover))
       }
       const entry = queued.get(accession)
@@ -492,13 +498,22 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
     if (datasets.has(name)) visit.rows.set(name, rows)
   }
-  const listed = makeCurrentCount(issuer, facts, submissions, stored.screener)
+  const assessment = facts === undefined ? undefined : assessCounts({
+    facts,
+    filings: submissions.filings,
+    closes: yield* readCloses(issuer, facts.floats),
+    decisions: yield* readDecisions(issuer.cik),
+  })
+  const listed = makeCurrentCount(issuer, assessment, stored.screener)
   add("screener", makeScreenerRows(issuer, submissions, listed, stored.screenerUpdated))
   if (read !== undefined) {
-    const count = makeCurrentCount(issuer, facts, submissions, stored.float)
-    const rows = makeFloatRows(issuer, facts ?? makeEmptyFacts(issuer.cik), submissions, count)
+    const count = makeCurrentCount(issuer, assessment, stored.float)
+    const rows = makeFloatRows(issuer, facts ?? makeEmptyFacts(issuer.cik), submissions, assessment, count)
     add("historical_float_pro", rows.historical_float_pro)
     add("float_outstanding", facts === undefined && count.outstanding === null ? [] : rows.float_outstanding)
+  }
+  if (facts !== undefined && assessment !== undefined) {
+    visit.doubts.push(...listCountDoubts(issuer.cik, facts, assessment))
   }
 })
 

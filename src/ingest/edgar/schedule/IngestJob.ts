@@ -16,6 +16,7 @@ import {
   readLastScheduledIngestRun,
   readScheduledIngestMetrics,
 } from "../store/IngestState.ts"
+import { countOpenDoubts } from "../store/Doubts.ts"
 import { readWorkSize } from "../store/IngestWork.ts"
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 
@@ -94,7 +95,7 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseU
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   const baseUrl = yield* EdgarBaseUrlConfig
   let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
-  let [failedAt, waiting] = [-Infinity, 0]
+  let [failedAt, waiting, doubts] = [-Infinity, 0, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
     name: "tickerline_ingest_last_success_timestamp_seconds",
@@ -112,8 +113,14 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     description: "Documents that were set aside and will be requested again.",
     read: () => waiting,
   })
+  yield* registerGauge({
+    name: "tickerline_ingest_doubts",
+    description: "Values of the SEC's documents that are not believed, and about which nobody has decided.",
+    read: () => doubts,
+  })
   const readMetrics = Effect.gen(function* () {
     waiting = (yield* readWorkSize).waiting
+    doubts = yield* countOpenDoubts
     const [metrics] = yield* readScheduledIngestMetrics
     if (metrics === undefined) return
     const { documents, rejections } = last ?? metrics

@@ -3,6 +3,7 @@ import { SqlError } from "effect/sql"
 import { isDiskFull } from "../../../postgres/SqlState.ts"
 import type { MergedRowCounts } from "../../load/LoadingTable.ts"
 import { describeFailure } from "../../../postgres/FailureText.ts"
+import type { Doubt } from "../read/Doubt.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type * as Work from "../store/IngestWork.ts"
 
@@ -20,6 +21,10 @@ export class IngestReport {
   rejectedDocuments = 0
   /** The first rejections, for the summary. */
   readonly examples: Array<DocumentRejected> = []
+  /** Number of values that are not believed, and about which nobody has decided. */
+  doubts = 0
+  /** The first doubts, for the summary. */
+  readonly doubtExamples: Array<Doubt> = []
   /** Sentences about symbols that the SEC does not list. */
   readonly unlisted: Array<string> = []
   /** Sentences about requested symbols whose companies have rows under another symbol. */
@@ -53,6 +58,11 @@ export const addSetAside = (report: IngestReport, setAside: ReadonlyArray<Work.S
   report.rejections += rejections.length
   report.rejectedDocuments += setAside.filter(({ dataset }) => dataset === "").length
   report.examples.push(...rejections.slice(0, maxExamples - report.examples.length))
+}
+
+export const addDoubts = (report: IngestReport, doubts: ReadonlyArray<Doubt>) => {
+  report.doubts += doubts.length
+  report.doubtExamples.push(...doubts.slice(0, maxExamples - report.doubtExamples.length))
 }
 
 /** Why the run is incomplete; null if it is complete. */

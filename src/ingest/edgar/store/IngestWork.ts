@@ -53,8 +53,11 @@ export type ListedForm = typeof ListedForm.Type
 const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
 export type WorkKey = typeof WorkKey.Type
 
-/** A listed document is a `form` or an `instance`; the other kinds are those of documents that could not be read. */
-const WorkKind = Schema.Literals(["form", "instance", "absent", "rejected"])
+/**
+ * A listed document is a `form` or an `instance`, and one is read again because of a decision about a doubt if it is
+ * `decided`; the other kinds are those of documents that could not be read.
+ */
+const WorkKind = Schema.Literals(["form", "instance", "decided", "absent", "rejected"])
 
 /** An entry of the queue, of one company. */
 const CompanyWork = Schema.Struct({
@@ -279,6 +282,17 @@ export const requeueWorkOfOlderParsers = requeueWork((sql) =>
 /** Makes all entries due, including final ones. `ciks` restricts this to the entries of these companies. */
 export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
   requeueWork((sql) => sql`${ciks}::text[] is null or cik = any(${ciks}::text[])`)
+
+/** Requests a document again that was read, because what is made from it changes. */
+export const requestAgain = Effect.fnUntraced(function* (url: string) {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* currentTime
+  yield* sql`
+    insert into edgar_work (url, cik, kind, next_try_at, parser_version)
+    values (${url}, ${findCik(url) ?? null}, 'decided', ${now}, ${parserVersion}::int)
+    on conflict (url, dataset) do update set next_try_at = excluded.next_try_at
+  `
+})
 
 const ListedWork = Schema.Struct({
   url: Schema.String,

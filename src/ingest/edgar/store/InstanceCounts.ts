@@ -30,39 +30,56 @@ const describeClass = (member: string) =>
 
 const formatShares = (shares: number) => shares.toLocaleString("en-US")
 
-/** Makes the company's count, the sum of all classes. Undefined if it is 0, too large, or dated after the filing. */
-const makeFact = (cik: string, { accession, filingDate, form, primaryDocument }: EdgarFiling, cover: CoverCounts) => {
-  const url = `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
-  const classes = cover.classes.flatMap(({ member, shares, symbol }) =>
+const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling) =>
+  `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
+
+/** Makes the company's count, the sum of all classes. Undefined if it is 0 or too large. */
+const makeFact = (cik: string, filing: EdgarFiling, { classes, date }: CoverCounts): CompanyFact | undefined => {
+  const url = buildCountUrl(cik, filing)
+  const listed = classes.flatMap(({ member, shares, symbol }) =>
     member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
   )
-  const fact: CompanyFact = {
-    end: cover.date,
-    val: cover.classes.reduce((sum, { shares }) => sum + shares, 0),
-    accn: accession,
-    form,
-    filed: filingDate,
+  const val = classes.reduce((sum, { shares }) => sum + shares, 0)
+  return date === null || !isUsable({ val }) ? undefined : {
+    end: date,
+    val,
+    accn: filing.accession,
+    form: filing.form,
+    filed: filing.filingDate,
     path: "dei/EntityCommonStockSharesOutstanding/shares",
     instance: {
-      classes: classes.join("; "),
-      source: cover.classes.map(({ member }) => member === null ? url : `${url}[${member}]`),
+      classes: listed.join("; "),
+      source: classes.map(({ member }) => member === null ? url : `${url}[${member}]`),
     },
   }
-  return isUsable(fact) ? fact : undefined
 }
 
-/** Adds the counts of instances to those of the covers in the facts. */
+/** Adds the counts of instances to those of the covers in the facts, also those that cannot be read. */
 export const addInstanceCounts = (
   facts: CompanyFacts,
   filings: ReadonlyArray<EdgarFiling>,
   instances: ReadonlyArray<FilingInstance>,
 ): CompanyFacts => {
   const covers = new Map(instances.map(({ accession, cover }) => [accession, cover]))
-  const counts = filings.flatMap((filing) => {
+  const stated = filings.flatMap((filing) => {
     const cover = covers.get(filing.accession) ?? null
-    return (cover === null ? undefined : makeFact(facts.cik, filing, cover)) ?? []
+    return cover === null ? [] : [{ filing, cover, fact: makeFact(facts.cik, filing, cover) }]
   })
-  return { ...facts, counts: [...facts.counts, ...counts].toSorted(byFactDate) }
+  const unreadable = stated.flatMap(({ cover, fact, filing }) =>
+    fact !== undefined ? [] : [{
+      accn: filing.accession,
+      end: cover.date !== null && cover.date <= filing.filingDate ? cover.date : null,
+      filed: filing.filingDate,
+      form: filing.form,
+      url: buildCountUrl(facts.cik, filing),
+      reason: cover.unreadable ?? "is 0 or too large",
+    }]
+  )
+  return {
+    ...facts,
+    counts: [...facts.counts, ...stated.flatMap(({ fact }) => fact ?? [])].toSorted(byFactDate),
+    unreadable: [...facts.unreadable, ...unreadable],
+  }
 }
 
 const decodeKnown = decodeRows(Schema.Struct({

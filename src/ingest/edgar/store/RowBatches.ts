@@ -7,7 +7,8 @@ import { type CompanyVisit, VisitResults } from "../schedule/CompanyIngest.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import type { IngestOptions } from "../schedule/IngestOptions.ts"
-import { addMerged, addRows, addSetAside, type IngestReport } from "../schedule/IngestReport.ts"
+import { addDoubts, addMerged, addRows, addSetAside, type IngestReport } from "../schedule/IngestReport.ts"
+import { applyDecisions, readDecisions, saveDoubts, splitDecided } from "./Doubts.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { saveInstances } from "./InstanceCounts.ts"
@@ -41,6 +42,7 @@ const loadRows = Effect.fnUntraced(function* (rows: RowCollector, batch: Batch, 
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
+    yield* saveDoubts(batch.read, batch.doubts)
     yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
     yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
@@ -143,7 +145,18 @@ export const makeBatchWriter = Effect.fnUntraced(
       /** Adds a visit. `isCompany` is false if it was about one form of the company. */
       addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
         lock.withPermit(Effect.gen(function* () {
-          yield* append(visit.rows, visit.setAside)
+          const decisions = visit.doubts.length === 0
+            ? new Map()
+            : yield* retryLostConnection(readDecisions(issuer.cik))
+          const { decided, open } = splitDecided(visit.doubts, decisions)
+          const rows = Array.from(
+            visit.rows,
+            ([table, cells]) => [table, applyDecisions(table, cells, decided)] as const,
+          )
+          yield* append(new Map(rows), visit.setAside)
+          addDoubts(report, open)
+          batch.doubts.push(...open)
+          batch.read.push(...visit.read)
           batch.progress.push(...visit.progress)
           batch.served.push(...visit.served)
           batch.listed.push(...visit.listed)

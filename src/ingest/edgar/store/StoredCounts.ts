@@ -3,7 +3,8 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
-import type { Issuer } from "../read/Issuer.ts"
+import type { CompanyFact } from "../read/CompanyFacts.ts"
+import { getTickerOn, type Issuer } from "../read/Issuer.ts"
 import { CurrentCount, unknownCount } from "../read/ShareCounts.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
@@ -57,4 +58,27 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
     industry: screener?.industry ?? null,
     exchange: screener?.exchange ?? null,
   }
+})
+
+const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, close: Schema.Finite }))
+
+/** Returns the stored closing prices of a company's security on the days of its public floats. */
+export const readCloses = Effect.fnUntraced(function* (issuer: Issuer, floats: ReadonlyArray<CompanyFact>) {
+  const days = Array.from(new Set(floats.map(({ end }) => end)))
+  if (days.length === 0) return new Map<string, number>()
+  const sql = yield* SqlClient.SqlClient
+  const given = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
+  const closes = yield* decodeCloses(sql`
+    select given.day::text, coalesce(
+      (select close from price_periods as bar where bar.ticker = given.ticker and bar.date = given.day
+        and bar.period in ('regular', 'day') order by bar.period limit 1),
+      (select close from daily_prices as priced where priced.ticker = given.ticker and priced.date = given.day limit 1)
+    )::float8 as close
+    from jsonb_to_recordset(${given}::text::jsonb) as given (day date, ticker text)
+    where exists (select from price_periods as bar where bar.ticker = given.ticker and bar.date = given.day
+        and bar.period in ('regular', 'day'))
+      or exists (select from daily_prices as priced where priced.ticker = given.ticker and priced.date = given.day
+        and priced.close is not null)
+  `)
+  return new Map(closes.map(({ close, day }) => [day, close]))
 })

@@ -19,6 +19,7 @@ import { clientSettings, DirectDatabaseUrlConfig, sessionSettings } from "../../
 import type { ReplicaUrlsConfig } from "../../../postgres/replicas/ReadRouter.ts"
 import { makeServerPoll } from "../../../postgres/versions/ServerState.ts"
 import { IngestScheduleConfig } from "../../../ingest/edgar/schedule/IngestSchedule.ts"
+import { countOpenDoubts } from "../../../ingest/edgar/store/Doubts.ts"
 import { readWorkSize } from "../../../ingest/edgar/store/IngestWork.ts"
 import { MaxConcurrentExportsConfig } from "../../../query/lists/ExportPlaces.ts"
 import { loadableDatasets } from "../../../contract/Datasets.ts"
@@ -285,6 +286,7 @@ export const checkIngest = Effect.gen(function* () {
   }
   const { error, is_alive, last_failure, scheduled, seen_minutes, status, success_hours } = runs
   const work = yield* readWorkSize
+  const doubts = yield* countOpenDoubts
   const isDead = status === "running" && !is_alive
   const states: ReadonlyMap<string, string> = new Map([
     ["failed", `the newest run failed: ${error ?? "no reason"}`],
@@ -301,6 +303,9 @@ export const checkIngest = Effect.gen(function* () {
     success_hours === null ? "never succeeded" : `last succeeded ${formatCountWithNoun(success_hours, "hour")} ago`,
     ...(states.has(status) ? [states.get(status)] : []),
     ...describeIngestWork(work),
+    ...(doubts === 0
+      ? []
+      : [`${formatCountWithNoun(doubts, "value")} in doubt (\`${tickerlineCommand} ingest doubts\`)`]),
   ].join("; ")
   if (isDead || status === "failed" || status === "interrupted") {
     return Finding.warning(

@@ -1,0 +1,244 @@
+/** Doubts about values of the SEC's documents (`edgar_doubts`), and what operators decide about them. */
+import { Data, Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { requireDataset, type RowCells } from "../../../contract/Datasets.ts"
+import { decodeRows } from "../../../postgres/DecodeRows.ts"
+import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
+import { updateMarketCaps } from "../../load/MarketCaps.ts"
+import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
+import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../read/Doubt.ts"
+import { datasetsWithCounts } from "../schedule/IngestedDatasets.ts"
+import { requestAgain } from "./IngestWork.ts"
+
+/** An operator has asked for something that cannot be decided. */
+export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
+
+const OptionalText = Schema.NullOr(Schema.String)
+
+const decodeDecisions = decodeRows(Schema.Struct({
+  dataset: Schema.String,
+  url: Schema.String,
+  field: Schema.String,
+  read: Schema.String,
+  decision: Schema.String,
+  decided: OptionalText,
+}))
+
+/** Reads what operators have decided about values of a company's documents. */
+export const readDecisions = Effect.fnUntraced(function* (cik: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeDecisions(sql`
+    select dataset, url, field, read, decision, decided from edgar_doubts where cik = ${cik} and decision is not null
+  `)
+  return new Map(rows.map(({ dataset, decided, decision, field, read, url }): [string, Decision] => [
+    formatDoubtKey({ table: dataset, column: field, url, read }),
+    { isConfirmed: decision === "confirmed", value: decided },
+  ]))
+})
+
+const hasSource = ({ source }: RowCells, url: string) => Array.isArray(source) && source.includes(url)
+
+/** Splits doubts into those that are open, and those about which an operator has decided. */
+export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions) => {
+  const decided = doubts.flatMap((doubt) => {
+    const decision = decisions.get(formatDoubtKey(doubt))
+    return decision === undefined ? [] : [{ doubt, decision }]
+  })
+  return { decided, open: doubts.filter((doubt) => !decisions.has(formatDoubtKey(doubt))) }
+}
+
+/** Gives the rows of a table the values that operators have decided on. */
+export const applyDecisions = (
+  table: string,
+  rows: ReadonlyArray<RowCells>,
+  decided: ReturnType<typeof splitDecided>["decided"],
+): ReadonlyArray<RowCells> => {
+  const ofTable = decided.filter(({ doubt }) => doubt.table === table)
+  if (ofTable.length === 0) return rows
+  return rows.map((cells) => {
+    const values = ofTable.flatMap(({ decision, doubt: { column, published, url } }) =>
+      hasSource(cells, url) && (cells[column] ?? null) === published ? [[column, decision.value] as const] : []
+    )
+    return { ...cells, ...Object.fromEntries(values) }
+  })
+}
+
+/** Replaces the open doubts about these documents. */
+export const saveDoubts = Effect.fnUntraced(function* (read: ReadonlyArray<string>, doubts: ReadonlyArray<Doubt>) {
+  const sql = yield* SqlClient.SqlClient
+  const given = JSON.stringify(
+    Array.from(new Map(doubts.map((doubt) => [formatDoubtKey(doubt), doubt])).values(), (doubt) => ({
+      ...doubt,
+      cik: findCik(doubt.url),
+    })),
+  )
+  const ciks = Array.from(new Set(read.flatMap((url) => findCik(url) ?? [])))
+  yield* sql`
+    delete from edgar_doubts as known
+    where cik = any(${ciks}::text[]) and decision is null
+      and split_part(url, '#', 1) in (select jsonb_array_elements_text(${JSON.stringify(read)}::text::jsonb))
+      and not exists (
+        select from jsonb_to_recordset(${given}::text::jsonb)
+          as given ("table" text, url text, "column" text, read text)
+        where given."table" = known.dataset and given.url = known.url and given."column" = known.field
+          and given.read = known.read
+      )
+  `
+  if (doubts.length === 0) return
+  yield* sql`
+    insert into edgar_doubts as known (cik, dataset, url, field, read, published, reason)
+    select cik, "table", url, "column", read, published, reason from jsonb_to_recordset(${given}::text::jsonb)
+      as given (cik text, "table" text, url text, "column" text, read text, published text, reason text)
+    on conflict (dataset, url, field, read) do update set published = excluded.published, reason = excluded.reason
+    where known.decision is null
+  `
+})
+
+/** A doubt as operators see it. */
+const ListedDoubt = Schema.Struct({
+  id: Schema.Finite,
+  ticker: OptionalText,
+  dataset: Schema.String,
+  column: Schema.String,
+  /** What the document states; empty if its statements contradict each other. */
+  read: Schema.String,
+  /** What the row has. */
+  published: OptionalText,
+  reason: Schema.String,
+  document: Schema.String,
+  decision: OptionalText,
+})
+
+export interface DoubtFilter {
+  readonly ticker?: string | undefined
+  readonly dataset?: string | undefined
+  /** Lists what operators have decided instead of what is open. */
+  readonly isDecided: boolean
+}
+
+/** Lists doubts by company. */
+export const listDoubts = Effect.fnUntraced(function* ({ dataset, isDecided, ticker }: DoubtFilter) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeRows(ListedDoubt)(sql`
+    select doubt_id::float8 as id, company.periods -> -1 ->> 'ticker' as ticker, dataset, field as column, read,
+      case when decision is null then published else decided end as published, reason, url as document, decision
+    from edgar_doubts left join edgar_companies as company using (cik)
+    where (decision is not null) = ${isDecided}::boolean
+      and (${dataset ?? null}::text is null or dataset = ${dataset ?? null}::text)
+      and (${ticker ?? null}::text is null
+        or cik in (select cik from company_symbols where alias = stored_symbol(${ticker ?? null}::text)))
+    order by company.periods -> -1 ->> 'ticker', dataset, url, field, doubt_id
+  `)
+})
+
+/** Counts the doubts about which nobody has decided. */
+export const countOpenDoubts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeRows(Schema.Struct({ count: Schema.Finite }))(sql`
+    select count(*)::float8 as count from edgar_doubts where decision is null
+  `)
+  return row?.count ?? 0
+})
+
+const StoredDoubt = Schema.Struct({
+  cik: Schema.String,
+  dataset: Schema.String,
+  url: Schema.String,
+  field: Schema.String,
+  read: Schema.String,
+  published: OptionalText,
+  decision: OptionalText,
+  decided: OptionalText,
+})
+
+/** Returns the value that the operator chooses, if the column can have it. */
+const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, chosen: string | null | undefined) {
+  const { field, read } = doubt
+  const value = chosen === undefined ? read : chosen
+  if (chosen === undefined && read === "") {
+    return yield* new DoubtNotDecidable({
+      message: "The document contradicts itself, so that nothing can be confirmed. Use `ingest doubts correct`.",
+    })
+  }
+  const dataset = yield* Effect.orDie(requireDataset(doubt.dataset))
+  const refuse = (reason: string) => new DoubtNotDecidable({ message: `${doubt.dataset}.${field} ${reason}` })
+  // A public float, which is in a sentence of `details`.
+  if (field === "details") {
+    return value === null || /^\d{1,15}$/.test(value) ? value : yield* refuse("has an amount in whole USD")
+  }
+  const column = Object.entries(dataset.row.fields).find(([name]) => name === field)?.[1]
+  if (column === undefined) return yield* refuse("is not a column")
+  if (value === null) return Schema.is(column)(null) ? value : yield* refuse("cannot be unknown")
+  yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
+  const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
+  return problem === undefined ? value : yield* refuse(problem.reason)
+})
+
+/** The columns that repeat a count, with their tables. */
+const currentCounts: ReadonlyArray<readonly [string, string]> = [
+  ["float_outstanding", "outstanding"],
+  ["screener", "outstanding"],
+]
+
+/** Gives the rows that are made from the element the value. Returns the symbols of the changed rows. */
+const changeRows = Effect.fnUntraced(
+  function* (
+    table: string,
+    column: string,
+    { decided, published, url }: typeof StoredDoubt.Type,
+    value: string | null,
+  ) {
+    const sql = yield* SqlClient.SqlClient
+    const name = sql(column)
+    const makeValue = (text: string | null) =>
+      sql`(jsonb_populate_record(null::${sql(table)}, jsonb_build_object(${column}::text, ${text}::text))).${name}`
+    const isRow = sql`
+      source @> array[${url}::text] and ${name} is distinct from ${makeValue(value)}
+        and (${name} is not distinct from ${makeValue(published)} or ${name} is not distinct from ${makeValue(decided)})
+    `
+    // A statement that changes nothing would also change the version of the dataset.
+    const found = yield* sql<{ readonly ticker: string }>`select ticker from ${sql(table)} where ${isRow}`
+    if (found.length > 0) yield* sql`update ${sql(table)} set ${name} = ${makeValue(value)} where ${isRow}`
+    return found.map(({ ticker }) => ticker)
+  },
+)
+
+/**
+ * Decides on a doubt: the value is what the document states or, if `chosen` is given, another one. Changes the rows
+ * that are made from the element. If share counts depend on it, the next run makes those of the company again.
+ */
+export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: string | null) {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.withTransaction(Effect.gen(function* () {
+    const [doubt] = yield* decodeRows(StoredDoubt)(sql`
+      select cik, dataset, url, field, read, published, decision, decided from edgar_doubts
+      where doubt_id = ${id}::bigint for update
+    `)
+    if (doubt === undefined) {
+      return yield* new DoubtNotDecidable({
+        message: `There is no doubt ${id}. To list the doubts, run: tickerline ingest doubts`,
+      })
+    }
+    const value = yield* checkValue(doubt, chosen)
+    const { dataset, field, read, url } = doubt
+    const decision = chosen === undefined ? "confirmed" : "corrected"
+    const isCount = datasetsWithCounts.some((name) => name === dataset)
+    yield* sql`update edgar_doubts set decision = ${decision}, decided = ${value} where doubt_id = ${id}::bigint`
+    yield* sql`
+      select record_audit('doubt', ${`${dataset}.${field} of ${url}`}, 'changed',
+        ${JSON.stringify({ read, published: doubt.decision === null ? doubt.published : doubt.decided })}::text::jsonb,
+        ${JSON.stringify({ decision, value })}::text::jsonb)
+    `
+    const places = [[dataset, field] as const, ...(field === "outstanding_shares" ? currentCounts : [])]
+    const tickers = (yield* Effect.forEach(
+      // The text about a float is made again.
+      field === "details" ? [] : places,
+      ([table, column]) => changeRows(table, column, doubt, value),
+    )).flat()
+    if (isCount) {
+      yield* updateMarketCaps(tickers)
+      yield* requestAgain(buildCompanyFactsUrl(doubt.cik))
+    }
+    return { ...doubt, value, isCount, rows: tickers.length }
+  }))
+})
