@@ -65,6 +65,8 @@ export interface ListedFiling {
   readonly fileNumber?: string
   readonly items?: string
   readonly isXbrl?: boolean
+  /** The end of the period of a report. */
+  readonly reportDate?: string
 }
 
 export interface ListedCompany {
@@ -76,7 +78,7 @@ export interface ListedCompany {
 const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   accessionNumber: filings.map(({ accession }) => accession),
   filingDate: filings.map(({ filingDate }) => filingDate),
-  reportDate: filings.map(() => ""),
+  reportDate: filings.map(({ reportDate = "" }) => reportDate),
   acceptanceDateTime: filings.map(({ filingDate, stamp = `${filingDate}T08:05:00.000Z` }) => stamp),
   act: filings.map(() => "34"),
   form: filings.map(({ form }) => form),

@@ -375,12 +375,19 @@ export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidenc
   }
   const prices = new Map<CompanyFact, PriceDoubt>()
   const floatPrices = new Map<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>()
-  for (const count of keptCounts) {
+  const priced = keptCounts.flatMap((count) => {
     const doubt = findPriceDoubt(count, keptFloats, closes)
-    if (doubt === undefined) continue
-    const isFloatWrong = isDecided(count) || supportOfCount(count) > supportOfFloat(doubt.float)
-    if (isFloatWrong && !isDecided(doubt.float)) floatPrices.set(doubt.float, { count, doubt })
-    else if (!isDecided(count)) prices.set(count, doubt)
+    return doubt === undefined ? [] : [{ count, doubt, support: isDecided(count) ? Infinity : supportOfCount(count) }]
+  })
+  for (const [float, ofFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {
+    const best = ofFloat.toSorted((one, other) => other.support - one.support)[0]
+    const isFloatWrong = best !== undefined && best.support > supportOfFloat(float) && !isDecided(float)
+    if (isFloatWrong) floatPrices.set(float, best)
+    for (const { count, doubt } of ofFloat) {
+      // What is similar to the count by which the float is wrong is as right as that.
+      const isExcused = isDecided(count) || (isFloatWrong && isSimilar(count.val, best.count.val))
+      if (!isExcused) prices.set(count, doubt)
+    }
   }
   const countOwnReasons = (fact: CompanyFact) => {
     const doubt = prices.get(fact)

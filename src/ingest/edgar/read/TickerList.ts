@@ -68,6 +68,33 @@ export const groupTickersByIssuer = (rows: ReadonlyArray<ListedTicker>): Readonl
     }),
   )
 
+/** A symbol that the list has for several companies. */
+export interface ContestedSymbol {
+  readonly ticker: string
+  readonly owner: ListedTicker
+  readonly others: ReadonlyArray<ListedTicker>
+}
+
+/**
+ * Leaves each symbol of the list to one company, whichever companies a run visits: to the one that `hasSymbol` says had
+ * it before, as during the days on which a holding company takes over the symbol, and otherwise to the first in the
+ * list.
+ */
+export const settleContestedSymbols = (
+  rows: ReadonlyArray<ListedTicker>,
+  hasSymbol: (row: ListedTicker) => boolean,
+) => {
+  const contested = Array.from(Map.groupBy(rows, ({ ticker }) => ticker)).flatMap(
+    ([ticker, listed]): ReadonlyArray<ContestedSymbol> => {
+      const owner = listed.find(hasSymbol) ?? listed[0]
+      const others = listed.filter(({ cik }) => cik !== owner?.cik)
+      return owner === undefined || others.length === 0 ? [] : [{ ticker, owner, others }]
+    },
+  )
+  const without = new Set(contested.flatMap(({ others }) => others))
+  return { rows: rows.filter((row) => !without.has(row)), contested }
+}
+
 /** Whether the new list is more than 1% shorter than the previous one, and thus probably incomplete. */
 export const isTickerListShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
   next.length < previous.length * 0.99

@@ -13,6 +13,7 @@ import type { IngestReport } from "./IngestReport.ts"
 import * as State from "../store/IngestState.ts"
 import * as Work from "../store/IngestWork.ts"
 import type { Issuer } from "../read/Issuer.ts"
+import type { ListedTicker } from "../read/TickerList.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 import { addSymbolPeriods, assignSymbols, readOwnersOfSymbols, type SymbolAssignment } from "../store/PrimarySymbols.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
@@ -64,6 +65,18 @@ const listAnsweringSymbols = (companies: ReadonlyArray<Issuer>, tickers: Readonl
       ? []
       : [`${ticker} is a symbol of ${issuer.name}, whose rows carry ${issuer.ticker}.`]
   })
+
+/** Says to which company a symbol is left that the list has for several. */
+const listContestedSymbols = ({ contested }: SymbolAssignment, tickers: ReadonlyArray<string> | null) => {
+  const describe = ({ cik, name }: ListedTicker) => `${name} (CIK ${cik})`
+  return contested.filter(({ ticker }) => tickers === null || tickers.includes(ticker)).map(
+    ({ others, owner, ticker }) =>
+      `The SEC's ticker list has ${ticker} for several companies. Its rows are those of ${
+        describe(owner)
+      }, not those ` +
+      `of ${others.map(describe).join(" and ")}.`,
+  )
+}
 
 /** The content of daily indexes, and the state to record when all companies are visited. */
 class IndexRead {
@@ -213,6 +226,9 @@ export const prepareVisits = Effect.fnUntraced(
     }
     const assignment = yield* assignSymbols(list, listDay)
     const { issuers } = assignment
+    const contested = listContestedSymbols(assignment, tickers)
+    report.notes.push(...contested)
+    if (options.scheduled) { for (const message of contested) yield* Effect.logWarning(message) }
     if (target === "load") yield* Work.requeueWorkOfOlderParsers
     const retries = target === "load" && options.retryRejected === true
     if (retries && tickers === null) yield* Work.requeueAllWork(null)

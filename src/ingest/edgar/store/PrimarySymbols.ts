@@ -8,7 +8,13 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { todayInChicago } from "../../../contract/rules/Dates.ts"
 import { readCiks } from "./IngestState.ts"
 import type { Issuer } from "../read/Issuer.ts"
-import { areEnoughCopyDays, groupTickersByIssuer, isDerivedSymbol, type ListedTicker } from "../read/TickerList.ts"
+import {
+  areEnoughCopyDays,
+  groupTickersByIssuer,
+  isDerivedSymbol,
+  type ListedTicker,
+  settleContestedSymbols,
+} from "../read/TickerList.ts"
 
 const SymbolPeriods = Schema.Array(Schema.Struct({
   ticker: Schema.String,
@@ -99,9 +105,9 @@ export const updateCompanySymbols = (
 /**
  * Compares the list of a day with the stored companies. Changes nothing in the database. Returns the companies in the
  * list, in its order, each with the current symbol of its primary security, and as they are to be stored. `delisted`
- * are the CIKs of stored companies whose securities no longer trade.
+ * are the CIKs of stored companies whose securities no longer trade, `contested` the symbols of several companies.
  */
-export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<ListedTicker>, day: string) {
+export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<ListedTicker>, day: string) {
   const sql = yield* SqlClient.SqlClient
   const stored = new Map(
     (yield* decodeCompanies(sql`
@@ -110,6 +116,10 @@ export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<Li
     `)).map((company) => [company.cik, company]),
   )
   const copyDays = (yield* decodeDays(sql`select day::text from edgar_ticker_lists order by day`)).map(({ day }) => day)
+  const { contested, rows: list } = settleContestedSymbols(
+    given,
+    ({ cik, ticker }) => stored.get(cik)?.tickers.includes(ticker) === true,
+  )
   const listed = groupTickersByIssuer(list)
   const exchanges = new Map(list.map(({ exchange, ticker }) => [ticker, exchange]))
   const companies = new Map(
@@ -128,7 +138,7 @@ export const assignSymbols = Effect.fnUntraced(function* (list: ReadonlyArray<Li
   const notices = yield* findDelistingNotices(absent)
   const delisted = absent.filter(({ cik, listed_on }) => notices.has(cik) || isGone(listed_on, copyDays))
     .map(({ cik }) => cik)
-  return { issuers, companies, stored, delisted }
+  return { issuers, companies, stored, delisted, contested }
 })
 
 export type SymbolAssignment = Effect.Success<ReturnType<typeof assignSymbols>>

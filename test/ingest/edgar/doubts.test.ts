@@ -1,0 +1,515 @@
+/** Values of the SEC's documents that are not believed, and what operators decide about them (decision 0103). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Context, Effect, FileSystem, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
+import * as Service from "../../support/Service.ts"
+import { type MadeCount, makeInstance } from "./Instances.ts"
+
+// @module-tag slow
+
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/DoubtsDatabaseUrl") {}
+
+/** Runs a test with a database of its own. */
+const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.provide(
+    effect,
+    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
+      Layer.merge(
+        databaseClientLayer({ url, applicationName: "tickerline-test" }),
+        Layer.succeed(DatabaseUrl, Redacted.value(url)),
+      )))),
+  )
+
+const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
+const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Corp.", tickers: ["ACME"] }
+
+interface MadeReport {
+  readonly filed: string
+  readonly form?: string
+  /** The end of the report's period, as the list of filings names it. */
+  readonly period?: string
+  /** The count on the cover; several if the filing contradicts itself. */
+  readonly cover?: ReadonlyArray<readonly [date: string, shares: number]>
+  readonly balance?: readonly [date: string, shares: number]
+  readonly float?: readonly [date: string, dollars: number]
+  /** Counts per class, in the XBRL instance. */
+  readonly classes?: ReadonlyArray<MadeCount>
+}
+
+const accessionOf = (index: number) => `0000000042-26-${String(index + 1).padStart(6, "0")}`
+
+const startMarket = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  yield* Stub.removeRequestLimit
+  const environment = {
+    DATABASE_URL: yield* DatabaseUrl,
+    EDGAR_BASE_URL: stub.url,
+    EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+  }
+  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([acme]))
+
+  /** Lists these reports, the oldest first, with their facts. */
+  const publish = (reports: ReadonlyArray<MadeReport>) => {
+    const filings = reports.map(({ filed, form = "10-Q", period = "" }, index) => ({
+      accession: accessionOf(index),
+      form,
+      filingDate: filed,
+      reportDate: period,
+      isXbrl: true,
+      primaryDocument: `r${index}.htm`,
+    }))
+    stub.answers.set(`/submissions/CIK${acme.cik}.json`, Stub.makeSubmissions(acme, filings.toReversed()))
+    const listFacts = (find: (report: MadeReport) => ReadonlyArray<readonly [string, number]>) =>
+      reports.flatMap((report, index) =>
+        find(report).map(([end, val]) => ({
+          end,
+          val,
+          accn: accessionOf(index),
+          form: report.form ?? "10-Q",
+          filed: report.filed,
+        }))
+      )
+    // The facts name each filing, even one whose counts they lack.
+    const others = listFacts(() => [["2000-01-01", 1]])
+    const facts = {
+      dei: {
+        EntityCommonStockSharesOutstanding: { units: { shares: listFacts(({ cover = [] }) => cover) } },
+        EntityPublicFloat: { units: { USD: listFacts(({ float }) => float === undefined ? [] : [float]) } },
+      },
+      "us-gaap": {
+        CommonStockSharesOutstanding: {
+          units: { shares: listFacts(({ balance }) => balance === undefined ? [] : [balance]) },
+        },
+        Assets: { units: { USD: others } },
+      },
+    }
+    stub.answers.set(`/api/xbrl/companyfacts/CIK${acme.cik}.json`, {
+      status: 200,
+      type: "application/json",
+      body: JSON.stringify({ cik: 42, facts }),
+    })
+    reports.forEach(({ classes }, index) => {
+      if (classes === undefined) return
+      const path = Stub.getFilingDocumentPath(acme, accessionOf(index), `r${index}_htm.xml`)
+      stub.answers.set(path, Stub.makeXmlAnswer(makeInstance({ cik: acme.cik, counts: classes })))
+    })
+  }
+
+  const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+    const ended = yield* runCommandInProcess(args, environment)
+    assert.strictEqual(ended.code, 0, ended.err)
+    return ended
+  })
+  const ingest = (...args: ReadonlyArray<string>) =>
+    run(
+      "ingest",
+      "edgar",
+      ...(args.includes("--all") || args.includes("--tickers") ? [] : ["--tickers", "ACME"]),
+      ...(args.includes("--since") ? [] : ["--since", "2020-01-01"]),
+      ...args,
+    )
+  const listDoubts = (...args: ReadonlyArray<string>) =>
+    Effect.map(
+      run("ingest", "doubts", "--json", ...args),
+      ({ out }): ReadonlyArray<Record<string, unknown>> => JSON.parse(out),
+    )
+  return { stub, environment, publish, run, ingest, listDoubts }
+})
+
+/** Reads the current count, its date, and the count of the screener. */
+const readCurrent = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly counts: ReadonlyArray<string | null> }>`
+    select array[outstanding::text, reported_date::text,
+      (select outstanding::text from screener where ticker = 'ACME')] as counts
+    from float_outstanding where ticker = 'ACME'
+  `
+  return row?.counts
+})
+
+const readHistory = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly cells: ReadonlyArray<string | null> }>`
+    select array[filed_at::text, reported_date::text, outstanding_shares::text, details] as cells
+    from historical_float_pro where ticker = 'ACME' order by filed_at
+  `
+  return rows.map(({ cells }) => cells)
+})
+
+const annual = "10-K"
+const cover = "Shares outstanding from the cover page."
+
+layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) => {
+  it.effect("that gives an unusual price with the public float is published with the doubt (decision 0103)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      publish([{ filed: "2026-03-10", form: annual, cover: [["2026-03-01", 25_123]], float: ["2025-06-30", 300e6] }])
+      const { err, out } = yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, ["25123", "2026-03-01", "25123"])
+      const reason = "gives a price of 11941 USD per share with the public float of 300000000 USD"
+      assert.deepStrictEqual(yield* readHistory, [
+        [
+          "2026-03-10",
+          "2026-03-01",
+          "25123",
+          `${cover} Unconfirmed: it ${reason}. Public float on 2025-06-30: ` +
+          "300000000 USD.",
+        ],
+      ])
+      assert.include(err, `historical_float_pro.outstanding_shares 25123 ${reason}; the row has 25123`)
+      assert.include(err, "tickerline ingest doubts")
+      assert.include(out, "1 value in doubt")
+      assert.deepStrictEqual(yield* listDoubts("--ticker", "acme", "--dataset", "historical_float_pro"), [{
+        id: 1,
+        ticker: "ACME",
+        dataset: "historical_float_pro",
+        column: "outstanding_shares",
+        read: "25123",
+        published: "25123",
+        reason,
+        document: "https://data.sec.gov/api/xbrl/companyfacts/CIK0000000042.json#dei/" +
+          `EntityCommonStockSharesOutstanding/shares/${accessionOf(0)}`,
+        decision: null,
+      }])
+      assert.deepStrictEqual(yield* listDoubts("--dataset", "ownership"), [])
+      assert.deepStrictEqual(yield* listDoubts("--ticker", "NVDA"), [])
+    })))
+
+  const leftOut: ReadonlyArray<readonly [string, MadeReport]> = [
+    ["a placeholder beside a float", { filed: "2026-03-10", cover: [["2026-03-01", 100]], float: ["2025-06-30", 3e8] }],
+    ["an impossible price", { filed: "2026-03-10", cover: [["2026-03-01", 14_681]], float: ["2025-06-30", 3e12] }],
+    ["a price, and another balance sheet", {
+      filed: "2026-03-10",
+      cover: [["2026-03-01", 25_123]],
+      balance: ["2025-12-31", 400_000],
+      float: ["2025-06-30", 300e6],
+    }],
+  ]
+  for (const [name, report] of leftOut) {
+    it.effect(`is left out because of two doubts: ${name} (decision 0103)`, () =>
+      withDatabase(Effect.gen(function* () {
+        const { ingest, listDoubts, publish } = yield* startMarket
+        publish([report])
+        yield* ingest()
+        const [[, , count, details] = []] = yield* readHistory
+        assert.isNull(count)
+        assert.include(details ?? "", `Left out: the filing states ${report.cover?.[0]?.[1]}, but it `)
+        assert.notStrictEqual((yield* readCurrent)?.[0], String(report.cover?.[0]?.[1]))
+        assert.deepInclude((yield* listDoubts())[0], { read: String(report.cover?.[0]?.[1]), published: null })
+      })))
+  }
+
+  it.effect("is not doubted for a subsidiary with a float of 0, nor for a price that the stored close confirms", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      publish([{ filed: "2026-03-10", form: annual, cover: [["2026-03-01", 100]], float: ["2025-06-30", 0] }])
+      yield* ingest()
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      yield* sql`insert into daily_prices (ticker, date, close) values ('ACME', '2025-06-30', 728800)`
+      publish([{ filed: "2026-03-10", form: annual, cover: [["2026-03-01", 1_437_000]], float: ["2025-06-30", 1e12] }])
+      yield* ingest("--since", "2019-01-01")
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      assert.deepStrictEqual((yield* readCurrent)?.[0], "1437000")
+    })))
+
+  it.effect("is doubted if the stored close shows that it is in thousands (decision 0103)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`insert into daily_prices (ticker, date, close) values ('ACME', '2025-06-30', 4)`
+      publish([{ filed: "2026-03-10", form: annual, cover: [["2026-03-01", 25_123]], float: ["2025-06-30", 90e6] }])
+      yield* ingest()
+      const [doubt] = yield* listDoubts()
+      assert.strictEqual(
+        doubt?.["reason"],
+        "gives a price of 3582.4 USD per share with the public float of 90000000 USD, but the close on 2025-06-30 " +
+          "was 4 USD",
+      )
+    })))
+
+  it.effect("is believed, and the float is not, if the balance sheet and earlier counts confirm it", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      publish([
+        { filed: "2025-11-10", cover: [["2025-11-01", 25_100_000]], balance: ["2025-09-30", 25_000_000] },
+        {
+          filed: "2026-03-10",
+          form: annual,
+          cover: [["2026-03-01", 25_123_000]],
+          balance: ["2025-12-31", 25_110_000],
+          float: ["2025-06-30", 300e9],
+        },
+      ])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, ["25123000", "2026-03-01", "25123000"])
+      assert.deepStrictEqual((yield* listDoubts()).map(({ column, read }) => [column, read]), [
+        ["details", "300000000000"],
+      ])
+    })))
+
+  it.effect("has no doubt any more when the facts are corrected (operations/ingest-edgar)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      const report = { filed: "2026-03-10", form: annual, float: ["2025-06-30", 300e6] as const }
+      publish([{ ...report, cover: [["2026-03-01", 25_123]] }])
+      yield* ingest()
+      assert.lengthOf(yield* listDoubts(), 1)
+      publish([{ ...report, cover: [["2026-03-01", 25_123_000]] }])
+      yield* ingest("--since", "2019-01-01")
+      assert.deepStrictEqual(yield* listDoubts(), [])
+    })))
+
+  it.effect("that a filing states twice is left out, and the older one is not current (decision 0103)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      publish([
+        { filed: "2026-02-10", cover: [["2026-02-01", 50_000_000]] },
+        { filed: "2026-05-10", cover: [["2026-05-01", 60_000_000], ["2026-05-01", 6_000_000]] },
+      ])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, [null, null, null])
+      assert.deepStrictEqual((yield* readHistory)[1], [
+        "2026-05-10",
+        "2026-05-01",
+        null,
+        "Left out: the shares outstanding on the cover page cannot be read. The count is stated as 6000000 and as " +
+        "60000000.",
+      ])
+      assert.deepInclude((yield* listDoubts())[0], { read: "", published: null })
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("The date of a share count", (it) => {
+  const dates: ReadonlyArray<readonly [string, string, string | undefined, string | null]> = [
+    ["a year early", "2025-05-01", "2026-03-31", "2026-03-31"],
+    ["a year early, without a known period,", "2025-05-01", undefined, null],
+    ["after the filing", "2035-05-01", "2026-03-31", "2026-03-31"],
+    ["in the year 22", "0022-05-01", undefined, null],
+  ]
+  for (const [name, date, period, published] of dates) {
+    it.effect(`${name} is not believed, and the newest filing has the current count (decision 0103)`, () =>
+      withDatabase(Effect.gen(function* () {
+        const { ingest, listDoubts, publish } = yield* startMarket
+        publish([
+          { filed: "2026-02-10", period: "2025-12-31", cover: [["2026-02-01", 50_000_000]] },
+          { filed: "2026-05-10", ...(period !== undefined && { period }), cover: [[date, 60_000_000]] },
+        ])
+        yield* ingest()
+        assert.deepStrictEqual(yield* readCurrent, ["60000000", published, "60000000"])
+        const [, row = []] = yield* readHistory
+        assert.deepStrictEqual(row.slice(0, 3), ["2026-05-10", published, "60000000"])
+        assert.include(row[3] ?? "", `The filing dates them ${date}, which is `)
+        const [doubt] = yield* listDoubts()
+        assert.deepInclude(doubt, { column: "reported_date", read: date, published })
+      })))
+  }
+
+  it.effect("is known from the balance sheet if the list of filings has no period (decision 0103)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      publish([
+        { filed: "2026-02-10", cover: [["2026-02-01", 50_000_000]] },
+        { filed: "2026-05-10", cover: [["2026-02-15", 60_000_000]], balance: ["2026-03-31", 59_000_000] },
+      ])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, ["60000000", "2026-03-31", "60000000"])
+    })))
+
+  it.effect("of an amendment does not make an old count current (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, publish } = yield* startMarket
+      publish([
+        { filed: "2025-11-10", period: "2025-09-30", cover: [["2025-11-01", 40_000_000]] },
+        { filed: "2026-02-10", period: "2025-12-31", cover: [["2026-02-01", 50_000_000]] },
+        { filed: "2026-03-10", form: "10-Q/A", period: "2025-09-30", cover: [["2024-11-01", 40_000_000]] },
+      ])
+      yield* ingest()
+      assert.deepStrictEqual((yield* readCurrent)?.[0], "50000000")
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("The cover of a 20-F", (it) => {
+  const first: MadeReport = {
+    filed: "2025-04-20",
+    form: "20-F",
+    period: "2024-12-31",
+    cover: [["2024-12-31", 900_000_000]],
+  }
+  const second: MadeReport = { filed: "2026-04-20", form: "20-F", period: "2025-12-31" }
+  const makeClasses = (axis: string): ReadonlyArray<MadeCount> =>
+    ["acme:ClassAMember", "acme:ClassBMember"].map((member, index) => ({
+      shares: [800_000_000, 150_000_000][index] ?? 0,
+      date: "2025-12-31",
+      axes: { [axis]: member },
+    }))
+
+  it.effect("has counts on the axes of IFRS (decision 0103)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      publish([first, { ...second, classes: makeClasses("ifrs-full:ClassesOfShareCapitalAxis") }])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, ["950000000", "2025-12-31", "950000000"])
+      assert.deepStrictEqual(yield* listDoubts(), [])
+    })))
+
+  it.effect("with counts on an unknown axis ends the older count, and says so (decision 0103)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      publish([first])
+      yield* ingest()
+      assert.deepStrictEqual((yield* readCurrent)?.[0], "900000000")
+      publish([first, { ...second, classes: makeClasses("acme:SharesAxis") }])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, [null, null, null])
+      assert.deepStrictEqual((yield* readHistory)[1], [
+        "2026-04-20",
+        "2025-12-31",
+        null,
+        "Left out: the shares outstanding on the cover page cannot be read. The count is stated by acme:SharesAxis.",
+      ])
+      assert.deepInclude((yield* listDoubts())[0], { read: "", reason: "is stated by acme:SharesAxis" })
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("A decision about a doubt", (it) => {
+  const reports: ReadonlyArray<MadeReport> = [
+    { filed: "2025-11-10", cover: [["2025-11-01", 50_000_000]] },
+    { filed: "2026-02-10", cover: [["2026-02-01", 1_200_000_000]] },
+  ]
+  const start = Effect.gen(function* () {
+    const market = yield* startMarket
+    market.publish(reports)
+    yield* market.ingest()
+    const [doubt] = yield* market.listDoubts()
+    assert.deepInclude(doubt, { read: "1200000000", published: "1200000000" })
+    assert.deepStrictEqual(yield* readCurrent, [null, null, null])
+    return { ...market, id: String(doubt?.["id"]) }
+  })
+
+  it.effect("confirms what the document states, also for the current count of the next run, and stays (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { id, ingest, listDoubts, publish, run } = yield* start
+      const sql = yield* SqlClient.SqlClient
+      const { out } = yield* run("ingest", "doubts", "confirm", id)
+      assert.include(out, "The next run makes what depends on it")
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      for (const since of ["2020-01-01", "2019-01-01", "2018-01-01"]) {
+        yield* ingest("--since", since)
+        assert.deepStrictEqual(yield* readCurrent, ["1200000000", "2026-02-01", "1200000000"])
+        assert.strictEqual((yield* readHistory)[1]?.[3], `${cover} Confirmed by an operator.`)
+        assert.deepStrictEqual(yield* listDoubts(), [])
+      }
+      assert.deepInclude((yield* listDoubts("--decided"))[0], { id: Number(id), decision: "confirmed" })
+      const [audited] = yield* sql<{ readonly after: unknown; readonly operation: string }>`
+        select operation, after from audit where subject_type = 'doubt'
+      `
+      assert.deepStrictEqual({ ...audited }, {
+        operation: "ingest doubts confirm",
+        after: { decision: "confirmed", value: "1200000000" },
+      })
+      // Another value is another doubt.
+      publish([reports[0] ?? { filed: "" }, { filed: "2026-02-10", cover: [["2026-02-01", 1_300_000_000]] }])
+      yield* ingest("--since", "2017-01-01")
+      assert.deepInclude((yield* listDoubts())[0], { read: "1300000000" })
+    })))
+
+  it.effect("corrects the row at once, with its history, and whenever the document is read again (D38)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { environment, id, ingest, listDoubts, run } = yield* start
+      const sql = yield* SqlClient.SqlClient
+      for (const [value, reason] of [["1.5", "whole"], ["-1", "must be"], ["x", "whole"], ["9".repeat(20), "must"]]) {
+        const refused = yield* runCommandInProcess(["ingest", "doubts", "correct", id, "--", value ?? ""], environment)
+        assert.strictEqual(refused.code, 1, value)
+        assert.include(refused.err, reason ?? "")
+      }
+      const { out } = yield* run("ingest", "doubts", "correct", id, "120000000")
+      assert.include(out, "Rows changed: 1")
+      assert.strictEqual((yield* readHistory)[1]?.[2], "120000000")
+      assert.deepStrictEqual(
+        (yield* sql<{ readonly count: string }>`
+          select outstanding_shares::text as count from history.historical_float_pro where filed_at = '2026-02-10'
+        `).map(({ count }) => count),
+        ["1200000000"],
+      )
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, ["120000000", "2026-02-01", "120000000"])
+      assert.strictEqual(
+        (yield* readHistory)[1]?.[3],
+        `${cover} Corrected by an operator; the filing states 1200000000.`,
+      )
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      yield* run("ingest", "doubts", "correct", id, "--null")
+      assert.isNull((yield* readHistory)[1]?.[2])
+      yield* ingest("--all")
+      assert.deepStrictEqual((yield* readCurrent)?.[0], "50000000")
+      assert.isNull((yield* readHistory)[1]?.[2])
+    })))
+
+  it.effect("is refused without a doubt, or without a value (operations/ingest-edgar)", () =>
+    withDatabase(Effect.gen(function* () {
+      const { environment, id } = yield* start
+      const cases: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
+        [["confirm", "999"], "There is no doubt 999"],
+        [["confirm", "x"], ""],
+        [["correct", id], "takes either a value or --null"],
+        [["correct", id, "5", "--null"], "takes either a value or --null"],
+      ]
+      for (const [args, message] of cases) {
+        const { code, err, out } = yield* runCommandInProcess(["ingest", "doubts", ...args], environment)
+        assert.notStrictEqual(code, 0, args.join(" "))
+        assert.include(err + out, message)
+      }
+    })))
+
+  it.effect("is not needed to write files, which have the same values, and nothing is stored then", () =>
+    withDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      const fs = yield* FileSystem.FileSystem
+      publish(reports)
+      const folder = yield* fs.makeTempDirectoryScoped()
+      const { err } = yield* ingest("--out", folder)
+      assert.include(err, "historical_float_pro.outstanding_shares 1200000000 is more than ten times up or down")
+      assert.notInclude(err, "tickerline ingest doubts")
+      assert.deepStrictEqual(yield* listDoubts(), [])
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("A symbol that the SEC lists for two companies", (it) => {
+  for (const companies of [[acme, holding], [holding, acme]]) {
+    const [owner, other] = companies
+    for (const option of [["--tickers", "ACME"], ["--all"]]) {
+      it.effect(`is that of the first, ${owner?.name}, with ${option[0]}, and the run says so (decision 0126)`, () =>
+        withDatabase(Effect.gen(function* () {
+          const { ingest, stub } = yield* startMarket
+          const sql = yield* SqlClient.SqlClient
+          const list = (listed: ReadonlyArray<Stub.ListedCompany>, day: number) =>
+            stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(listed, `Fri, 1${day} Jun 2026 10:00:00 GMT`))
+          for (const company of companies) {
+            const filing = { accession: `${company.cik}-26-000001`, form: "8-K", filingDate: "2026-05-10" }
+            stub.answers.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, [filing]))
+            stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, Stub.missingSubmissionsAnswer)
+          }
+          const readCompanies = sql<{ readonly name: string }>`
+            select company as name from screener where ticker = 'ACME'
+          `
+          list(companies, 1)
+          const { err, out } = yield* ingest(...option)
+          assert.include(
+            err + out,
+            `The SEC's ticker list has ACME for several companies. Its rows are those of ${owner?.name} (CIK ` +
+              `${owner?.cik}), not those of ${other?.name} (CIK ${other?.cik}).`,
+          )
+          assert.deepStrictEqual((yield* readCompanies).map(({ name }) => name), [owner?.name])
+          // The order of the list changes from day to day.
+          list(companies.toReversed(), 2)
+          yield* ingest(...option, "--since", "2019-01-01")
+          assert.deepStrictEqual((yield* readCompanies).map(({ name }) => name), [owner?.name])
+        })))
+    }
+  }
+})
