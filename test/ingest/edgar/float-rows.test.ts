@@ -7,7 +7,7 @@ import { Result, Schema } from "effect"
 import type { RowCells } from "../../../src/contract/Datasets.ts"
 import { decodeCompanyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
 import { buildCompanyFactsUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
-import { makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
+import { listCountDoubts, makeFloatRows } from "../../../src/ingest/edgar/read/FloatRows.ts"
 import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
 import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissions.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
@@ -415,6 +415,134 @@ describe("The current count of a series", () => {
     },
     { arbitrary: { runs: getInputCount(200) } },
   )
+})
+
+// ----------------------------------------------------------------------------------------------------------------
+// True histories with errors
+// ----------------------------------------------------------------------------------------------------------------
+
+const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+const TrueHistory = Schema.Struct({
+  percentages: growth,
+  /** The quarter of a split or an offering, its factor, and whether it makes the count smaller. */
+  event: Schema.Struct({ at: index, factor: between(1, 6), isReverse: Schema.Boolean }),
+  price: between(1, 300),
+  hasBalanceSheets: Schema.Boolean,
+  hasFloats: Schema.Boolean,
+})
+
+const accessionOf = (quarter: number) => `0000000001-26-${String(quarter).padStart(6, "0")}`
+
+const addDays = (day: string, days: number) => new Date(Date.parse(day) + days * 86_400_000).toISOString().slice(0, 10)
+
+/** The reports of a company: every fourth one is an annual report with a public float. */
+const makeTrueHistory = ({ event, hasBalanceSheets, hasFloats, percentages, price }: typeof TrueHistory.Type) => {
+  const series = makeSeries(percentages)
+  const factor = event.isReverse ? 1 / event.factor : event.factor
+  const first = event.at % series.length
+  return series.map(({ end, val }, quarter) => {
+    const count = Math.round(quarter < first ? val : val * factor)
+    const before = series[quarter - 1]
+    const inBalance = before === undefined || quarter !== first ? count : before.val
+    return {
+      count: { end, val: count, filed: addDays(end, 7), accn: accessionOf(quarter) },
+      balance: hasBalanceSheets
+        ? { end: addDays(end, -30), val: inBalance, filed: addDays(end, 7), accn: accessionOf(quarter) }
+        : undefined,
+      float: hasFloats && quarter % 4 === 0
+        ? {
+          end: addDays(end, -180),
+          val: Math.round(count * price * 0.7),
+          filed: addDays(end, 7),
+          accn: accessionOf(quarter),
+        }
+        : undefined,
+    }
+  })
+}
+
+type MadeReport = ReturnType<typeof makeTrueHistory>[number]
+
+const assessReports = (reports: ReadonlyArray<MadeReport>) => {
+  const text = makeText(
+    reports.map(({ count }) => count),
+    reports.flatMap(({ float }) => float ?? []),
+    reports.flatMap(({ balance }) => balance ?? []),
+  )
+  const facts = decode(text)
+  const assessment = assessCounts({ facts, filings: [] })
+  return { assessment, doubts: listCountDoubts(ciks.apple, facts, assessment) }
+}
+
+const errors = {
+  thousands: (count: MadeFact) => ({ ...count, val: Math.round(count.val / 1_000) }),
+  millions: (count: MadeFact) => ({ ...count, val: Math.max(1, Math.round(count.val / 1_000_000)) }),
+  tooLarge: (count: MadeFact) => ({ ...count, val: count.val * 1_000 }),
+  one: (count: MadeFact) => ({ ...count, val: 1 }),
+  hundred: (count: MadeFact) => ({ ...count, val: 100 }),
+  thousand: (count: MadeFact) => ({ ...count, val: 1_000 }),
+  yearEarly: (count: MadeFact) => ({ ...count, end: addDays(count.end, -365) }),
+  yearLate: (count: MadeFact) => ({ ...count, end: addDays(count.end, 365) }),
+  ancient: (count: MadeFact) => ({ ...count, end: `00${count.end.slice(2)}` }),
+} satisfies Record<string, (count: MadeFact) => MadeFact>
+
+const ErrorName = Schema.Literals([
+  "thousands",
+  "millions",
+  "tooLarge",
+  "one",
+  "hundred",
+  "thousand",
+  "yearEarly",
+  "yearLate",
+  "ancient",
+])
+
+describe("A true history of counts", () => {
+  it.prop("has no doubts, whatever splits and offerings below a factor of ten it has (decision 0103)", [TrueHistory], (
+    [history],
+  ) => {
+    const reports = makeTrueHistory(history)
+    const { assessment, doubts } = assessReports(reports)
+    // The public float may really change more than tenfold in a year.
+    assert.deepStrictEqual(doubts.filter(({ column }) => column !== "details"), [])
+    assert.strictEqual(valueOf(assessment.current), reports.at(-1)?.count.val)
+  }, { arbitrary: { runs: getInputCount(1_000) } })
+
+  it.prop("with an error never makes it the current count without a doubt (decision 0103)", [
+    TrueHistory,
+    ErrorName,
+    index,
+    Schema.Boolean,
+  ], ([history, name, at, isInBalanceSheet]) => {
+    const reports = makeTrueHistory(history)
+    const wrong = at % reports.length
+    const damage = errors[name]
+    const damaged = reports.map((report, quarter) =>
+      quarter !== wrong ? report : {
+        ...report,
+        count: { ...report.count, ...damage(report.count) },
+        balance: report.balance !== undefined && isInBalanceSheet
+          ? { ...report.balance, val: damage(report.balance).val }
+          : report.balance,
+      }
+    )
+    const { assessment, doubts } = assessReports(damaged)
+    const { current } = assessment
+    const isDateError = ["yearEarly", "yearLate", "ancient"].includes(name)
+    const isWrong = typeof current !== "string" && current.accn === accessionOf(wrong)
+    if (isDateError) {
+      assert.isTrue(doubts.some(({ column, read }) => column === "reported_date" && read === damaged[wrong]?.count.end))
+      assert.strictEqual(valueOf(current), reports.at(-1)?.count.val)
+    } else if (isWrong && current.val !== reports[wrong]?.balance?.val) {
+      assert.isTrue(
+        doubts.some(({ column, url }) => column === "outstanding_shares" && url.endsWith(accessionOf(wrong))),
+      )
+    }
+    // Three quarters later, the error is over.
+    if (wrong <= reports.length - 4) assert.strictEqual(valueOf(current), reports.at(-1)?.count.val)
+  }, { arbitrary: { runs: getInputCount(2_000) } })
 })
 
 // ----------------------------------------------------------------------------------------------------------------

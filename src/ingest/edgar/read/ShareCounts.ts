@@ -11,7 +11,13 @@ import type { EdgarFiling } from "./Submissions.ts"
 const maxRatio = 10
 
 /** Whether the values differ by a factor of at most ten. A greater difference suggests a split or an error. */
-const isSimilar = (a: number, b: number) => a / b <= maxRatio && b / a <= maxRatio
+const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
+
+/**
+ * Up to this factor, the balance sheet of the filing is enough to confirm a count. A greater change may be an error of
+ * unit, which is often in the whole filing.
+ */
+const maxSplitRatio = 100
 
 /** Whether `small` is about a thousand or a million times smaller, as if it were in thousands or millions. */
 const isInThousandsOf = (small: number, large: number) =>
@@ -220,9 +226,11 @@ const compareSeries = (
       // Of two counts that contradict each other, the one that is also contradicted by the filing itself is wrong.
       const isBetter = reliableDates.length === 1 && countOwnReasons(reliable) > 0 && countOwnReasons(newest) === 0
       if (isRepeated || isOnBalanceSheet || isBetter) {
-        if (isRepeated || isOnBalanceSheet) similar.forEach((fact) => jumps.delete(fact))
+        if (isRepeated || (isOnBalanceSheet && isSimilar(newest.val, reliable.val, maxSplitRatio))) {
+          similar.forEach((fact) => jumps.delete(fact))
+        }
         if (isRepeated) similar.forEach((fact) => doubts.repeated.add(fact))
-        if (isBetter || newest.val > reliable.val) markUnitErrors(reliableDates, newest)
+        if (isBetter || (isRepeated && newest.val > reliable.val)) markUnitErrors(reliableDates, newest)
         if (isBetter) reliableDates.forEach((former) => markJumps(former, newest))
         rely(newest, candidates)
       }
