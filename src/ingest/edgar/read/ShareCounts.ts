@@ -253,6 +253,8 @@ const compareSeries = (
 interface PriceDoubt {
   readonly float: CompanyFact
   readonly price: number
+  /** Whether the price is too low, which is rather an error of the float, such as a placeholder of 1 USD. */
+  readonly isLow: boolean
   readonly close: number | undefined
 }
 
@@ -276,7 +278,7 @@ const findPriceDoubt = (
   const [least, greatest] = close === undefined
     ? [leastPrice, maxUsualPrice]
     : [close * minShareOfClose, close * maxRatio]
-  return price < least || price > greatest ? { float, price, close } : undefined
+  return price < least || price > greatest ? { float, price, isLow: price < least, close } : undefined
 }
 
 const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
@@ -389,8 +391,10 @@ export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidenc
   })
   for (const [float, ofFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {
     const best = ofFloat.toSorted((one, other) => other.support - one.support)[0]
-    const isFloatWrong = best !== undefined && best.support > supportOfFloat(float) && !isDecided(float)
-    if (isFloatWrong) floatPrices.set(float, best)
+    if (best === undefined) continue
+    const advantage = isDecided(float) ? -1 : best.support - supportOfFloat(float)
+    const isFloatWrong = advantage > 0
+    if (isFloatWrong || (advantage === 0 && best.doubt.isLow)) floatPrices.set(float, best)
     for (const { count, doubt } of ofFloat) {
       // What is similar to the count by which the float is wrong is as right as that.
       const isExcused = isDecided(count) || (isFloatWrong && isSimilar(count.val, best.count.val))
