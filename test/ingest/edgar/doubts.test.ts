@@ -146,9 +146,11 @@ const cover = "Shares outstanding from the cover page."
 layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) => {
   it.effect("that gives an unusual price with the public float is published with the doubt (decision 0103)", () =>
     withDatabase(Effect.gen(function* () {
-      const { ingest, listDoubts, publish } = yield* startMarket
+      const { environment, ingest, listDoubts, publish } = yield* startMarket
       publish([{ filed: "2026-03-10", form: annual, cover: [["2026-03-01", 25_123]], float: ["2025-06-30", 300e6] }])
       const { err, out } = yield* ingest()
+      const doctor = yield* runCommandInProcess(["doctor"], environment)
+      assert.match(doctor.out, /ingest: last succeeded 0 hours ago; 1 value in doubt \(`.* ingest doubts`\)/)
       assert.deepStrictEqual(yield* readCurrent, ["25123", "2026-03-01", "25123"])
       const reason = "gives a price of 11941 USD per share with the public float of 300000000 USD"
       assert.deepStrictEqual(yield* readHistory, [

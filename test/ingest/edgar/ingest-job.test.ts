@@ -147,6 +147,15 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         assert.strictEqual((yield* run).exit._tag, "Success")
         assert.strictEqual(yield* countNews, 3)
         assert.isAbove((yield* readMetric("tickerline_ingest_documents_total")) ?? 0, 2)
+        assert.strictEqual(yield* readMetric("tickerline_ingest_doubts"), 0)
+        for (const [field, decision] of [["outstanding_shares", null], ["reported_date", "confirmed"]]) {
+          yield* sql`
+            insert into edgar_doubts (cik, dataset, url, field, read, reason, decision)
+            values ('0000000042', 'historical_float_pro', 'a', ${field}, '', 'is not believed', ${decision}::text)
+          `
+        }
+        yield* run
+        assert.strictEqual(yield* readMetric("tickerline_ingest_doubts"), 1)
         const success = yield* readMetric("tickerline_ingest_last_success_timestamp_seconds")
         assert.isAtLeast(success ?? 0, scheduledAt / 1000)
 

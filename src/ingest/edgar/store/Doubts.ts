@@ -7,7 +7,8 @@ import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
 import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../read/Doubt.ts"
-import { datasetsWithCounts } from "../schedule/IngestedDatasets.ts"
+import type { VisitResults } from "../schedule/CompanyIngest.ts"
+import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requestAgain } from "./IngestWork.ts"
 
 /** An operator has asked for something that cannot be decided. */
@@ -63,9 +64,14 @@ export const applyDecisions = (
   })
 }
 
-/** Replaces the open doubts about these documents. */
-export const saveDoubts = Effect.fnUntraced(function* (read: ReadonlyArray<string>, doubts: ReadonlyArray<Doubt>) {
+/** Replaces the open doubts about these documents, as far as they are about datasets that the run fills. */
+export const saveDoubts = Effect.fnUntraced(function* (
+  { doubts, read }: Pick<VisitResults, "doubts" | "read">,
+  filled: ReadonlyArray<IngestedDataset>,
+) {
   const sql = yield* SqlClient.SqlClient
+  const hasCounts = datasetsWithCounts.some((name) => filled.includes(name))
+  const datasets = hasCounts ? [...filled, ...datasetsWithCounts] : filled
   const given = JSON.stringify(
     Array.from(new Map(doubts.map((doubt) => [formatDoubtKey(doubt), doubt])).values(), (doubt) => ({
       ...doubt,
@@ -75,7 +81,7 @@ export const saveDoubts = Effect.fnUntraced(function* (read: ReadonlyArray<strin
   const ciks = Array.from(new Set(read.flatMap((url) => findCik(url) ?? [])))
   yield* sql`
     delete from edgar_doubts as known
-    where cik = any(${ciks}::text[]) and decision is null
+    where cik = any(${ciks}::text[]) and decision is null and dataset = any(${datasets}::text[])
       and split_part(url, '#', 1) in (select jsonb_array_elements_text(${JSON.stringify(read)}::text::jsonb))
       and not exists (
         select from jsonb_to_recordset(${given}::text::jsonb)

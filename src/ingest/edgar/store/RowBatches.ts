@@ -33,7 +33,12 @@ class Batch extends VisitResults {
 type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
 
 /** Loads the rows, and saves the progress of the visited companies and the queue in the same transaction. */
-const loadRows = Effect.fnUntraced(function* (rows: RowCollector, batch: Batch, runId: number) {
+const loadRows = Effect.fnUntraced(function* (
+  rows: RowCollector,
+  batch: Batch,
+  runId: number,
+  datasets: IngestOptions["datasets"],
+) {
   const sql = yield* SqlClient.SqlClient
   return yield* retryLostConnection(sql.withTransaction(Effect.gen(function* () {
     const issuers = Array.from(batch.issuers.values())
@@ -42,7 +47,7 @@ const loadRows = Effect.fnUntraced(function* (rows: RowCollector, batch: Batch, 
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
-    yield* saveDoubts(batch.read, batch.doubts)
+    yield* saveDoubts(batch, datasets)
     yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
     yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
@@ -55,7 +60,13 @@ const loadRows = Effect.fnUntraced(function* (rows: RowCollector, batch: Batch, 
 
 /** Loads the rows. Those that violate a rule of their table are set aside, and the others are loaded. */
 const loadBatch = Effect.fnUntraced(
-  function* (rows: RowCollector, batch: Batch, runId: number, report: IngestReport) {
+  function* (
+    rows: RowCollector,
+    batch: Batch,
+    runId: number,
+    datasets: IngestOptions["datasets"],
+    report: IngestReport,
+  ) {
     let hasFewerRows = false
     const removeInvalid = (error: InvalidRows) =>
       Effect.sync(() => {
@@ -64,7 +75,7 @@ const loadBatch = Effect.fnUntraced(
         batch.setAside.push(...invalid)
         addSetAside(report, invalid)
       })
-    return yield* loadRows(rows, batch, runId).pipe(
+    return yield* loadRows(rows, batch, runId, datasets).pipe(
       Effect.tapErrorTag("InvalidRows", removeInvalid),
       Effect.retry({ while: ({ _tag }) => _tag === "InvalidRows" && hasFewerRows }),
     )
@@ -110,7 +121,7 @@ export const makeBatchWriter = Effect.fnUntraced(
       if (target === "load") {
         // The progress of the run continues while its rows are loaded.
         const load = Effect.provideService(
-          loadBatch(collected, batch, runId, report),
+          loadBatch(collected, batch, runId, options.datasets, report),
           OperationProgress,
           new ProgressState(),
         )
