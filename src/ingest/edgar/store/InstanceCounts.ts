@@ -120,7 +120,7 @@ export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArr
     from jsonb_to_recordset(${given}::text::jsonb) as given (cik text, "filingDate" date, url text)
       join historical_float_pro as balance on balance.filed_at = "filingDate" and balance.document_url = url
       join historical_float_pro as cover on cover.filed_at = "filingDate" and cover.document_url = url
-    where balance.cik = given.cik and cover.cik = given.cik
+    where balance.cik = given.cik and cover.cik = given.cik and balance.ctid <> cover.ctid
       and array_to_string(balance.source, ' ') like '%#us-gaap/CommonStockSharesOutstanding/%'
       and array_to_string(cover.source, ' ') like '%\\_htm.xml#dei:%'
   `)
