@@ -7,7 +7,6 @@ import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
 import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../read/Doubt.ts"
-import type { VisitResults } from "../schedule/CompanyIngest.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requestAgain } from "./IngestWork.ts"
 
@@ -66,7 +65,7 @@ export const applyDecisions = (
 
 /** Replaces the open doubts about these documents, as far as they are about datasets that the run fills. */
 export const saveDoubts = Effect.fnUntraced(function* (
-  { doubts, read }: Pick<VisitResults, "doubts" | "read">,
+  { doubts, read }: { readonly doubts: ReadonlyArray<Doubt>; readonly read: ReadonlyArray<string> },
   filled: ReadonlyArray<IngestedDataset>,
 ) {
   const sql = yield* SqlClient.SqlClient
