@@ -79,10 +79,10 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
   it.effect("removes what a change had shown that is no longer confirmed, or counts from another day (D45)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const corrections = [
+      const corrections: ReadonlyArray<readonly [string, Array<string>]> = [
         ["status = 'reverted'", []],
         ["effective_date = '2026-06-03'", ["NEW 2026-06-03 10.0000 20.0000"]],
-      ] as const
+      ]
       for (const [correction, gaps] of corrections) {
         yield* DayBars.emptyTables
         yield* storeChange("OLD", "NEW", "2026-06-02")
