@@ -64,7 +64,7 @@ const report = () => {
 
 for (const { bytes, form, issuerCik, number } of generateFilings()) {
   const accession = `0000000000-26-${String(number % 1_000_000).padStart(6, "0")}`
-  const rows = makeOwnershipRows({
+  const read = makeOwnershipRows({
     issuer: {
       cik: issuerCik,
       ticker: "ACME",
@@ -84,7 +84,7 @@ for (const { bytes, form, issuerCik, number } of generateFilings()) {
   const reported = Math.floor(count.bytes / bytesPerReport)
   count.filings += 1
   count.bytes += bytes.length
-  if (Result.isSuccess(rows)) count.rows += rows.success.length
+  if (Result.isSuccess(read)) count.rows += read.success.rows.length
   else count.rejected += 1
   if (Math.floor(count.bytes / bytesPerReport) > reported) report()
   if (count.bytes >= totalBytes) break

@@ -1,4 +1,5 @@
 /** Recorded filings of owners, and functions that read them. */
+import { Result } from "effect"
 import type { Issuer } from "../../../src/ingest/edgar/read/Issuer.ts"
 import { makeOwnershipRows } from "../../../src/ingest/edgar/read/OwnershipRows.ts"
 import { listRecordings, readRecording } from "./Recordings.ts"
@@ -33,13 +34,17 @@ const makeIssuer = (cik: string): Issuer => ({
   exchange: null,
 })
 
-/** Makes the rows of a document with the code under test. `issuerCik` is the CIK of the ingested company. */
-export const readFiling = (text: string, form: string, issuerCik: string) =>
+/** Reads a document with the code under test. `issuerCik` is the CIK of the ingested company. */
+export const readFilingWithDoubts = (text: string, form: string, issuerCik: string) =>
   makeOwnershipRows({
     issuer: makeIssuer(issuerCik),
     filing: { accession: "0000000000-26-000001", form, filingDate: "2026-09-10", acceptedAt: null, documentUrl },
     text,
   })
+
+/** Makes the rows of a document with the code under test. */
+export const readFiling = (text: string, form: string, issuerCik: string) =>
+  Result.map(readFilingWithDoubts(text, form, issuerCik), ({ rows }) => rows)
 
 /** Returns the text of an element. Uses a regular expression, to be independent of the parser under test. */
 export const findXmlText = (xml: string, element: string) =>

@@ -55,18 +55,21 @@ const folder = "https://www.sec.gov/Archives/edgar/data/1640147/0000909012240012
 const headerUrl = `${folder}/0000909012-24-001256.hdr.sgml`
 
 const readHeader = (text: string, form = "SC 13G/A", cik: string = snowflake.cik) =>
-  makeOwnershipRows({
-    issuer: { cik, ticker: "SNOW", tickers: ["SNOW"], name: "Snowflake Inc.", exchange: null },
-    filing: {
-      accession: "0000909012-24-001256",
-      form,
-      filingDate: "2024-09-10",
-      acceptedAt: null,
-      documentUrl: `${folder}/t305621.txt`,
-      headerUrl,
-    },
-    text,
-  })
+  Result.map(
+    makeOwnershipRows({
+      issuer: { cik, ticker: "SNOW", tickers: ["SNOW"], name: "Snowflake Inc.", exchange: null },
+      filing: {
+        accession: "0000909012-24-001256",
+        form,
+        filingDate: "2024-09-10",
+        acceptedAt: null,
+        documentUrl: `${folder}/t305621.txt`,
+        headerUrl,
+      },
+      text,
+    }),
+    ({ rows }) => rows,
+  )
 
 const reasonOf = (text: string, form?: string) => {
   const result = readHeader(text, form)
@@ -123,13 +126,24 @@ describe("The header of an older Schedule 13", () => {
     assert.strictEqual(reasonOf("</A>"), "is not a well-formed header")
     assert.strictEqual(reasonOf("<html>Not found</html>"), "is not a complete header")
     const filer = (name: string, cik: string) => reasonOf(writeHeader("SC 13G/A", subject, [{ name, cik }]))
-    assert.strictEqual(filer("", "0000000077"), "has a filer without a name or a CIK")
-    assert.strictEqual(filer("Fund", "77a"), "has no valid CIK in CIK")
-    assert.strictEqual(filer("x".repeat(251), "77"), "has more than 250 characters in CONFORMED-NAME")
+    assert.strictEqual(filer("", "0000000077"), "has no holder with a name")
+    assert.strictEqual(filer("x".repeat(251), "77"), "has no holder with a name")
     const { characters, depth } = xmlLimits
     assert.strictEqual(reasonOf("x".repeat(characters + 1)), `has more than ${characters} characters`)
     const nested = `${"<A>\n".repeat(depth)}${"</A>\n".repeat(depth)}`
     assert.strictEqual(reasonOf(nested), `has more than ${depth} levels of elements`)
+  })
+})
+
+describe("A filer in the header of an older Schedule 13", () => {
+  unit("has a null for a name or CIK that is missing or invalid, and the other filers stay (decision 0103)", () => {
+    const filers = [fund, { name: "", cik: "0000000078" }, { name: "Doe John", cik: "77a" }]
+    const rows = Result.getOrThrow(readHeader(writeHeader("SC 13G/A", subject, filers)))
+    assert.deepStrictEqual(rows.map(({ owner_cik, owner_name }) => [owner_name, owner_cik]), [
+      [fund.name, fund.cik],
+      [null, "0000000078"],
+      ["Doe John", null],
+    ])
   })
 })
 

@@ -49,14 +49,21 @@ const kindOf = (title: string) => {
   return kind
 }
 
-/** Adds up the last amount of each position. `element` is the element of a line that contains the amount. */
+/**
+ * Adds up the last amount of each position. Null if the lines of a position do not follow each other: each amount must
+ * be the one before, plus or minus the traded shares. `element` is the element of a line that contains the amount.
+ */
 const sumLast = (lines: ReadonlyArray<string>, element: string) => {
   const last = new Map<string, number>()
   for (const line of lines) {
     const position = ["securityTitle", "ownershipNature", "exerciseDate"].map((part) => findAll(line, part)[0])
-    last.set(position.join().replace(/\s/g, ""), Number(findValue(line, element)))
+      .join().replace(/\s/g, "")
+    const [amount, traded] = [Number(findValue(line, element)), Number(findValue(line, "transactionShares"))]
+    const before = findValue(line, "transactionAcquiredDisposedCode") === "A" ? amount - traded : amount + traded
+    last.set(position, (last.get(position) ?? before) === before ? amount : NaN)
   }
-  return last.size === 0 ? null : String(Array.from(last.values()).reduce((sum, amount) => sum + amount))
+  const sum = Array.from(last.values()).reduce((sum, amount) => sum + amount, 0)
+  return last.size === 0 || Number.isNaN(sum) ? null : String(sum)
 }
 
 const findLines = (xml: string, ...elements: ReadonlyArray<string>) =>

@@ -3,72 +3,32 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/read/OwnershipRows.ts"
 import { classifyDerivativeByTitle } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
-import { readFiling } from "./OwnershipRecordings.ts"
-
-const cik = "0000000042"
-
-const element = (name: string, value: string) => `<${name}><value>${value}</value></${name}>`
-
-interface Line {
-  readonly title?: string
-  readonly held?: string
-  readonly nature?: string
-  readonly footnotes?: ReadonlyArray<string>
-  readonly price?: string
-  /** The id of a footnote that stands in for the exercise date. */
-  readonly exercise?: string
-  readonly traded?: string
-  readonly underlying?: string
-  readonly date?: string
-}
-
-const writeLine = (name: string, line: Line) => {
-  const { date, exercise, footnotes = [], held, nature, price, title = "Common Stock", traded, underlying } = line
-  const notes = footnotes.map((id) => `<footnoteId id="${id}"/>`).join("")
-  return `<${name}>${element("securityTitle", title)}` +
-    (price === undefined ? "" : element("conversionOrExercisePrice", price)) +
-    (exercise === undefined ? "" : `<exerciseDate><footnoteId id="${exercise}"/></exerciseDate>`) +
-    (date === undefined ? "" : element("transactionDate", date)) +
-    (traded === undefined ? "" : `<transactionAmounts>${element("transactionShares", traded)}</transactionAmounts>`) +
-    (underlying === undefined
-      ? ""
-      : `<underlyingSecurity>${element("underlyingSecurityShares", underlying)}</underlyingSecurity>`) +
-    (held === undefined
-      ? ""
-      : `<postTransactionAmounts>${element("sharesOwnedFollowingTransaction", held)}</postTransactionAmounts>`) +
-    `<ownershipNature>${element("directOrIndirectOwnership", nature === undefined ? "D" : "I")}` +
-    `<natureOfOwnership><value>${nature ?? ""}</value>${notes}</natureOfOwnership></ownershipNature></${name}>`
-}
-
-const trade = (line: Line) => writeLine("nonDerivativeTransaction", line)
-const holding = (line: Line) => writeLine("nonDerivativeHolding", line)
-const derivativeTrade = (line: Line) => writeLine("derivativeTransaction", line)
-const derivativeHolding = (line: Line) => writeLine("derivativeHolding", line)
-
-const owner = (relationship: string, id = "7") =>
-  `<reportingOwner><reportingOwnerId><rptOwnerCik>${id}</rptOwnerCik><rptOwnerName>Doe Jane</rptOwnerName>` +
-  `</reportingOwnerId><reportingOwnerRelationship>${relationship}</reportingOwnerRelationship></reportingOwner>`
-
-interface Form {
-  readonly type?: string
-  readonly period?: string
-  readonly issuer?: string
-  readonly owners?: string
-  readonly shares?: ReadonlyArray<string>
-  readonly derivatives?: ReadonlyArray<string>
-}
-
-const writeForm = (form: Form = {}) => {
-  const { derivatives = [], issuer = cik, owners = owner(""), period = "2026-02-19", shares = [], type = "4" } = form
-  return `<ownershipDocument><documentType>${type}</documentType><periodOfReport>${period}</periodOfReport>` +
-    `<issuer><issuerCik>${issuer}</issuerCik></issuer>${owners}` +
-    `<nonDerivativeTable>${shares.join("")}</nonDerivativeTable>` +
-    `<derivativeTable>${derivatives.join("")}</derivativeTable></ownershipDocument>`
-}
+import {
+  derivativeHolding,
+  derivativeTrade,
+  type Form,
+  formIssuerCik as cik,
+  holding,
+  type Line,
+  owner,
+  trade,
+  writeForm,
+} from "./OwnershipForms.ts"
+import { documentUrl, readFiling, readFilingWithDoubts } from "./OwnershipRecordings.ts"
 
 const rowsOf = (form: Form) => Result.getOrThrow(readFiling(writeForm(form), form.type ?? "4", cik))
 
+/** Returns the doubts about a form, as column, what the document states, what the row has, and the reason. */
+const doubtsOf = (form: Form) =>
+  Result.getOrThrow(readFilingWithDoubts(writeForm(form), form.type ?? "4", cik)).doubts
+    .map(({ column, published, read, reason }) => [column, read, published, reason])
+
 const firstRow = (form: Form) => rowsOf(form)[0] ?? {}
+
+const [isUnclearOrder, isUnclearPosition] = [
+  "has transactions whose order is unclear",
+  "has lines that may be of one position or of several",
+]
 
 const commonShares = (...shares: ReadonlyArray<string>) => firstRow({ shares })["common_shares_amount"]
 
@@ -163,7 +123,223 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
   it("may be at most the largest integer that a column accepts", () => {
     assert.strictEqual(commonShares(trade({ held: "9007199254740991" })), "9007199254740991")
     const shares = [trade({ held: "9007199254740991" }), trade({ held: "1", nature: "By Trust" })]
-    assert.strictEqual(reasonOf(writeForm({ shares })), "has more than 9007199254740991 shares")
+    assert.isNull(commonShares(...shares))
+    assert.deepStrictEqual(doubtsOf({ shares }), [
+      ["common_shares_amount", "", null, "has more than 9007199254740991 shares"],
+    ])
+  })
+})
+
+/** A transaction, written as `+100=600` or `-20=580`: the traded shares and the amount after it. */
+const write = (text: string, line: Line = {}) => {
+  const [, sign, traded = "", held = ""] = /^([+-])([\d.]+)=([\d.]+)$/.exec(text) ?? []
+  return trade({ traded, held, direction: sign === "+" ? "A" : "D", date: "2026-02-19", ...line })
+}
+
+const commonAfter = (...lines: ReadonlyArray<string>) => commonShares(...lines.map((line) => write(line)))
+
+describe("The last transaction of a position", () => {
+  it("is the one with the latest date, wherever the form lists it (decision 0100)", () => {
+    const [old, middle, last] = [
+      write("+100=600", { date: "2026-02-10" }),
+      write("+200=800", { date: "2026-02-12" }),
+      write("-300=500", { date: "2026-02-19" }),
+    ] as const
+    for (const lines of [[old, middle, last], [last, middle, old], [middle, last, old]]) {
+      assert.deepInclude(firstRow({ shares: lines }), { common_shares_amount: "500", reported_date: "2026-02-19" })
+    }
+  })
+
+  it("follows from the amounts of lines of one day, in any order (decision 0100)", () => {
+    assert.strictEqual(commonAfter("-400=400", "+200=800", "+100=600"), "400")
+    assert.strictEqual(commonAfter("+200=800", "-400=400", "+100=600"), "400")
+    assert.strictEqual(commonAfter("+100=600", "+200=800", "-400=400"), "400")
+    // Fractions, a gift of nothing, and an exercise that is followed by a sale of the same shares.
+    assert.strictEqual(commonAfter("+10.25=111.75", "+1.5=101.5"), "111")
+    assert.strictEqual(commonAfter("-0=500", "-100=500"), "500")
+    assert.strictEqual(commonAfter("-1000=500", "-1=499", "+1000=1500"), "499")
+  })
+
+  it("may be any of several if all orders that the amounts allow have the same end (decision 0100)", () => {
+    // 500, 600, 500, 400 or 500, 400, … : both circles at 500 may come first, and then 700 is the end.
+    assert.strictEqual(commonAfter("+200=700", "+100=500", "-100=500", "-100=400", "+100=600"), "700")
+    // Each line states the amount after all of them.
+    assert.strictEqual(commonAfter("+200=900", "+100=900", "-50=900"), "900")
+  })
+
+  it("is the last line if the amounts allow several orders, and the form lists one of them (decision 0100)", () => {
+    assert.strictEqual(commonAfter("+100=600", "-100=500"), "500")
+    assert.strictEqual(commonAfter("-100=500", "+100=600"), "600")
+    assert.isNull(commonAfter("-300=500", "+200=800", "+100=600"))
+  })
+
+  it("follows from the amount of the day before if the amounts return to where they began (decision 0100)", () => {
+    const before = write("+50=500", { date: "2026-02-18" })
+    assert.strictEqual(commonShares(write("-100=500"), write("+100=600"), before), "500")
+    assert.strictEqual(commonShares(before, write("-100=500"), write("+100=600")), "500")
+  })
+
+  it("is unknown if the amounts contradict each other, which is said (decision 0100)", () => {
+    for (const lines of [["+100=600", "+100=900"], ["-100=500", "+100=650", "-1=2"], ["+100=50", "+1=700"]]) {
+      const shares = lines.map((line) => write(line))
+      assert.isNull(firstRow({ shares })["common_shares_amount"])
+      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearOrder]])
+    }
+    assert.isNull(commonAfter("+100=600", "-100=500", "+30=1030", "-30=1000"))
+  })
+
+  it("is the last line if the lines do not state how many shares were traded (decision 0100)", () => {
+    const date = "2026-02-19"
+    assert.strictEqual(commonShares(trade({ held: "800", date }), trade({ held: "500", date })), "500")
+    // A sale that is marked as an acquisition shows nothing.
+    const lines = ["+100=900", "+100=800"].map((line) => write(line, { code: "S" }))
+    assert.strictEqual(commonShares(...lines), "800")
+  })
+
+  it("is found in a form with as many lines as a table may have (decision 0100)", () => {
+    const lines = Array.from({ length: 1000 }, (_, index) => write(`+${index % 7 + 1}=${10_000 + 4 * index}`))
+    assert.isNull(commonShares(...lines))
+    const ordered = Array.from({ length: 1000 }, (_, index) => write(`+3=${3 * (index + 1)}`))
+    assert.strictEqual(commonShares(...ordered.toReversed()), "3000")
+    const circles = Array.from({ length: 499 }, () => [write("-5=0"), write("+5=5")]).flat()
+    assert.strictEqual(commonShares(write("+7=7"), ...circles), "7")
+  })
+
+  it("is that of each security: common and preferred shares, and derivatives with their underlying shares", () => {
+    const option = { title: "Stock Option", price: "3.74", date: "2026-02-19", direction: "D", code: "M" }
+    const row = firstRow({
+      shares: [
+        write("-300=500"),
+        write("+1=11", { title: "Series A Preferred Stock" }),
+        write("+200=800"),
+        write("+10=10", { title: "Series A Preferred Stock" }),
+      ],
+      derivatives: [
+        derivativeTrade({ ...option, traded: "10", underlying: "10", held: "30" }),
+        derivativeTrade({ ...option, traded: "10", underlying: "10", held: "40" }),
+      ],
+    })
+    assert.deepInclude(row, { common_shares_amount: "500", preferred_shares_amount: "11", options_amount: "30" })
+    // Exercises are sometimes marked as acquisitions of options.
+    const wrong = ["40", "30"].map((held) =>
+      derivativeTrade({ ...option, direction: "A", traded: "10", underlying: "10", held })
+    )
+    assert.strictEqual(options(...wrong), "30")
+  })
+
+  it("is found although filers round amounts to whole shares (decision 0100)", () => {
+    assert.strictEqual(commonAfter("+10.4=110", "+5.3=116"), "116")
+    assert.strictEqual(commonAfter("+5.3=116", "+10.4=110"), "116")
+  })
+})
+
+describe("Two spellings", () => {
+  /** Reads two transactions of one position, of which the first is listed last. */
+  const amountOf = (first: Line, second: Line) =>
+    commonShares(write("-300=500", second), write("+100=800", { date: "2026-02-10", ...first }))
+
+  it("of one class of shares are one holding, and not a sum (decision 0100)", () => {
+    const spellings = [
+      "Common Stock",
+      "Common Stock, par value $0.001",
+      "COMMON STOCK, $.01 PAR VALUE",
+      "Common Stock, par value $0.0001 per share",
+      "Common stock (par value US$0.01 per share)",
+      "Common Stock, no par value",
+      "Common Stock.",
+      "Shares of Common Stock",
+      "Common Stock of the Issuer",
+      "the Issuer&apos;s Common Stock",
+      "Common Shares",
+      "Acme Inc. Common Stock",
+      "Common Stock (the &quot;Shares&quot;)",
+      "Common Stock (1)",
+    ]
+    for (const title of spellings) assert.strictEqual(amountOf({ title }, {}), "500", title)
+    const ofClass = [
+      "Class A Common Stock",
+      "Cl. A Common Stock",
+      "Common Stock, Class A",
+      "Class &quot;A&quot; Common",
+    ]
+    for (const title of ofClass) {
+      assert.strictEqual(amountOf({ title }, { title: "Class A Common Stock, par value $0.01" }), "500", title)
+    }
+  })
+
+  it("of one nature of ownership are one holding (decision 0100)", () => {
+    for (const nature of ["By Trust", "By trust.", "Trust", "by  the Trust", "Held in Trust", "(By Trust)"]) {
+      assert.strictEqual(amountOf({ nature }, { nature: "By Trust" }), "500", nature)
+    }
+    for (const nature of ["By 401(k)", "401(k) Plan", "By 401k plan"]) {
+      assert.strictEqual(amountOf({ nature }, { nature: "401(k)" }), "500", nature)
+    }
+    const marked = { nature: "By Trust (see footnote 1)" }
+    assert.strictEqual(amountOf(marked, { nature: "By Trust", footnotes: ["F1"] }), "500")
+  })
+
+  it("of several classes, series or holders are several holdings (decision 0100)", () => {
+    const titles = [
+      ["Class A Common Stock", "Class B Common Stock"],
+      ["Common Stock", "Class B Common Stock"],
+      ["Common Stock", "Non-Voting Common Stock"],
+      ["Series A Common Stock", "Series C Common Stock"],
+      ["Multiple Voting Shares", "Subordinate Voting Shares"],
+    ]
+    for (const [first, second] of titles) {
+      assert.strictEqual(amountOf({ title: first ?? "" }, { title: second ?? "" }), "1300", `${first}, ${second}`)
+    }
+    const natures = [
+      ["By Trust", "By Family Trust"],
+      ["By Trust", "By Spouse&apos;s Trust"],
+      ["By Spouse", "By Son"],
+      ["By Trust A", "By Trust B"],
+      ["By Trust I", "By Trust II"],
+      ["By Doe Family, L.P.", "By Doe Family, LLC"],
+    ]
+    for (const [first, second] of natures) {
+      assert.strictEqual(amountOf({ nature: first ?? "" }, { nature: second ?? "" }), "1300", `${first}, ${second}`)
+    }
+    const preferred = ["Series A Preferred Stock", "Series A-1 Preferred Stock"].map((title) =>
+      trade({ title, held: "10" })
+    )
+    assert.strictEqual(firstRow({ shares: preferred })["preferred_shares_amount"], "20")
+  })
+
+  it("that may be one position or two make the amount unknown, which is said (decision 0100)", () => {
+    const cases: ReadonlyArray<readonly [first: Line, second: Line]> = [
+      [{ title: "Voting Common Stock" }, {}],
+      [{ nature: "By Trust (1)" }, { nature: "By Trust" }],
+    ]
+    for (const [first, second] of cases) {
+      const shares = [write("-300=500", second), write("+100=800", first)]
+      assert.isNull(commonShares(...shares))
+      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearPosition]])
+    }
+    const shares = [write("+100=800"), holding({ held: "500", title: "Common Stock, par value $0.001" })]
+    assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearPosition]])
+  })
+
+  it("of the terms of one option are one grant, and different terms or underlying classes are two (decision 0100)", () => {
+    const grant = (line: Line) =>
+      derivativeTrade({ title: "Stock Option (Right to Buy)", price: "8.88", traded: "10", underlying: "10", ...line })
+    const rest = { title: "Employee stock options", price: "8.88", held: "50" }
+    assert.strictEqual(options(grant({ held: "60" }), grant({ held: "50", price: "8.880" })), "50")
+    const dates = ["2030-01-31", "2030-01-31-05:00"].map((expiration, index) =>
+      grant({ held: String(60 - index), expiration })
+    )
+    assert.strictEqual(options(...dates), "59")
+    assert.isNull(options(grant({ held: "60" }), grant(rest)))
+    assert.strictEqual(options(grant({ held: "60" }), grant({ held: "50", price: "9" })), "110")
+    const [a, b] = ["Class A Common Stock", "Class B Common Stock"]
+    assert.strictEqual(
+      options(grant({ held: "60", underlyingTitle: a }), grant({ held: "50", underlyingTitle: b })),
+      "110",
+    )
+    assert.strictEqual(
+      options(grant({ held: "60", underlyingTitle: a }), grant({ held: "50", underlyingTitle: "Cl A Common" })),
+      "50",
+    )
   })
 })
 
@@ -274,6 +450,94 @@ describe("Owners in Forms 3, 4 and 5", () => {
   })
 })
 
+describe("Dates in Forms 3, 4 and 5", () => {
+  const dated = (...dates: ReadonlyArray<string>) => dates.map((date, index) => write(`+1=${index + 1}`, { date }))
+  const reportedDate = (form: Form) => firstRow(form)["reported_date"]
+
+  it("are not believed after the filing or long before it: the period counts, which is said (decision 0103)", () => {
+    const cases = [
+      ["2035-01-10", "is after the filing"],
+      ["2026-09-11", "is after the filing"],
+      ["0022-02-10", "is ten years or more before the filing"],
+      ["2016-09-10", "is ten years or more before the filing"],
+      ["1926-02-19", "is ten years or more before the filing"],
+    ] as const
+    for (const [date, reason] of cases) {
+      const shares = dated(date)
+      assert.strictEqual(reportedDate({ shares }), "2026-02-19", date)
+      assert.deepStrictEqual(doubtsOf({ shares }), [["reported_date", date, "2026-02-19", reason]])
+    }
+    // The helper files all forms on 2026-09-10. A late form is years late.
+    for (const date of ["2026-09-10", "2016-09-11", "2019-01-31"]) {
+      assert.strictEqual(reportedDate({ shares: dated(date) }), date)
+      assert.deepStrictEqual(doubtsOf({ shares: dated(date) }), [])
+    }
+  })
+
+  it("are null if the period is not believed either (decision 0103)", () => {
+    const form = { period: "2035-01-10", shares: dated("2035-01-10") }
+    assert.deepInclude(firstRow(form), { reported_date: null, event_date: null })
+    assert.deepStrictEqual(doubtsOf(form), [
+      ["reported_date", "2035-01-10", null, "is after the filing"],
+      ["event_date", "2035-01-10", null, "is after the filing"],
+    ])
+    assert.deepInclude(firstRow({ period: "0022-02-10" }), { reported_date: null, event_date: null })
+    assert.deepInclude(firstRow({ period: "2062-01-31", type: "5" }), { reported_date: null, event_date: null })
+    assert.deepInclude(firstRow({ period: "2035-01-10", shares: dated("2026-02-19") }), {
+      reported_date: "2026-02-19",
+      event_date: null,
+    })
+  })
+
+  it("that are believed count beside others that are not (decision 0103)", () => {
+    const shares = dated("2026-02-23", "2035-01-10", "0022-02-10")
+    assert.strictEqual(reportedDate({ shares }), "2026-02-23")
+    assert.deepStrictEqual(doubtsOf({ shares }), [[
+      "reported_date",
+      "2035-01-10, 0022-02-10",
+      "2026-02-23",
+      "is after the filing and is ten years or more before the filing",
+    ]])
+  })
+
+  it("that are not believed do not order transactions; their amounts do (decision 0100)", () => {
+    const lines = [
+      write("-300=500", { date: "2026-02-12" }),
+      write("+200=800", { date: "2035-02-11" }),
+      write("+100=600", { date: "2026-02-10" }),
+    ]
+    assert.strictEqual(commonShares(...lines), "500")
+    assert.strictEqual(commonShares(...lines.toReversed()), "500")
+    assert.isNull(commonShares(...lines.toSpliced(1, 1, write("+200=801", { date: "2035-02-11" }))))
+  })
+})
+
+describe("Amendments without transactions", () => {
+  const placeholder = { owner_name: null, owner_cik: null, common_shares_amount: null, event_date: null }
+  const reason = "is in an amendment without transactions, which states only a part of the holdings"
+
+  it("are placeholders, which never hide the form that they amend, and their amounts are said (§2.7)", () => {
+    const shares = [holding({ held: "500", nature: "By Trust" })]
+    for (const type of ["3/A", "4/A", "5/A"]) {
+      const rows = rowsOf({ type, shares, owners: `${owner("")}${owner("", "8")}` })
+      assert.strictEqual(rows.length, 1)
+      assert.deepInclude(rows[0], { ...placeholder, form_type: type, source: [`${documentUrl}#reportingOwner[1]`] })
+      assert.deepStrictEqual(doubtsOf({ type, shares }), [["common_shares_amount", "500", null, reason]])
+    }
+    const derivatives = [derivativeHolding({ title: "Warrants", underlying: "10" })]
+    assert.deepInclude(rowsOf({ type: "4/A", derivatives })[0], placeholder)
+    // This amendment corrects a remark, for example.
+    assert.deepInclude(rowsOf({ type: "4/A" })[0], placeholder)
+  })
+
+  it("are no placeholders if they have transactions or say that nothing is held, nor are original forms (§2.7)", () => {
+    assert.deepInclude(firstRow({ type: "4/A", shares: [write("+100=600")] }), { common_shares_amount: "600" })
+    assert.deepInclude(firstRow({ type: "3/A", ownsNothing: true }), { common_shares_amount: "0" })
+    assert.deepInclude(firstRow({ type: "3", shares: [holding({ held: "500" })] }), { common_shares_amount: "500" })
+    assert.deepInclude(firstRow({ type: "4", shares: [holding({ held: "500" })] }), { common_shares_amount: "500" })
+  })
+})
+
 describe("Reporting persons in Schedules 13D and 13G", () => {
   it("have a type only if they hold more than five or more than ten percent", () => {
     const percentages = ["10.01", "10.0", "5.1", "5", "0"]
@@ -306,7 +570,7 @@ describe("Misplaced elements", () => {
   const reasonWith = (replacement: string) => reasonOf(writeForm().replace(name, replacement))
 
   it("never become part of a value", () => {
-    const reason = "has an owner without a name or a CIK"
+    const reason = "has no holder with a name"
     assert.strictEqual(reasonWith("<rptOwnerName>Doe<b>12 Main Street</b></rptOwnerName>"), reason)
     assert.strictEqual(reasonWith(name.repeat(2)), reason)
     assert.strictEqual(reasonWith(`<rptOwnerName xmlns="urn:other">Doe Jane</rptOwnerName>`), reason)
@@ -317,6 +581,92 @@ describe("Misplaced elements", () => {
     const marked = xml.replace("<reportingPersonCIK>", "<reportingPersonNoCIK>Y</reportingPersonNoCIK>$&")
     const [row] = Result.getOrThrow(readFiling(marked, "SCHEDULE 13D", cik))
     assert.isNull(row?.["owner_cik"])
+  })
+})
+
+describe("A value that is not what its element promises", () => {
+  const secret = "12 Main Street"
+
+  it("is null and named, and the rest of a Form 3, 4 or 5 stays; no text is repeated (decision 0103)", () => {
+    const amount = "has no valid number in sharesOwnedFollowingTransaction"
+    const good = write("+1=7", { title: "Series A Preferred Stock" })
+    const cases: ReadonlyArray<readonly [form: Form, column: string, read: string, reason: string]> = [
+      [{ shares: [trade({ held: secret }), good] }, "common_shares_amount", "", amount],
+      [{ shares: [trade({ held: "-1" }), good] }, "common_shares_amount", "-1", amount],
+      [{ shares: [trade({ held: "1e5" }), good] }, "common_shares_amount", "", amount],
+      [{ shares: [trade({ held: "1,000" }), good] }, "common_shares_amount", "1,000", amount],
+      [{ shares: [trade({ held: "." }), good] }, "common_shares_amount", ".", amount],
+      [
+        { owners: owner("", "12345678901"), shares: [good] },
+        "owner_cik",
+        "12345678901",
+        "has no valid CIK in rptOwnerCik",
+      ],
+      [{ owners: owner("", ""), shares: [good] }, "owner_cik", "", "is missing"],
+      [
+        { owners: owner(`<officerTitle>${secret.repeat(20)}</officerTitle>`), shares: [good] },
+        "title",
+        "",
+        "has more than 250 characters in officerTitle",
+      ],
+    ]
+    for (const [form, column, read, reason] of cases) {
+      assert.deepInclude(firstRow(form), { owner_name: "Doe Jane", preferred_shares_amount: "7", [column]: null })
+      assert.deepStrictEqual(doubtsOf(form), [[column, read, null, reason]])
+    }
+    const dates = ["2026-02-30", "2026-13-01", secret].map((date) => ({ shares: [write("+1=7", { date })] }))
+    for (const form of dates) {
+      assert.deepInclude(firstRow(form), { common_shares_amount: "7", reported_date: "2026-02-19" })
+      assert.deepStrictEqual(doubtsOf(form).map(([column]) => column), ["reported_date"])
+    }
+    assert.deepStrictEqual(doubtsOf({ period: "2026-02-30" }), [
+      ["reported_date", "2026-02-30", null, "has no valid date in periodOfReport"],
+      ["event_date", "2026-02-30", null, "has no valid date in periodOfReport"],
+    ])
+    const tooLong = { shares: Array.from({ length: 1001 }, () => trade({ held: "1" })) }
+    assert.deepInclude(firstRow(tooLong), { owner_name: "Doe Jane", common_shares_amount: null })
+    assert.deepInclude(doubtsOf(tooLong), ["common_shares_amount", "", null, "has more than 1000 lines in a table"])
+  })
+
+  it("does not matter if the amount is known without it (decision 0103)", () => {
+    const shares = [write("+100=600"), write("+1=601", { held: "x" }), write("-1=600")]
+    assert.strictEqual(commonShares(...shares), "600")
+    assert.deepStrictEqual(doubtsOf({ shares }), [])
+  })
+
+  it("is null and named in a Schedule 13D or 13G, and the rest of it stays (decision 0103)", () => {
+    const read = (xml: string) => {
+      const { doubts, rows } = Result.getOrThrow(readFilingWithDoubts(xml, "SCHEDULE 13D", cik))
+      return { rows, doubts: doubts.map(({ column, read, reason, url }) => [url.split("#")[1], column, read, reason]) }
+    }
+    const xml = writeSchedule("Common Stock", { percent: "101", amount: "5" }, { name: "Other", amount: "9.9.9" })
+    const { doubts, rows } = read(xml)
+    assert.deepInclude(rows[0], { owner_name: "Fund LP", common_shares_amount: "5", percent_of_class: null })
+    assert.isNull(rows[0]?.["owner_type"])
+    assert.deepInclude(rows[1], { owner_name: "Other", common_shares_amount: null, percent_of_class: "0.0600" })
+    assert.deepStrictEqual(doubts, [
+      ["reportingPersonInfo[1]", "percent_of_class", "101", "has more than 100 % in percentOfClass"],
+      ["reportingPersonInfo[2]", "common_shares_amount", "9.9.9", "has no valid number in aggregateAmountOwned"],
+    ])
+    const dates = [
+      ["02/19/2062", "2062-02-19", "is after the filing"],
+      ["02/19/0206", "0206-02-19", "is ten years or more before the filing"],
+      ["02/30/2026", "02/30/2026", "has no valid date in dateOfEvent"],
+    ] as const
+    for (const [date, stated, reason] of dates) {
+      const schedule = read(writeSchedule("Common Stock", {}, { name: "Other" }).replace("02/19/2026", date))
+      assert.deepStrictEqual(schedule.rows.map(({ event_date }) => event_date), [null, null])
+      assert.deepStrictEqual(schedule.doubts, [["reportingPersonInfo[1]", "event_date", stated, reason]])
+    }
+    const unnamed = read(writeSchedule("Common Stock", { name: "" }, { cik: "x" }))
+    assert.deepStrictEqual(unnamed.rows.map(({ owner_cik, owner_name }) => [owner_name, owner_cik]), [
+      [null, "0000000007"],
+      ["Fund LP", null],
+    ])
+    assert.deepStrictEqual(unnamed.doubts, [
+      ["reportingPersonInfo[1]", "owner_name", "", "is missing"],
+      ["reportingPersonInfo[2]", "owner_cik", "", "has no valid CIK in reportingPersonCIK"],
+    ])
   })
 })
 
@@ -333,28 +683,12 @@ describe("Rejected ownership documents", () => {
       ["has no issuer", writeForm({ issuer: "" })],
       ["has no valid CIK in issuerCik", writeForm({ issuer: secret })],
       ["has no holders", writeForm({ owners: "" })],
-      ["has an owner without a name or a CIK", writeForm({ owners: owner("", "") })],
-      ["has no valid CIK in rptOwnerCik", writeForm({ owners: owner("", "12345678901") })],
-      ["has no valid date in periodOfReport", writeForm({ period: "2026-02-30" })],
-      ["has no valid number in sharesOwnedFollowingTransaction", writeForm({ shares: [trade({ held: secret })] })],
-      ["has no valid number in sharesOwnedFollowingTransaction", writeForm({ shares: [trade({ held: "-1" })] })],
-      ["has no valid number in sharesOwnedFollowingTransaction", writeForm({ shares: [trade({ held: "1e5" })] })],
-      ["has no valid number in sharesOwnedFollowingTransaction", writeForm({ shares: [trade({ held: "." })] })],
-      ["has no valid date in transactionDate", writeForm({ shares: [trade({ date: secret })] })],
-      [
-        "has more than 250 characters in officerTitle",
-        writeForm({ owners: owner(`<officerTitle>${secret.repeat(20)}</officerTitle>`) }),
-      ],
-      ["has more than 1000 lines in a table", writeForm({ shares: Array.from({ length: 1001 }, () => trade({})) })],
+      ["has no holder with a name", writeForm({ owners: owner("").replace("Doe Jane", secret.repeat(20)) })],
     ]
     assert.deepStrictEqual(cases.map(([, xml]) => reasonOf(xml)), cases.map(([reason]) => reason))
     assert.strictEqual(
-      reasonOf(writeSchedule("Common Stock", { percent: "101" }), "SCHEDULE 13D"),
-      "has more than 100 % in percentOfClass",
-    )
-    assert.strictEqual(
       reasonOf(writeSchedule("Common Stock", { name: "" }), "SCHEDULE 13D"),
-      "has a reporting person without a name",
+      "has no holder with a name",
     )
   })
 

@@ -3,40 +3,51 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
  */
 import { Record, Result } from "effect"
-import { type OwnershipHolders, unknownHolding } from "./OwnershipHolders.ts"
+import { findLastLines, findPositions, type HoldingLine } from "./HolderPositions.ts"
+import { readNatureOfOwnership } from "./NatureOfOwnership.ts"
+import {
+  findDoubts,
+  getValues,
+  makeReading,
+  makeUnknown,
+  type OwnershipHolders,
+  type Reading,
+  readRequired,
+  readStated,
+  readStatedDate,
+  unknownHolding,
+} from "./OwnershipHolders.ts"
 import * as Xml from "./XmlValues.ts"
-import { classifyDerivativeByTitle, classifySharesByTitle } from "./SecurityTitles.ts"
+import { classifyDerivativeByTitle, classifySharesByTitle, identifySecurity } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
-/** A line of a form's table of derivative or non-derivative securities: a holding or a transaction. */
-interface HoldingLine {
-  readonly isHolding: boolean
-  readonly title: string
-  /** Title, nature of ownership, price and dates, as JSON. Lines of one position have the same terms and footnotes. */
-  readonly terms: string
-  readonly footnotes: ReadonlySet<string>
-  readonly date: string | null
-  /** Number of securities that are held after the transaction. */
-  readonly held: bigint | null
-  /** Number of shares for which the held derivatives can be exchanged; null if unknown. */
-  readonly underlying: bigint | null
+/** A line, with the date that it states. */
+interface DatedLine extends HoldingLine {
+  readonly stated: Reading<string>
 }
 
 const findValue = (parent: XmlElement | undefined, name: string) =>
   findOnlyChildElement(findOnlyChildElement(parent, name), "value")
 
 const readAmount = (parent: XmlElement | undefined, name: string) =>
-  Xml.readDecimalElement(findValue(parent, name), name)
+  readStated(findValue(parent, name), (element) => Xml.readDecimalElement(element, name))
 
 const readFootnotes = (element: XmlElement | undefined) =>
   element === undefined
     ? []
     : findChildElements(element, "footnoteId").flatMap(({ attributes: { id } }) => id === undefined ? [] : [id.value])
 
-/** Returns the value of an element, or the ids of its footnotes if they state the value in words. */
+/**
+ * Returns the value of an element, or the ids of its footnotes if they state the value in words. Numbers and dates that
+ * are equal have equal terms: `8.88` and `8.880`.
+ */
 const readTerm = (parent: XmlElement, name: string) => {
   const element = findOnlyChildElement(parent, name)
-  return readElementText(findOnlyChildElement(element, "value"))?.toLowerCase() ?? readFootnotes(element).join()
+  const value = findOnlyChildElement(element, "value")
+  const text = readElementText(value)
+  if (text === null) return readFootnotes(element).join()
+  const number = Result.getOrElse(Xml.readDecimalElement(value, name), () => null)
+  return number === null ? Result.getOrElse(Xml.readDateElement(value), () => text.toLowerCase()) : String(number)
 }
 
 /**
@@ -48,73 +59,106 @@ const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigi
   return held === 0n || (traded !== null && traded === shares) ? held : null
 }
 
-const readLine = (line: XmlElement, isHolding: boolean): Result.Result<HoldingLine, string> =>
-  Result.gen(function* () {
-    const nature = findOnlyChildElement(line, "ownershipNature")
-    const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
-    const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
-    const held = yield* readAmount(
-      findOnlyChildElement(line, "postTransactionAmounts"),
-      "sharesOwnedFollowingTransaction",
-    )
-    const traded = yield* readAmount(findOnlyChildElement(line, "transactionAmounts"), "transactionShares")
-    const shares = yield* readAmount(findOnlyChildElement(line, "underlyingSecurity"), "underlyingSecurityShares")
-    const title = readElementText(findValue(line, "securityTitle")) ?? ""
-    return {
-      isHolding,
-      title,
-      terms: JSON.stringify([
-        title.toLowerCase(),
-        isDirect ? null : readElementText(findOnlyChildElement(natureOfOwnership, "value"))?.toLowerCase() ?? "",
-        ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
-      ]),
-      footnotes: new Set(isDirect ? [] : readFootnotes(natureOfOwnership)),
-      date: yield* Xml.readDateElement(findValue(line, "transactionDate"), "transactionDate"),
-      held,
-      underlying: computeUnderlying(isHolding, held, traded, shares),
-    }
-  })
+/** Codes of transactions that can only add shares (A), or only remove them (D). */
+const directions: { readonly [code: string]: string } = { A: "A", P: "A", S: "D", F: "D", D: "D" }
+
+/** Codes of the exercise of an option or a warrant, which is then no longer held. */
+const exerciseCodes = new Set(["C", "M", "O", "X"])
+
+/** Returns the change of the position. Null if it is unknown, or if the code of the transaction contradicts it. */
+const computeChange = (line: XmlElement, title: string, traded: bigint | null) => {
+  const direction = readElementText(
+    findValue(findOnlyChildElement(line, "transactionAmounts"), "transactionAcquiredDisposedCode"),
+  )
+  const code = readElementText(
+    findOnlyChildElement(findOnlyChildElement(line, "transactionCoding"), "transactionCode"),
+  )
+  const kind = line.name.startsWith("derivative") ? classifyDerivativeByTitle(title) : "shares"
+  const expected = kind === "shares"
+    ? directions[code ?? ""]
+    : (kind === "option" || kind === "warrant") && exerciseCodes.has(code ?? "")
+    ? "D"
+    : undefined
+  if (traded === null || (expected !== undefined && direction !== expected)) return null
+  return direction === "A" ? traded : direction === "D" ? -traded : null
+}
+
+const readLine = (line: XmlElement, isHolding: boolean, issuerName: string, filingDate: string): DatedLine => {
+  const nature = findOnlyChildElement(line, "ownershipNature")
+  const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
+  const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
+  const { footnotes, words } = readNatureOfOwnership(
+    readElementText(findOnlyChildElement(natureOfOwnership, "value")) ?? "",
+  )
+  const held = readAmount(findOnlyChildElement(line, "postTransactionAmounts"), "sharesOwnedFollowingTransaction")
+  const traded = readAmount(findOnlyChildElement(line, "transactionAmounts"), "transactionShares")
+  const underlying = findOnlyChildElement(line, "underlyingSecurity")
+  const shares = readAmount(underlying, "underlyingSecurityShares")
+  const title = readElementText(findValue(line, "securityTitle")) ?? ""
+  const stated = readStatedDate(findValue(line, "transactionDate"), filingDate, "transactionDate")
+  return {
+    isHolding,
+    title,
+    security: identifySecurity(title, issuerName),
+    terms: JSON.stringify([
+      isDirect ? null : words,
+      ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
+      identifySecurity(readElementText(findValue(underlying, "underlyingSecurityTitle")) ?? "", issuerName).name,
+    ]),
+    footnotes: new Set(isDirect ? [] : [...readFootnotes(natureOfOwnership), ...footnotes]),
+    date: stated.value,
+    stated,
+    change: computeChange(line, title, traded.value),
+    held: held.value,
+    underlying: computeUnderlying(isHolding, held.value, traded.value, shares.value),
+    problem: held.problem ?? shares.problem ?? traded.problem,
+  }
+}
 
 /** Maximum number of lines in a table, far more than the 30 that the SEC accepts. */
 const maxLines = 1000
 
 /** Reads the lines of a table: `nonDerivative` or `derivative`. */
-const readTable = (root: XmlElement, kind: string): Result.Result<ReadonlyArray<HoldingLine>, string> => {
+const readTable = (
+  root: XmlElement,
+  kind: string,
+  issuerName: string,
+  filingDate: string,
+): Reading<ReadonlyArray<DatedLine>> => {
   const table = findOnlyChildElement(root, `${kind}Table`)
   const lines = table?.children.filter(({ name }) => name === `${kind}Transaction` || name === `${kind}Holding`) ?? []
-  if (lines.length > maxLines) return Result.fail(`has more than ${maxLines} lines in a table`)
-  return Result.all(lines.map((line) => readLine(line, line.name === `${kind}Holding`)))
+  return lines.length > maxLines
+    ? makeUnknown({ read: "", reason: `has more than ${maxLines} lines in a table` })
+    : makeReading(lines.map((line) => readLine(line, line.name === `${kind}Holding`, issuerName, filingDate)))
 }
 
-const isSameSet = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && a.isSubsetOf(b)
+type GetAmount = (line: HoldingLine) => bigint | null
 
-/** Whether it is unclear if two lines report one position or two. */
-const isUnclear = (line: HoldingLine, other: HoldingLine) => {
-  if (line.terms !== other.terms) return false
-  if (isSameSet(line.footnotes, other.footnotes)) return line.isHolding || other.isHolding
-  return line.footnotes.isSubsetOf(other.footnotes) || other.footnotes.isSubsetOf(line.footnotes)
+/** Returns the amount of a position after its last transaction. */
+const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<bigint> => {
+  const last = findLastLines(position)
+  const [amount = null, ...others] = new Set(last.map(getAmount))
+  if (others.length > 0) return makeUnknown({ read: "", reason: "has transactions whose order is unclear" })
+  const problem = amount === null ? last.find(({ problem }) => problem !== undefined)?.problem : undefined
+  return { value: amount, problem }
 }
-
-const isSamePosition = (line: HoldingLine, other: HoldingLine) =>
-  line.terms === other.terms && isSameSet(line.footnotes, other.footnotes)
-
-/** Returns the last line of each position, or null if it is unclear which lines report the same position. */
-const findPositions = (lines: ReadonlyArray<HoldingLine>): ReadonlyArray<HoldingLine> | null =>
-  lines.some((line, index) => lines.slice(index + 1).some((other) => isUnclear(line, other)))
-    ? null
-    : lines.filter((line, index) => !lines.slice(index + 1).some((other) => isSamePosition(line, other)))
 
 /** Adds up the positions. Null if there are none, if they are unclear, or if the amount of one of them is unknown. */
-const sumPositions = (
-  lines: ReadonlyArray<HoldingLine>,
-  getAmount: (line: HoldingLine) => bigint | null,
-): Result.Result<string | null, string> => {
-  const amounts = findPositions(lines)?.map(getAmount) ?? []
-  return Xml.formatWholeShares(
-    amounts.length === 0
-      ? null
-      : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
-  )
+const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<string> => {
+  const positions = findPositions(lines)
+  if (positions === null) {
+    return makeUnknown({ read: "", reason: "has lines that may be of one position or of several" })
+  }
+  const amounts = positions.map((position) => findAmount(position, getAmount))
+  const problem = amounts.find((amount) => amount.problem !== undefined)?.problem
+  if (problem !== undefined) return makeUnknown(problem)
+  const sum = amounts.length === 0
+    ? null
+    : amounts.reduce<bigint | null>((sum, { value }) => sum === null || value === null ? null : sum + value, 0n)
+  return Result.match(Xml.formatWholeShares(sum), {
+    onSuccess: makeReading,
+    onFailure: (reason) => makeUnknown({ read: "", reason }),
+  })
 }
 
 const getHeld = ({ held }: HoldingLine) => held
@@ -123,42 +167,44 @@ const getUnderlying = ({ underlying }: HoldingLine) => underlying
 /** Whether securities whose title no rule recognizes are held. They may be shares, which a sum would then lack. */
 const holdsUnrecognized = (shares: ReadonlyArray<HoldingLine>) => {
   const lines = shares.filter(({ title }) => classifySharesByTitle(title) === undefined)
-  return findPositions(lines)?.some(({ held }) => held !== 0n) ?? true
+  return findPositions(lines)?.some((position) => findAmount(position, getHeld).value !== 0n) ?? true
 }
 
 const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArray<HoldingLine>) => {
   const isIncomplete = holdsUnrecognized(shares)
   const sumShares = (lines: ReadonlyArray<HoldingLine>, kind: "common" | "preferred") =>
     isIncomplete
-      ? Result.succeed(null)
+      ? makeReading<string>(null)
       : sumPositions(lines.filter(({ title }) => classifySharesByTitle(title) === kind), getHeld)
   const sumDerivatives = (kind: ReturnType<typeof classifyDerivativeByTitle>) =>
     sumPositions(derivatives.filter(({ title }) => classifyDerivativeByTitle(title) === kind), getUnderlying)
-  return Result.all({
+  return {
     common_shares_amount: sumShares(shares, "common"),
     preferred_shares_amount: sumShares([...shares, ...derivatives], "preferred"),
     options_amount: sumDerivatives("option"),
     warrants_amount: sumDerivatives("warrant"),
     shares_underlying_convertibles: sumDerivatives("convertible"),
-  })
+  }
 }
 
 /** Whether the title refers to another part of the document, such as `See Remarks`. */
 const isReference = (title: string) => /^\(?see\b/i.test(title)
 
 /** Reads the columns of an owner. If a document has several owners, they own the same securities together. */
-const readOwner = (element: XmlElement) =>
-  Result.gen(function* () {
-    const identity = findOnlyChildElement(element, "reportingOwnerId")
-    const cik = yield* Xml.readCikElement(findOnlyChildElement(identity, "rptOwnerCik"))
-    const name = yield* Xml.readNameElement(findOnlyChildElement(identity, "rptOwnerName"))
-    if (cik === null || name === null) return yield* Result.fail("has an owner without a name or a CIK")
-    const relationship = findOnlyChildElement(element, "reportingOwnerRelationship")
-    const isChecked = (flag: string) => Xml.readCheckBoxElement(findOnlyChildElement(relationship, flag))
-    const title = yield* Xml.readNameElement(findOnlyChildElement(relationship, "officerTitle"))
-    return {
-      owner_name: name,
-      owner_cik: cik,
+const readOwner = (element: XmlElement) => {
+  const identity = findOnlyChildElement(element, "reportingOwnerId")
+  const relationship = findOnlyChildElement(element, "reportingOwnerRelationship")
+  const isChecked = (flag: string) => Xml.readCheckBoxElement(findOnlyChildElement(relationship, flag))
+  const readings = {
+    owner_name: readRequired(findOnlyChildElement(identity, "rptOwnerName"), Xml.readNameElement),
+    owner_cik: readRequired(findOnlyChildElement(identity, "rptOwnerCik"), Xml.readCikElement),
+    title: readStated(findOnlyChildElement(relationship, "officerTitle"), Xml.readNameElement),
+  }
+  const { title, ...named } = getValues(readings)
+  return {
+    readings,
+    cells: {
+      ...named,
       // An owner may be both an officer and a director, but the column holds only one type: the closest relationship.
       owner_type: isChecked("isOfficer")
         ? "executive"
@@ -168,35 +214,86 @@ const readOwner = (element: XmlElement) =>
         ? "ten_percent_owner"
         : null,
       title: title !== null && isReference(title) ? null : title,
-    }
-  })
+    },
+  }
+}
+
+/**
+ * Finds the day of the holdings: the last transaction. The period of a Form 5 is the end of a fiscal year, and the form
+ * reports the holdings of that day. That of a Form 3 or 4 is the date of an event, and replaces dates that are not
+ * believed.
+ */
+const findReportedDate = (
+  isAnnual: boolean,
+  period: Reading<string>,
+  lines: ReadonlyArray<DatedLine>,
+): Reading<string> => {
+  if (isAnnual) return period
+  const doubted = lines.flatMap(({ stated }) => stated.problem ?? [])
+  const dates = lines.flatMap(({ stated }) => stated.value ?? (stated.problem === undefined ? [] : period.value ?? []))
+  const reasons = Array.from(new Set(doubted.map(({ reason }) => reason)))
+  const reads = Array.from(new Set(doubted.flatMap(({ read }) => read === "" ? [] : [read])))
+  return {
+    value: dates.toSorted().at(-1) ?? period.value,
+    problem: reasons.length > 0
+      ? { read: reads.join(", "), reason: reasons.join(" and ") }
+      : dates.length === 0
+      ? period.problem
+      : undefined,
+  }
+}
+
+/**
+ * Whether the form is an amendment without transactions. Amendments state only the lines that they add or correct
+ * (Instruction 8 of Form 3, 9 of Forms 4 and 5), so such a form does not tell what the owner holds.
+ */
+const isPartialAmendment = (form: string | null, lines: ReadonlyArray<HoldingLine>) =>
+  form?.endsWith("/A") === true && lines.every(({ isHolding }) => isHolding)
+
+const partialReason = "is in an amendment without transactions, which states only a part of the holdings"
 
 /** Reads a document whose root element is `ownershipDocument`. */
-export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipHolders, string> =>
+export const decodeOwnershipForm = (
+  root: XmlElement,
+  filingDate: string,
+): Result.Result<OwnershipHolders, string> =>
   Result.gen(function* () {
     const form = readElementText(findOnlyChildElement(root, "documentType"))
-    const period = yield* Xml.readDateElement(findOnlyChildElement(root, "periodOfReport"))
-    const owners = yield* Result.all(findChildElements(root, "reportingOwner").map(readOwner))
-    const shares = yield* readTable(root, "nonDerivative")
-    const derivatives = yield* readTable(root, "derivative")
-    const lines = [...shares, ...derivatives]
-    const dates = lines.flatMap(({ date }) => date === null ? [] : [date])
+    const issuer = findOnlyChildElement(root, "issuer")
+    const issuerCik = yield* Xml.readCikElement(findOnlyChildElement(issuer, "issuerCik"))
+    const issuerName = readElementText(findOnlyChildElement(issuer, "issuerName")) ?? ""
+    const period = readStatedDate(findOnlyChildElement(root, "periodOfReport"), filingDate)
+    const owners = findChildElements(root, "reportingOwner").map(readOwner)
+    const shares = readTable(root, "nonDerivative", issuerName, filingDate)
+    const derivatives = readTable(root, "derivative", issuerName, filingDate)
+    const lines = [...shares.value ?? [], ...derivatives.value ?? []]
+    const tooLong = shares.problem ?? derivatives.problem
     const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
-    const amounts = yield* sumAmounts(shares, derivatives)
+    const isPartial = tooLong === undefined && !ownsNothing && isPartialAmendment(form, lines)
+    const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) => {
+      if (tooLong !== undefined) return makeUnknown(tooLong)
+      if (ownsNothing) return makeReading("0")
+      return isPartial && sum.value !== null ? makeUnknown({ read: sum.value, reason: partialReason }) : sum
+    })
     const isAnnual = form?.startsWith("5") === true
+    const event = { event_date: isAnnual ? makeReading<string>(null) : period }
+    const reported = { reported_date: findReportedDate(isAnnual, period, lines) }
     return {
       form,
-      issuerCik: yield* Xml.readCikElement(findOnlyChildElement(findOnlyChildElement(root, "issuer"), "issuerCik")),
-      // The period of a Form 5 is the end of a fiscal year, and the form reports the holdings of that day.
-      // The period of a Form 3 or 4 is the date of an event.
-      reportedDate: isAnnual ? period : dates.toSorted().at(-1) ?? period,
+      issuerCik,
+      reportedDate: reported.reported_date.value,
       element: "reportingOwner",
-      rows: owners.map((owner, index) => ({
+      rows: owners.map(({ cells }, index) => ({
         ...unknownHolding,
-        ...owner,
+        ...cells,
         // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
-        ...(index === 0 && (ownsNothing ? Record.map(amounts, () => "0") : amounts)),
-        event_date: isAnnual ? null : period,
+        ...(index === 0 && getValues(amounts)),
+        ...getValues(event),
       })),
+      isPartial,
+      doubts: [
+        ...findDoubts(0, { ...reported, ...event, ...amounts }),
+        ...owners.flatMap(({ readings }, index) => findDoubts(index, readings)),
+      ],
     }
   })

@@ -1,16 +1,40 @@
 /** What one ownership document reports: its filing, issuer, and owners or reporting persons. */
+import { Record, Result } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
+import type { Doubt } from "./Doubt.ts"
+import { findDateDoubt } from "./StatedDates.ts"
+import { readElementText, type XmlElement } from "./XmlDocument.ts"
+import { readDateElement } from "./XmlValues.ts"
+
+/** Why a value is not believed. */
+export type Problem = Pick<Doubt, "read" | "reason">
+
+/** A value of a document. It is null if the document does not state it, or if it is not believed. */
+export interface Reading<A> {
+  readonly value: A | null
+  readonly problem: Problem | undefined
+}
+
+/** A doubt about a column of a holder. */
+export interface HolderDoubt extends Problem {
+  /** Index of the holder; 0 for a column of the filing, which is equal in all rows. */
+  readonly holder: number
+  readonly column: string
+}
 
 export interface OwnershipHolders {
   /** The form as the document names it, such as `4/A`, `SCHEDULE 13D` or `SC 13G`. */
   readonly form: string | null
   readonly issuerCik: string | null
-  /** Null if the document states no day for the holdings. */
+  /** Null if the document states no day for the holdings, or none that is believed. */
   readonly reportedDate: string | null
   /** Name of the element that describes a holder. */
   readonly element: string
   /** One row of `ownership` per holder, without the columns that describe the filing. */
   readonly rows: ReadonlyArray<RowCells>
+  /** Whether the rows lack amounts because the document states only a part of what the holders own. */
+  readonly isPartial: boolean
+  readonly doubts: ReadonlyArray<HolderDoubt>
 }
 
 /**
@@ -29,3 +53,51 @@ export const unknownHolding = {
   shared_voting_shares: null,
   event_date: null,
 }
+
+export const makeReading = <A>(value: A | null): Reading<A> => ({ value, problem: undefined })
+
+export const makeUnknown = (problem: Problem): Reading<never> => ({ value: null, problem })
+
+/** A doubt may repeat numbers and dates of the document, but no other text, which may be personal data. */
+const quote = (text: string | null) => text !== null && /^[\d.,+\-/%$: ]{1,40}$/.test(text) ? text : ""
+
+/** Returns the value of an element, or why it has none. */
+export const readStated = <A>(
+  element: XmlElement | undefined,
+  read: (element: XmlElement | undefined) => Result.Result<A | null, string>,
+): Reading<A> =>
+  Result.match(read(element), {
+    onSuccess: makeReading,
+    onFailure: (reason) => makeUnknown({ read: quote(readElementText(element)), reason }),
+  })
+
+/** Returns the value of an element that every document has, or why it has none. */
+export const readRequired: typeof readStated = (element, read) => {
+  const stated = readStated(element, read)
+  const isMissing = stated.value === null && stated.problem === undefined
+  return isMissing ? makeUnknown({ read: "", reason: "is missing" }) : stated
+}
+
+/** Returns the date in an element, or why it has none, or none that is believed. */
+export const readStatedDate = (
+  element: XmlElement | undefined,
+  filingDate: string,
+  name = element?.name,
+): Reading<string> => {
+  const stated = readStated(element, (element) => readDateElement(element, name))
+  const reason = stated.value === null ? undefined : findDateDoubt(stated.value, filingDate)
+  return stated.value === null || reason === undefined ? stated : makeUnknown({ read: stated.value, reason })
+}
+
+/** Returns the values without their problems. */
+export const getValues = <Name extends string, A>(readings: Record.ReadonlyRecord<Name, Reading<A>>) =>
+  Record.map(readings, ({ value }) => value)
+
+/** Returns the doubts about the columns of a holder. */
+export const findDoubts = (
+  holder: number,
+  readings: { readonly [column: string]: Reading<unknown> },
+): ReadonlyArray<HolderDoubt> =>
+  Object.entries(readings).flatMap(([column, { problem }]) =>
+    problem === undefined ? [] : [{ holder, column, ...problem }]
+  )

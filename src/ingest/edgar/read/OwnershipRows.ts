@@ -2,10 +2,11 @@
 import { Result } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
+import type { Doubt } from "./Doubt.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
 import { decodeOwnershipForm } from "./OwnershipForm.ts"
-import type { OwnershipHolders } from "./OwnershipHolders.ts"
+import { type OwnershipHolders, unknownHolding } from "./OwnershipHolders.ts"
 import { decodeSchedule13 } from "./Schedule13.ts"
 import { decodeSchedule13Header, parseSgmlHeader } from "./Schedule13Header.ts"
 import type { EdgarFiling } from "./Submissions.ts"
@@ -24,9 +25,11 @@ export interface EdgarOwnershipFiling extends Pick<EdgarFiling, "acceptedAt" | "
   readonly headerUrl?: string
 }
 
-const readHolders = (root: XmlElement): Result.Result<OwnershipHolders, string> => {
-  if (root.name === "ownershipDocument" && root.namespace === "") return decodeOwnershipForm(root)
-  return root.name === "edgarSubmission" ? decodeSchedule13(root) : Result.fail("is not an ownership document")
+const readHolders = (root: XmlElement, filingDate: string): Result.Result<OwnershipHolders, string> => {
+  if (root.name === "ownershipDocument" && root.namespace === "") return decodeOwnershipForm(root, filingDate)
+  return root.name === "edgarSubmission"
+    ? decodeSchedule13(root, filingDate)
+    : Result.fail("is not an ownership document")
 }
 
 /** Returns why the document is not the requested one, or undefined if it is. */
@@ -35,39 +38,63 @@ const findMismatch = ({ form, issuerCik, rows }: OwnershipHolders, filing: Edgar
   const [read, listed] = [form, filing.form].map((name) => name?.replace(/^SC /, "SCHEDULE "))
   if (read !== listed) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
-  return rows.length === 0 ? "has no holders" : undefined
+  if (rows.length === 0) return "has no holders"
+  return rows.every(({ owner_name }) => owner_name === null) ? "has no holder with a name" : undefined
 }
+
+/** The values of a filing, and those that are not believed. */
+export interface OwnershipFilingRows {
+  readonly rows: ReadonlyArray<RowCells>
+  readonly doubts: ReadonlyArray<Doubt>
+}
+
+/** Columns of a holder, all of which are null in a placeholder: the filing is known, but not what it reports. */
+const placeholder = { owner_name: null, owner_cik: null, owner_type: null, ...unknownHolding }
 
 /**
  * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
- * An amendment is a filing of its own. A filing about another issuer has no rows. `text` is the XML or the header.
+ * An amendment is a filing of its own. One that states only a part of the holdings has a placeholder, which does not
+ * hide the rows of the form that it amends. A filing about another issuer has no rows. `text` is the XML or the header.
  */
 export const makeOwnershipRows = ({ filing, issuer, text }: {
   readonly issuer: Issuer
   readonly filing: EdgarOwnershipFiling
   readonly text: string
-}): Result.Result<ReadonlyArray<RowCells>, DocumentRejected> => {
-  const { headerUrl, documentUrl } = filing
+}): Result.Result<OwnershipFilingRows, DocumentRejected> => {
+  const { headerUrl, documentUrl, filingDate } = filing
   const sourceUrl = headerUrl ?? documentUrl
   return Result.gen(function* () {
     const holders = yield* headerUrl === undefined
-      ? Result.flatMap(parseXml(text), readHolders)
+      ? Result.flatMap(parseXml(text), (root) => readHolders(root, filingDate))
       : Result.flatMap(parseSgmlHeader(text), decodeSchedule13Header)
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptanceTime([filing])
     // A company's list of filings also contains those that the company made as an owner of other companies.
-    if (holders.issuerCik !== issuer.cik) return []
-    return holders.rows.map((owner, index) => ({
-      ticker: getTickerOn(issuer, filing.filingDate),
+    if (holders.issuerCik !== issuer.cik) return { rows: [], doubts: [] }
+    const getUrl = (index: number) => `${sourceUrl}#${holders.element}[${index + 1}]`
+    const rows: ReadonlyArray<RowCells> = (holders.isPartial ? [placeholder] : holders.rows).map((owner, index) => ({
+      ticker: getTickerOn(issuer, filingDate),
       reported_date: holders.reportedDate,
-      filed_at: filing.filingDate,
+      filed_at: filingDate,
       form_type: filing.form,
       accession_number: filing.accession,
       document_url: documentUrl,
       ...owner,
       last_updated: lastUpdated,
-      source: [`${sourceUrl}#${holders.element}[${index + 1}]`],
+      source: [getUrl(index)],
     }))
+    const doubts = holders.doubts.map(({ column, holder, read, reason }) => {
+      const value = rows[holder]?.[column]
+      return {
+        table: "ownership",
+        url: getUrl(holder),
+        column,
+        read,
+        published: typeof value === "string" ? value : null,
+        reason,
+      }
+    })
+    return { rows, doubts }
   }).pipe(Result.mapError((reason) => new DocumentRejected({ url: sourceUrl, reason })))
 }

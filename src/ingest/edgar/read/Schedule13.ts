@@ -3,7 +3,16 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses, telephone numbers and signatures are never read.
  */
 import { Result } from "effect"
-import { type OwnershipHolders, unknownHolding } from "./OwnershipHolders.ts"
+import {
+  findDoubts,
+  getValues,
+  makeReading,
+  type OwnershipHolders,
+  readRequired,
+  readStated,
+  readStatedDate,
+  unknownHolding,
+} from "./OwnershipHolders.ts"
 import * as Xml from "./XmlValues.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
@@ -35,38 +44,46 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
 ])
 
 const readWholeShares = (parent: XmlElement, name: string) =>
-  Result.flatMap(Xml.readDecimalElement(findOnlyChildElement(parent, name)), Xml.formatWholeShares)
+  readStated(
+    findOnlyChildElement(parent, name),
+    (element) => Result.flatMap(Xml.readDecimalElement(element), Xml.formatWholeShares),
+  )
 
 /** Reads a reporting person. Several persons usually report the same shares, so their amounts must not be added. */
 const readPerson =
-  (names: ElementNames, sharesKind: ReturnType<typeof classifySharesByTitle>) => (element: XmlElement) =>
-    Result.gen(function* () {
-      const name = yield* Xml.readNameElement(findOnlyChildElement(element, "reportingPersonName"))
-      if (name === null) return yield* Result.fail("has a reporting person without a name")
-      const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
-      // A 13G has the votes one level deeper than a 13D.
-      const votes = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
-      const percentage = yield* Xml.readPercentageElement(findOnlyChildElement(element, names.percentage))
-      const shares = yield* readWholeShares(element, names.amount)
-      return {
+  (names: ElementNames, sharesKind: ReturnType<typeof classifySharesByTitle>) => (element: XmlElement) => {
+    const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
+    // A 13G has the votes one level deeper than a 13D.
+    const votes = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
+    const percentage = readStated(findOnlyChildElement(element, names.percentage), Xml.readPercentageElement)
+    const shares = readWholeShares(element, names.amount)
+    const text = {
+      owner_name: readRequired(findOnlyChildElement(element, "reportingPersonName"), Xml.readNameElement),
+      owner_cik: hasNoCik
+        ? makeReading<string>(null)
+        : readStated(findOnlyChildElement(element, "reportingPersonCIK"), Xml.readCikElement),
+      common_shares_amount: sharesKind === "common" ? shares : makeReading<string>(null),
+      preferred_shares_amount: sharesKind === "preferred" ? shares : makeReading<string>(null),
+      sole_voting_shares: readWholeShares(votes, "soleVotingPower"),
+      shared_voting_shares: readWholeShares(votes, "sharedVotingPower"),
+    }
+    return {
+      readings: { ...text, percent_of_class: percentage },
+      cells: {
         ...unknownHolding,
-        owner_name: name,
-        owner_cik: hasNoCik ? null : yield* Xml.readCikElement(findOnlyChildElement(element, "reportingPersonCIK")),
-        owner_type: Xml.isPercentageAbove(percentage, 10n)
+        ...getValues(text),
+        owner_type: Xml.isPercentageAbove(percentage.value, 10n)
           ? "ten_percent_owner"
-          : Xml.isPercentageAbove(percentage, 5n)
+          : Xml.isPercentageAbove(percentage.value, 5n)
           ? "five_percent_owner"
           : null,
-        common_shares_amount: sharesKind === "common" ? shares : null,
-        preferred_shares_amount: sharesKind === "preferred" ? shares : null,
-        percent_of_class: Xml.formatPercentageAsFraction(percentage),
-        sole_voting_shares: yield* readWholeShares(votes, "soleVotingPower"),
-        shared_voting_shares: yield* readWholeShares(votes, "sharedVotingPower"),
-      }
-    })
+        percent_of_class: Xml.formatPercentageAsFraction(percentage.value),
+      },
+    }
+  }
 
 /** Reads a document whose root element is `edgarSubmission`. */
-export const decodeSchedule13 = (root: XmlElement): Result.Result<OwnershipHolders, string> =>
+export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.Result<OwnershipHolders, string> =>
   Result.gen(function* () {
     const names = namesByNamespace.get(root.namespace)
     if (names === undefined) return yield* Result.fail("is not a Schedule 13D or 13G")
@@ -76,8 +93,8 @@ export const decodeSchedule13 = (root: XmlElement): Result.Result<OwnershipHolde
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
     const title = readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""
     const found = persons === undefined ? [] : findChildElements(persons, names.person)
-    const rows = yield* Result.all(found.map(readPerson(names, classifySharesByTitle(title))))
-    const event_date = yield* Xml.readDateElement(findOnlyChildElement(cover, names.eventDate))
+    const read = found.map(readPerson(names, classifySharesByTitle(title)))
+    const event = { event_date: readStatedDate(findOnlyChildElement(cover, names.eventDate), filingDate) }
     return {
       form: readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType")),
       issuerCik: yield* Xml.readCikElement(
@@ -86,6 +103,11 @@ export const decodeSchedule13 = (root: XmlElement): Result.Result<OwnershipHolde
       // Unknown: schedules state only the date of the event, and a 13D reports the holdings of a later day.
       reportedDate: null,
       element: names.person,
-      rows: rows.map((row) => ({ ...row, event_date })),
+      rows: read.map(({ cells }) => ({ ...cells, ...getValues(event) })),
+      isPartial: false,
+      doubts: [
+        ...findDoubts(0, event),
+        ...read.flatMap(({ readings }, index) => findDoubts(index, readings)),
+      ],
     }
   })

@@ -3,7 +3,7 @@
  * the issuer and the filers, but no amounts. Addresses and telephone numbers are never read.
  */
 import { Result } from "effect"
-import { type OwnershipHolders, unknownHolding } from "./OwnershipHolders.ts"
+import { findDoubts, getValues, type OwnershipHolders, readRequired, unknownHolding } from "./OwnershipHolders.ts"
 import { readCikElement, readNameElement } from "./XmlValues.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement, xmlLimits } from "./XmlDocument.ts"
 
@@ -51,23 +51,27 @@ export const parseSgmlHeader = (text: string): Result.Result<XmlElement, string>
 const findCompanyData = (company: XmlElement | undefined) =>
   findOnlyChildElement(company, "COMPANY-DATA") ?? findOnlyChildElement(company, "OWNER-DATA")
 
-const readFiler = (element: XmlElement) =>
-  Result.gen(function* () {
-    const data = findCompanyData(element)
-    const cik = yield* readCikElement(findOnlyChildElement(data, "CIK"))
-    const name = yield* readNameElement(findOnlyChildElement(data, "CONFORMED-NAME"))
-    if (cik === null || name === null) return yield* Result.fail("has a filer without a name or a CIK")
-    return { ...unknownHolding, owner_name: name, owner_cik: cik, owner_type: "five_percent_owner" }
-  })
+const readFiler = (element: XmlElement) => {
+  const data = findCompanyData(element)
+  const readings = {
+    owner_name: readRequired(findOnlyChildElement(data, "CONFORMED-NAME"), readNameElement),
+    owner_cik: readRequired(findOnlyChildElement(data, "CIK"), readCikElement),
+  }
+  return { readings, cells: { ...unknownHolding, ...getValues(readings), owner_type: "five_percent_owner" } }
+}
 
 /** Reads a header whose root element is `SEC-HEADER`. */
-export const decodeSchedule13Header = (root: XmlElement): Result.Result<OwnershipHolders, string> =>
-  Result.all({
+export const decodeSchedule13Header = (root: XmlElement): Result.Result<OwnershipHolders, string> => {
+  const filers = findChildElements(root, "FILED-BY").map(readFiler)
+  return Result.all({
     form: Result.succeed(readElementText(findOnlyChildElement(root, "TYPE"))),
     issuerCik: readCikElement(
       findOnlyChildElement(findCompanyData(findOnlyChildElement(root, "SUBJECT-COMPANY")), "CIK"),
     ),
     reportedDate: Result.succeed(null),
     element: Result.succeed("FILED-BY"),
-    rows: Result.all(findChildElements(root, "FILED-BY").map(readFiler)),
+    rows: Result.succeed(filers.map(({ cells }) => cells)),
+    isPartial: Result.succeed(false),
+    doubts: Result.succeed(filers.flatMap(({ readings }, index) => findDoubts(index, readings))),
   })
+}

@@ -72,3 +72,107 @@ export const classifyDerivativeByTitle = (title: string): "option" | "warrant" |
   const shares = classifySharesByTitle(title)
   return /\bconvertible\b/.test(lowerCase) || shares === "common" || shares === "preferred" ? "convertible" : undefined
 }
+
+const amount = "(?:(?:[a-z]{1,3} ?)?[$€£¥]? ?(?:\\d+(?:[.,]\\d+)*|[.]\\d+)(?: ?(?:¢|cents?|p|pence)\\b)?|one cent)"
+
+/** What a title says about the par value: `par value $0.001 per share`, `$.01 par value`, `without par value`. */
+const parValuePattern = new RegExp(
+  [
+    "(?:(?<!\\w)(?:with|without|having|of|no) (?:an? )?)?" +
+    "(?:[a-z]{0,3} ?[$€£¥] ?\\d*[.]?\\d+ |\\d*[.]\\d+ |\\d+ ?(?:¢|cents?|p|pence) )?" +
+    `\\b(?:par|nominal|stated)\\b(?: value)?:?(?: of)? ?${amount}?` +
+    "(?: (?:per|a|each)\\b(?: (?:common|ordinary|preferred))?(?: shares?\\b)?)?",
+    `\\bof ${amount} each\\b`,
+    "[$€£¥] ?\\d*[.]?\\d[\\d.,]*",
+  ].join("|"),
+  "g",
+)
+
+/** A class or series: `Class A`, `Cl. B`, `Series A-1`, and the letter of `Common A`. */
+const designatorPattern = new RegExp(
+  [
+    "\\b(class|cl|series|ser)\\b[. -]*(?!(?:of|and|the|for)\\b)([a-z]{1,2}|\\d+)(-\\d+)?\\b",
+    "(?<=\\b(?:common|preferred)\\b.*)\\b([b-z]|a(?=\\W*$))\\b",
+  ].join("|"),
+  "g",
+)
+
+const titleSynonyms: ReadonlyMap<string, string> = new Map([
+  ["com", "common"],
+  ["cmn", "common"],
+  ["ord", "ordinary"],
+  ["pref", "preferred"],
+  ["pfd", "preferred"],
+  ["preference", "preferred"],
+  ["nonqualified", "nonstatutory"],
+  ["rsus", "rsu"],
+])
+
+const splitIntoSet = (words: string): ReadonlySet<string> => new Set(words.split(" "))
+
+/** Words that mean nothing for the identity of a security. */
+const emptyTitleWords = splitIntoSet("the of an a s issuer company stock stk share shs sh security see footnote per")
+
+/** Words that say what kind of security a title names, by the kind. */
+const wordsOfKinds: { readonly [kind: string]: ReadonlySet<string> } = {
+  common: splitIntoSet("common ordinary capital beneficial interest registered"),
+  preferred: splitIntoSet("preferred"),
+  option: splitIntoSet("option right to buy purchase acquire common ordinary"),
+  warrant: splitIntoSet("warrant right to buy purchase acquire common ordinary"),
+}
+
+/** Words that a filer may add to the title of a security or leave out. */
+const optionalTitleWords = splitIntoSet(
+  "voting convertible cumulative redeemable perpetual participating employee director incentive nonstatutory qualified",
+)
+
+export interface SecurityIdentity {
+  /** Equal for titles that name one security, or may do so. */
+  readonly name: string
+  /** Words that may be missing in another title of the same security; those of two securities may differ in them. */
+  readonly optional: ReadonlySet<string>
+}
+
+/** Longer titles are compared as they are, because the patterns would take too long. */
+const maxTitleLength = 250
+
+const simplifyTitle = (title: string) =>
+  title.normalize("NFKC").toLowerCase().replace(/['’]s\b/g, "").replace(/["'“”‘’*]/g, "").replace(/\s+/g, " ")
+
+/** Returns the words of a title: in the singular, without the empty ones. */
+const findTitleWords = (text: string) =>
+  text.split(/[^\p{L}\p{N}_%.-]+/u).flatMap((part) => {
+    const trimmed = part.replace(/^[.-]+|[.-]+$/g, "")
+    const singular = trimmed.length > 3 ? trimmed.replace(/(?<=[^s])s$/, "") : trimmed
+    const word = titleSynonyms.get(singular) ?? singular
+    return word === "" || emptyTitleWords.has(word) ? [] : [word]
+  })
+
+/**
+ * Tells whether two titles name one security: `Common Stock` and `Common Stock, par value $0.001`. The words that
+ * remain distinguish securities, above all classes and series. `issuerName` may be part of a title.
+ */
+export const identifySecurity = (title: string, issuerName = ""): SecurityIdentity => {
+  if (title.length > maxTitleLength) return { name: title, optional: new Set() }
+  const derivative = classifyDerivativeByTitle(title)
+  const isOption = derivative === "option" || derivative === "warrant"
+  const kind = isOption ? derivative : classifySharesByTitle(title) ?? "unknown"
+  const designators: Array<string> = []
+  const rest = simplifyTitle(title)
+    .replace(/[([]\d+[)\]]/g, " ")
+    .replace(parValuePattern, " ")
+    .replace(/\bnon[- ](?=[a-z])/g, "non")
+    .replace(designatorPattern, (_, kind?: string, letter = "", number = "", alone = "") => {
+      designators.push(`${kind?.startsWith("s") === true ? "series" : "class"} ${letter}${number}${alone}`)
+      return " "
+    })
+  const implied = new Set([...wordsOfKinds[kind] ?? [], ...findTitleWords(simplifyTitle(issuerName))])
+  const words = findTitleWords(rest).filter((word) => !implied.has(word))
+  // A class or series is known by its letter, whatever else the title says: Series A (Convertible) Preferred Stock.
+  const hasDesignator = designators.length > 0 && !isOption
+  const needed = hasDesignator && kind === "preferred" ? [] : words.filter((word) => !optionalTitleWords.has(word))
+  return {
+    name: Array.from(new Set([kind, ...designators, ...needed])).toSorted().join(" "),
+    optional: new Set(hasDesignator ? [] : words.filter((word) => optionalTitleWords.has(word))),
+  }
+}

@@ -8,6 +8,9 @@ type Read<A> = Result.Result<A, string>
 /** Numbers are represented as integers, multiplied by this factor, because forms may report fractions of a share. */
 const scale = 100_000_000n
 
+/** One share, in hundred-millionths. */
+export const oneShare = scale
+
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
 
 /** Returns a function that reads an element; null if there is no text. The reason of its failure contains `name`. */

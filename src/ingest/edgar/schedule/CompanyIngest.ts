@@ -365,7 +365,9 @@ const readOwnershipForm = Effect.fnUntraced(function* (context: FormContext, fil
     : { documentUrl: url }
   visit.served.push({ url, dataset: "" })
   const decode = (text: string) => makeOwnershipRows({ issuer, filing: { ...filing, ...urls }, text })
-  return (yield* readDocument(context, url, decode)) ?? []
+  const { doubts, rows } = (yield* readDocument(context, url, decode)) ?? { doubts: [], rows: [] }
+  visit.doubts.push(...doubts)
+  return rows
 })
 
 /** Reads the documents of a form: adds fees to the visit, or returns the rows of `ownership`. */
@@ -432,7 +434,9 @@ const addCovers = Effect.fnUntraced(
     const covers = yield* Effect.forEach(lacking, (filing) => {
       const { accession, filingDate } = filing
       const url = buildInstanceUrl(cik, accession, filing.primaryDocument)
-      const note = (cover: CoverCounts | null): ReadonlyArray<FilingInstance> => [{ cik, accession, filingDate, cover }]
+      const note = (
+        cover: CoverCounts | null,
+      ): ReadonlyArray<FilingInstance> => [{ cik, accession, filingDate, cover }]
       const cover = known.get(accession)
       if (cover !== undefined) {
         // Rows that were set aside are made again.

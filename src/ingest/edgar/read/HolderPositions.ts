@@ -1,0 +1,160 @@
+/**
+ * The positions of a holder in the lines of a form, and the amount of each after the last transaction
+ * (docs/decisions/0100-ownership-from-filings.md).
+ */
+import type { Problem } from "./OwnershipHolders.ts"
+import type { SecurityIdentity } from "./SecurityTitles.ts"
+import { oneShare } from "./XmlValues.ts"
+
+/** A line of a form's table of derivative or non-derivative securities: a holding or a transaction. */
+export interface HoldingLine {
+  readonly isHolding: boolean
+  readonly title: string
+  readonly security: SecurityIdentity
+  /** Nature of ownership, price and dates, as JSON. Lines of one position have the same terms and footnotes. */
+  readonly terms: string
+  readonly footnotes: ReadonlySet<string>
+  /** Date of the transaction; null if it is unknown or not believed. */
+  readonly date: string | null
+  /** Number of securities that the transaction added, negative if it removed them; null if unknown. */
+  readonly change: bigint | null
+  /** Number of securities that are held after the transaction. */
+  readonly held: bigint | null
+  /** Number of shares for which the held derivatives can be exchanged; null if unknown. */
+  readonly underlying: bigint | null
+  /** Why the amounts are unknown, if the form states some. */
+  readonly problem: Problem | undefined
+}
+
+type Lines = ReadonlyArray<HoldingLine>
+
+const isSameSet = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && a.isSubsetOf(b)
+
+const isNested = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.isSubsetOf(b) || b.isSubsetOf(a)
+
+const isSamePosition = (line: HoldingLine, other: HoldingLine) =>
+  isSameSet(line.footnotes, other.footnotes) && isSameSet(line.security.optional, other.security.optional)
+
+/** Whether it is unclear if two lines with the same security and terms report one position or two. */
+const isUnclear = (line: HoldingLine, other: HoldingLine) =>
+  isSamePosition(line, other)
+    ? line.isHolding || other.isHolding
+    : isNested(line.footnotes, other.footnotes) && isNested(line.security.optional, other.security.optional)
+
+/** Returns the lines of each position, or null if it is unclear which lines report the same position. */
+export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
+  const alike = Map.groupBy(lines, ({ security, terms }) => JSON.stringify([security.name, terms]))
+  const positions: Array<Lines> = []
+  for (const group of alike.values()) {
+    const distinct = Map.groupBy(
+      group,
+      ({ footnotes, security }) =>
+        JSON.stringify([footnotes, security.optional].map((words) => Array.from(words).toSorted())),
+    )
+    const [...ofGroup] = distinct.values()
+    const firsts = ofGroup.flatMap(([first]) => first ?? [])
+    if (
+      ofGroup.some((one) => one.length > 1 && one.some(({ isHolding }) => isHolding)) ||
+      firsts.some((line, index) => firsts.slice(index + 1).some((other) => isUnclear(line, other)))
+    ) return null
+    positions.push(...ofGroup)
+  }
+  return positions
+}
+
+const isRising = (dates: ReadonlyArray<string>) => dates.every((date, index) => date >= (dates[index - 1] ?? ""))
+
+const findDates = (lines: Lines) => lines.flatMap(({ date }) => date ?? [])
+
+/** Returns the number of securities that were held before the transaction; null if unknown. */
+const getHeldBefore = ({ change, held }: HoldingLine) => change === null || held === null ? null : held - change
+
+/**
+ * Whether each amount is that of the line before, plus or minus the traded shares, as far as the lines state it.
+ * `tolerance` is the amount by which they may differ.
+ */
+const isConsistent = (lines: Lines, tolerance = 0n) =>
+  isRising(findDates(lines)) && lines.every((line, index) => {
+    const [before, held] = [getHeldBefore(line), lines[index - 1]?.held ?? null]
+    if (index === 0 || before === null || held === null) return true
+    return before - held <= tolerance && held - before <= tolerance
+  })
+
+/** Joins amounts to groups. `find` returns an amount that stands for the group (union-find). */
+const makeGroups = () => {
+  const parents = new Map<bigint, bigint>()
+  const find = (amount: bigint): bigint => {
+    let root = amount
+    for (let parent = parents.get(root); parent !== undefined; parent = parents.get(root)) root = parent
+    if (root !== amount) parents.set(amount, root)
+    return root
+  }
+  return {
+    find,
+    connect: (a: bigint, b: bigint) => {
+      const [first, second] = [find(a), find(b)]
+      if (first !== second) parents.set(first, second)
+    },
+  }
+}
+
+/**
+ * Finds the amount after the last of the lines, if they can be ordered so that each begins with the amount of the one
+ * before. Undefined if they cannot, or if different orders end with different amounts.
+ *
+ * If amounts are places and lines are ways between them, such an order is a trail that uses each way once (Euler). All
+ * such trails end at the same place, to which one more way leads than from it. Only a trail that ends where it begins
+ * may begin anywhere, so `start`, the amount of the day before, must tell.
+ */
+const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undefined => {
+  const surplus = new Map<bigint, number>()
+  const groups = makeGroups()
+  for (const line of lines) {
+    const [from, to] = [getHeldBefore(line), line.held]
+    if (from === null || to === null || from < 0n) return undefined
+    surplus.set(from, (surplus.get(from) ?? 0) - 1)
+    surplus.set(to, (surplus.get(to) ?? 0) + 1)
+    groups.connect(from, to)
+  }
+  if (new Set(Array.from(surplus.keys(), groups.find)).size !== 1) return undefined
+  const uneven = Array.from(surplus).filter(([, count]) => count !== 0)
+  if (uneven.length === 0) return start !== undefined && surplus.has(start) ? start : undefined
+  const [end, ...others] = uneven.flatMap(([amount, count]) => count === 1 ? [amount] : [])
+  return uneven.length === 2 && others.length === 0 ? end : undefined
+}
+
+/** Returns the lines of which one is the last, given in the order of the document. All of them are of one day. */
+const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
+  const [first, last] = [lines[0], lines.at(-1)]
+  // Amounts that return to the first one may begin and end with any of them.
+  const returns = first !== undefined && getHeldBefore(first) === last?.held && last.held !== start
+  if (!returns && isConsistent(lines)) return lines.slice(-1)
+  const end = findEndOfTrail(lines, start)
+  if (end !== undefined) return lines.filter(({ held }) => held === end)
+  // Filers may round each amount to whole shares, although the transactions have fractions.
+  const isInOrder = (lines: Lines) => isConsistent(lines, oneShare - 1n)
+  if (isInOrder(lines)) return lines.slice(-1)
+  const change = lines.reduce((sum, { change }) => sum + (change ?? 0n), 0n)
+  return change !== 0n && isInOrder(lines.toReversed()) ? lines.slice(0, 1) : lines
+}
+
+const isNewestFirst = (lines: Lines) => {
+  const dates = findDates(lines).toReversed()
+  return isRising(dates) && dates[0] !== dates.at(-1)
+}
+
+/**
+ * Returns the lines of a position of which one is the last: the one with the latest date, and of those of one day the
+ * one that their amounts show. If some amounts contradict each other, any line of the day may be the last.
+ */
+export const findLastLines = (lines: Lines): Lines => {
+  const ordered = isNewestFirst(lines) ? lines.toReversed() : lines
+  const days = ordered.some(({ date }) => date === null)
+    ? [ordered]
+    : Array.from(Map.groupBy(ordered, ({ date }) => date ?? "")).toSorted(([a], [b]) => a < b ? -1 : 1)
+      .map(([, ofDay]) => ofDay)
+  return days.reduce<Lines>((before, ofDay) => {
+    const [start = null, ...others] = new Set(before.map(({ held }) => held))
+    return findLastLinesOfDay(ofDay, start === null || others.length > 0 ? undefined : start)
+  }, [])
+}
