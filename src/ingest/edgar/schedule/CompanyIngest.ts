@@ -434,9 +434,7 @@ const addCovers = Effect.fnUntraced(
     const covers = yield* Effect.forEach(lacking, (filing) => {
       const { accession, filingDate } = filing
       const url = buildInstanceUrl(cik, accession, filing.primaryDocument)
-      const note = (
-        cover: CoverCounts | null,
-      ): ReadonlyArray<FilingInstance> => [{ cik, accession, filingDate, cover }]
+      const note = (cover: CoverCounts | null): ReadonlyArray<FilingInstance> => [{ cik, accession, filingDate, cover }]
       const cover = known.get(accession)
       if (cover !== undefined) {
         // Rows that were set aside are made again.
