@@ -250,8 +250,6 @@ const findReportedDate = (
 const isPartialAmendment = (form: string | null, lines: ReadonlyArray<HoldingLine>) =>
   form?.endsWith("/A") === true && lines.every(({ isHolding }) => isHolding)
 
-const partialReason = "is in an amendment without transactions, which states only a part of the holdings"
-
 /** Reads a document whose root element is `ownershipDocument`. */
 export const decodeOwnershipForm = (
   root: XmlElement,
@@ -269,12 +267,8 @@ export const decodeOwnershipForm = (
     const lines = [...shares.value ?? [], ...derivatives.value ?? []]
     const tooLong = shares.problem ?? derivatives.problem
     const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
-    const isPartial = tooLong === undefined && !ownsNothing && isPartialAmendment(form, lines)
-    const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) => {
-      if (tooLong !== undefined) return makeUnknown(tooLong)
-      if (ownsNothing) return makeReading("0")
-      return isPartial && sum.value !== null ? makeUnknown({ read: sum.value, reason: partialReason }) : sum
-    })
+    const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) =>
+      tooLong === undefined ? ownsNothing ? makeReading("0") : sum : makeUnknown(tooLong))
     const isAnnual = form?.startsWith("5") === true
     const event = { event_date: isAnnual ? makeReading<string>(null) : period }
     const reported = { reported_date: findReportedDate(isAnnual, period, lines) }
@@ -283,17 +277,17 @@ export const decodeOwnershipForm = (
       issuerCik,
       reportedDate: reported.reported_date.value,
       element: "reportingOwner",
+      // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
       rows: owners.map(({ cells }, index) => ({
         ...unknownHolding,
         ...cells,
-        // All owners of a document hold the same shares. Only the first row has the amounts, so a sum counts them once.
         ...(index === 0 && getValues(amounts)),
         ...getValues(event),
       })),
-      isPartial,
-      doubts: [
-        ...findDoubts(0, { ...reported, ...event, ...amounts }),
-        ...owners.flatMap(({ readings }, index) => findDoubts(index, readings)),
-      ],
+      isPartial: tooLong === undefined && !ownsNothing && isPartialAmendment(form, lines),
+      doubts: findDoubts(
+        owners.map(({ readings }, index) => ({ ...readings, ...(index === 0 && amounts) })),
+        { ...reported, ...event },
+      ),
     }
   })

@@ -17,7 +17,7 @@ export interface Reading<A> {
 
 /** A doubt about a column of a holder. */
 export interface HolderDoubt extends Problem {
-  /** Index of the holder; 0 for a column of the filing, which is equal in all rows. */
+  /** Index of the holder. */
   readonly holder: number
   readonly column: string
 }
@@ -32,7 +32,7 @@ export interface OwnershipHolders {
   readonly element: string
   /** One row of `ownership` per holder, without the columns that describe the filing. */
   readonly rows: ReadonlyArray<RowCells>
-  /** Whether the rows lack amounts because the document states only a part of what the holders own. */
+  /** Whether the document states only a part of what the holders own. */
   readonly isPartial: boolean
   readonly doubts: ReadonlyArray<HolderDoubt>
 }
@@ -93,11 +93,14 @@ export const readStatedDate = (
 export const getValues = <Name extends string, A>(readings: Record.ReadonlyRecord<Name, Reading<A>>) =>
   Record.map(readings, ({ value }) => value)
 
-/** Returns the doubts about the columns of a holder. */
-export const findDoubts = (
-  holder: number,
-  readings: { readonly [column: string]: Reading<unknown> },
-): ReadonlyArray<HolderDoubt> =>
-  Object.entries(readings).flatMap(([column, { problem }]) =>
-    problem === undefined ? [] : [{ holder, column, ...problem }]
+interface Readings {
+  readonly [column: string]: Reading<unknown>
+}
+
+/** Returns the doubts about the columns of each holder. Those of `filing` are equal in all rows. */
+export const findDoubts = (holders: ReadonlyArray<Readings>, filing: Readings): ReadonlyArray<HolderDoubt> =>
+  holders.flatMap((readings, holder) =>
+    Object.entries({ ...filing, ...readings }).flatMap(([column, { problem }]) =>
+      problem === undefined ? [] : [{ holder, column, ...problem }]
+    )
   )

@@ -42,14 +42,30 @@ const findMismatch = ({ form, issuerCik, rows }: OwnershipHolders, filing: Edgar
   return rows.every(({ owner_name }) => owner_name === null) ? "has no holder with a name" : undefined
 }
 
-/** The values of a filing, and those that are not believed. */
+/** The rows of a filing, and the values that are not believed. */
 export interface OwnershipFilingRows {
   readonly rows: ReadonlyArray<RowCells>
   readonly doubts: ReadonlyArray<Doubt>
 }
 
-/** Columns of a holder, all of which are null in a placeholder: the filing is known, but not what it reports. */
+/** A row whose columns about the holder are null: the filing is known, but not what the holder owns (§2.7). */
 const placeholder = { owner_name: null, owner_cik: null, owner_type: null, ...unknownHolding }
+
+/**
+ * Replaces the holders of a document that states only a part of what they own by a placeholder, which does not hide the
+ * rows of other filings. What the document states about the first holder is in doubt.
+ */
+const hidePart = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | "rows"> => {
+  if (!holders.isPartial) return holders
+  const reason = "is in an amendment without transactions, which states only a part of the holdings"
+  const stated = Object.entries(holders.rows[0] ?? {}).flatMap(([column, read]) =>
+    typeof read === "string" ? [{ holder: 0, column, read, reason }] : []
+  )
+  return {
+    rows: [placeholder],
+    doubts: [...holders.doubts.filter(({ holder }) => holder === 0), ...stated],
+  }
+}
 
 /**
  * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
@@ -73,7 +89,8 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
     // A company's list of filings also contains those that the company made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return { rows: [], doubts: [] }
     const getUrl = (index: number) => `${sourceUrl}#${holders.element}[${index + 1}]`
-    const rows: ReadonlyArray<RowCells> = (holders.isPartial ? [placeholder] : holders.rows).map((owner, index) => ({
+    const shown = hidePart(holders)
+    const rows: ReadonlyArray<RowCells> = shown.rows.map((owner, index) => ({
       ticker: getTickerOn(issuer, filingDate),
       reported_date: holders.reportedDate,
       filed_at: filingDate,
@@ -84,7 +101,7 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
       last_updated: lastUpdated,
       source: [getUrl(index)],
     }))
-    const doubts = holders.doubts.map(({ column, holder, read, reason }) => {
+    const doubts = shown.doubts.map(({ column, holder, read, reason }) => {
       const value = rows[holder]?.[column]
       return {
         table: "ownership",

@@ -105,9 +105,6 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
       element: names.person,
       rows: read.map(({ cells }) => ({ ...cells, ...getValues(event) })),
       isPartial: false,
-      doubts: [
-        ...findDoubts(0, event),
-        ...read.flatMap(({ readings }, index) => findDoubts(index, readings)),
-      ],
+      doubts: findDoubts(read.map(({ readings }) => readings), event),
     }
   })

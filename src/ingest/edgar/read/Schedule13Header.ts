@@ -72,6 +72,6 @@ export const decodeSchedule13Header = (root: XmlElement): Result.Result<Ownershi
     element: Result.succeed("FILED-BY"),
     rows: Result.succeed(filers.map(({ cells }) => cells)),
     isPartial: Result.succeed(false),
-    doubts: Result.succeed(filers.flatMap(({ readings }, index) => findDoubts(index, readings))),
+    doubts: Result.succeed(findDoubts(filers.map(({ readings }) => readings), {})),
   })
 }
