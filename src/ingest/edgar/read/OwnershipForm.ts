@@ -18,12 +18,18 @@ import {
   unknownHolding,
 } from "./OwnershipHolders.ts"
 import * as Xml from "./XmlValues.ts"
-import { classifyDerivativeByTitle, classifySharesByTitle, identifySecurity } from "./SecurityTitles.ts"
+import { classifyDerivativeByTitle, classifySharesByTitle, makeSecurityIdentifier } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
 
 /** A line, with the date that it states. */
 interface DatedLine extends HoldingLine {
   readonly stated: Reading<string>
+}
+
+/** What the lines of a form have in common. */
+interface FormContext {
+  readonly filingDate: string
+  readonly identify: ReturnType<typeof makeSecurityIdentifier>
 }
 
 const findValue = (parent: XmlElement | undefined, name: string) =>
@@ -83,7 +89,7 @@ const computeChange = (line: XmlElement, title: string, traded: bigint | null) =
   return direction === "A" ? traded : direction === "D" ? -traded : null
 }
 
-const readLine = (line: XmlElement, isHolding: boolean, issuerName: string, filingDate: string): DatedLine => {
+const readLine = (line: XmlElement, isHolding: boolean, { filingDate, identify }: FormContext): DatedLine => {
   const nature = findOnlyChildElement(line, "ownershipNature")
   const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
   const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
@@ -99,11 +105,11 @@ const readLine = (line: XmlElement, isHolding: boolean, issuerName: string, fili
   return {
     isHolding,
     title,
-    security: identifySecurity(title, issuerName),
+    security: identify(title),
     terms: JSON.stringify([
       isDirect ? null : words,
       ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
-      identifySecurity(readElementText(findValue(underlying, "underlyingSecurityTitle")) ?? "", issuerName).name,
+      identify(readElementText(findValue(underlying, "underlyingSecurityTitle")) ?? "").name,
     ]),
     footnotes: new Set(isDirect ? [] : [...readFootnotes(natureOfOwnership), ...footnotes]),
     date: stated.value,
@@ -122,14 +128,13 @@ const maxLines = 1000
 const readTable = (
   root: XmlElement,
   kind: string,
-  issuerName: string,
-  filingDate: string,
+  context: FormContext,
 ): Reading<ReadonlyArray<DatedLine>> => {
   const table = findOnlyChildElement(root, `${kind}Table`)
   const lines = table?.children.filter(({ name }) => name === `${kind}Transaction` || name === `${kind}Holding`) ?? []
   return lines.length > maxLines
     ? makeUnknown({ read: "", reason: `has more than ${maxLines} lines in a table` })
-    : makeReading(lines.map((line) => readLine(line, line.name === `${kind}Holding`, issuerName, filingDate)))
+    : makeReading(lines.map((line) => readLine(line, line.name === `${kind}Holding`, context)))
 }
 
 type GetAmount = (line: HoldingLine) => bigint | null
@@ -260,10 +265,11 @@ export const decodeOwnershipForm = (
     const issuer = findOnlyChildElement(root, "issuer")
     const issuerCik = yield* Xml.readCikElement(findOnlyChildElement(issuer, "issuerCik"))
     const issuerName = readElementText(findOnlyChildElement(issuer, "issuerName")) ?? ""
+    const context = { filingDate, identify: makeSecurityIdentifier(issuerName) }
     const period = readStatedDate(findOnlyChildElement(root, "periodOfReport"), filingDate)
     const owners = findChildElements(root, "reportingOwner").map(readOwner)
-    const shares = readTable(root, "nonDerivative", issuerName, filingDate)
-    const derivatives = readTable(root, "derivative", issuerName, filingDate)
+    const shares = readTable(root, "nonDerivative", context)
+    const derivatives = readTable(root, "derivative", context)
     const lines = [...shares.value ?? [], ...derivatives.value ?? []]
     const tooLong = shares.problem ?? derivatives.problem
     const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))

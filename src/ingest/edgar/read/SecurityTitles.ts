@@ -148,11 +148,7 @@ const findTitleWords = (text: string) =>
     return word === "" || emptyTitleWords.has(word) ? [] : [word]
   })
 
-/**
- * Tells whether two titles name one security: `Common Stock` and `Common Stock, par value $0.001`. The words that
- * remain distinguish securities, above all classes and series. `issuerName` may be part of a title.
- */
-export const identifySecurity = (title: string, issuerName = ""): SecurityIdentity => {
+const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): SecurityIdentity => {
   if (title.length > maxTitleLength) return { name: title, optional: new Set() }
   const derivative = classifyDerivativeByTitle(title)
   const isOption = derivative === "option" || derivative === "warrant"
@@ -166,7 +162,7 @@ export const identifySecurity = (title: string, issuerName = ""): SecurityIdenti
       designators.push(`${kind?.startsWith("s") === true ? "series" : "class"} ${letter}${number}${alone}`)
       return " "
     })
-  const implied = new Set([...wordsOfKinds[kind] ?? [], ...findTitleWords(simplifyTitle(issuerName))])
+  const implied = new Set([...wordsOfKinds[kind] ?? [], ...wordsOfIssuer])
   const words = findTitleWords(rest).filter((word) => !implied.has(word))
   // A class or series is known by its letter, whatever else the title says: Series A (Convertible) Preferred Stock.
   const hasDesignator = designators.length > 0 && !isOption
@@ -174,5 +170,21 @@ export const identifySecurity = (title: string, issuerName = ""): SecurityIdenti
   return {
     name: Array.from(new Set([kind, ...designators, ...needed])).toSorted().join(" "),
     optional: new Set(hasDesignator ? [] : words.filter((word) => optionalTitleWords.has(word))),
+  }
+}
+
+/**
+ * Returns a function that tells which titles of a document name one security: `Common Stock` and `Common Stock, par
+ * value $0.001`. The words that remain distinguish securities, above all classes and series. The name of the issuer may
+ * be part of a title.
+ */
+export const makeSecurityIdentifier = (issuerName: string) => {
+  const wordsOfIssuer = findTitleWords(simplifyTitle(issuerName))
+  // A form repeats few titles in many lines.
+  const known = new Map<string, SecurityIdentity>()
+  return (title: string) => {
+    const identity = known.get(title) ?? identify(title, wordsOfIssuer)
+    known.set(title, identity)
+    return identity
   }
 }
