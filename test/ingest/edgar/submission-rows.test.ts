@@ -10,7 +10,7 @@ import {
   buildSubmissionsUrl,
 } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { makeCurrentCount } from "../../../src/ingest/edgar/read/FloatRows.ts"
-import { makeNewsRows } from "../../../src/ingest/edgar/read/NewsRows.ts"
+import { findNewsDoubts, makeNewsRows } from "../../../src/ingest/edgar/read/NewsRows.ts"
 import { makeRegistrationRows } from "../../../src/ingest/edgar/read/RegistrationRows.ts"
 import { makeScreenerRows } from "../../../src/ingest/edgar/read/ScreenerRows.ts"
 import { assessCounts } from "../../../src/ingest/edgar/read/ShareCounts.ts"
@@ -79,6 +79,26 @@ describe("News of a filing", () => {
     assert.deepStrictEqual(row?.["source"], [
       `https://data.sec.gov/submissions/${imunonPage}#0000749647-96-000001`,
     ])
+  })
+
+  it("has no time if the SEC's is more than a year from the filing, which is said (decision 0103)", () => {
+    const accession = "0001493152-26-005203"
+    assert.deepStrictEqual(findNewsDoubts(filingsOf(ciks.imunon)), [])
+    for (const stamp of ["2036-02-05T13:05:45.000Z", "2024-02-05T13:05:45.000Z", "1926-02-05T13:05:45.000Z"]) {
+      const text = submissionsText(ciks.imunon).replace("2026-02-05T13:05:45.000Z", stamp)
+      const { filings } = Result.getOrThrow(decodeSubmissions(text, buildSubmissionsUrl(ciks.imunon)))
+      const row = makeNewsRows(issuerOf(ciks.imunon), filings).find((row) => row["accession_number"] === accession)
+      const midnight = "2026-02-05 00:00:00"
+      assert.deepInclude(row, { filed_at_time: null, created_at: midnight, last_updated: midnight })
+      assert.deepStrictEqual(findNewsDoubts(filings), [{
+        table: "news",
+        url: `https://data.sec.gov/submissions/CIK0000749647.json#${accession}`,
+        column: "filed_at_time",
+        read: stamp.replace("T", " ").replace(".000Z", ""),
+        published: null,
+        reason: "is more than a year from the date of the filing",
+      }])
+    }
   })
 
   it("has the filer's description, unless it only repeats the form", () => {

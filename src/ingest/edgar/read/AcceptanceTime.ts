@@ -4,6 +4,7 @@
  */
 import { DateTime, Schema } from "effect"
 import { LRUCache } from "lru-cache"
+import { countDays } from "../../../contract/rules/Dates.ts"
 import { fixedOffsetTimeFormat, NewYorkTimeColumn, newYorkTimeFormat } from "../../../contract/rows/Timestamps.ts"
 
 export type StampTimeZone = "eastern" | "utc"
@@ -13,6 +14,8 @@ export interface StampedFiling {
   readonly form: string
   /** Such as `2026-02-05T13:05:45.000Z`. Despite the `Z`, it may be Eastern time instead of UTC. */
   readonly stamp: string
+  /** The SEC's official date, `YYYY-MM-DD`. */
+  readonly filingDate?: string
 }
 
 /** Exact acceptance times by accession number, from a source that names its time zone. */
@@ -114,9 +117,20 @@ export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null
   return digits === null || timeZone === null || midnightPattern.test(digits) ? null : parseDigits(digits, timeZone)
 }
 
+/** The SEC accepts some filings months after their official date, which is that of an earlier one or of a letter. */
+const maxDaysFromFiling = 366
+
+/** Returns the stamp without the `Z` if it is a time that is far from the filing date, so that neither is certain. */
+export const findDoubtfulStamp = ({ filingDate, stamp }: StampedFiling) => {
+  if (filingDate === undefined || stamp.startsWith(filingDate.slice(0, 5))) return undefined
+  const digits = toDigits(stamp)
+  const days = digits === null ? 0 : countDays(filingDate, digits.slice(0, 10))
+  return digits !== null && Math.abs(days) > maxDaysFromFiling ? digits : undefined
+}
+
 /**
  * Assigns acceptance times to the filings of one company. A stamp whose hour is impossible in the time zone of the
- * others has no time.
+ * others, or that is far from the filing date, has no time.
  */
 export const assignAcceptanceTimes = <F extends StampedFiling>(
   filings: ReadonlyArray<F>,
@@ -124,7 +138,7 @@ export const assignAcceptanceTimes = <F extends StampedFiling>(
 ): ReadonlyArray<F & { readonly acceptedAt: DateTime.Utc | null }> => {
   const timeZone = determineAcceptanceTimeZone(filings, known)
   return filings.map((filing) => {
-    const isPossible = (findZoneOfHour(filing) ?? timeZone) === timeZone
+    const isPossible = (findZoneOfHour(filing) ?? timeZone) === timeZone && findDoubtfulStamp(filing) === undefined
     const acceptedAt = known.get(filing.accession) ?? (isPossible ? readAcceptanceTime(filing.stamp, timeZone) : null)
     return { ...filing, acceptedAt }
   })

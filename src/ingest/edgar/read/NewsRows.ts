@@ -1,7 +1,8 @@
 /** Makes rows of `news` from filings. */
 import type { RowCells } from "../../../contract/Datasets.ts"
-import { formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
+import { findDoubtfulStamp, formatAcceptanceTimeForColumns } from "./AcceptanceTime.ts"
 import { buildFilingDocumentUrl } from "../fetch/EdgarUrls.ts"
+import type { Doubt } from "./Doubt.ts"
 import { getTickerOn, type Issuer } from "./Issuer.ts"
 import type { EdgarFiling } from "./Submissions.ts"
 
@@ -39,4 +40,14 @@ export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<EdgarFiling>
       last_updated: fixedOffsetTime,
       source: [filing.source],
     }
+  })
+
+/** Returns the acceptance times that are not believed. */
+export const findNewsDoubts = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArray<Doubt> =>
+  filings.flatMap((filing) => {
+    const read = filing.acceptedAt === null ? findDoubtfulStamp(filing) : undefined
+    const reason = "is more than a year from the date of the filing"
+    return read === undefined
+      ? []
+      : [{ table: "news", url: filing.source, column: "filed_at_time", read, published: null, reason }]
   })

@@ -39,7 +39,7 @@ import {
   type WorkKey,
 } from "../store/IngestWork.ts"
 import type { Issuer } from "../read/Issuer.ts"
-import { makeNewsRows } from "../read/NewsRows.ts"
+import { findNewsDoubts, makeNewsRows } from "../read/NewsRows.ts"
 import { decodeFilingFees, findFeeInstance, isFeeInstance } from "../read/FilingFees.ts"
 import { buildFormUrl, findFormDataset, findFormKind, firstFeeDay } from "./FormDocuments.ts"
 import { makeOwnershipRows } from "../read/OwnershipRows.ts"
@@ -566,6 +566,7 @@ export const visitCompany = Effect.fnUntraced(
       const stale = first === undefined ? [] : yield* findStaleNews(issuer.cik, filings, first < since ? first : since)
       const changed = new Set([...pending, ...stale])
       visit.rows.set("news", makeNewsRows(issuer, Array.from(changed)))
+      visit.doubts.push(...findNewsDoubts(filings))
     }
     if (makes.registrations && hasAllPages) {
       const feeSources = isFresh ? new Map() : yield* readFeeSources(issuer.cik)
