@@ -254,6 +254,12 @@ describe("Two spellings", () => {
       "Acme Inc. Common Stock",
       "Common Stock (the &quot;Shares&quot;)",
       "Common Stock (1)",
+      "Common Stock (see footnote 1)",
+      "Common Stock $0.001 Par Value",
+      "$.01 Par Value Common Stock",
+      "Common Stock, par value EUR 0.01 each",
+      "Common Stock, no-par value",
+      "Common Stock, 1 cent par",
     ]
     for (const title of spellings) assert.strictEqual(amountOf({ title }, {}), "500", title)
     const ofClass = [
@@ -268,10 +274,20 @@ describe("Two spellings", () => {
   })
 
   it("of one nature of ownership are one holding (decision 0100)", () => {
-    for (const nature of ["By Trust", "By trust.", "Trust", "by  the Trust", "Held in Trust", "(By Trust)"]) {
+    for (
+      const nature of [
+        "By Trust",
+        "By trust.",
+        "Trust",
+        "by  the Trust",
+        "Held in Trust",
+        "(By Trust)",
+        "Indirect - by trust",
+      ]
+    ) {
       assert.strictEqual(amountOf({ nature }, { nature: "By Trust" }), "500", nature)
     }
-    for (const nature of ["By 401(k)", "401(k) Plan", "By 401k plan"]) {
+    for (const nature of ["By 401(k)", "401(k) Plan", "By 401-k plan"]) {
       assert.strictEqual(amountOf({ nature }, { nature: "401(k)" }), "500", nature)
     }
     const marked = { nature: "By Trust (see footnote 1)" }

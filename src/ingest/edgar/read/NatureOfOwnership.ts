@@ -1,34 +1,35 @@
 /** Recognizes natures of indirect ownership that differ only in spelling: `By Trust`, `By trust.` and `Trust`. */
 
-/** Matches a reference to a footnote inside the text: `(1)`, `see footnote 1`, `see fn. (2)`. Filings name it `F1`. */
+/** Matches a reference to a footnote inside a text: `(1)`, `see footnote 1`, `see fn. (2)`. Filings name it `F1`. */
 const footnotePattern = new RegExp(
   [
-    "\\b(?:see )?foot ?notes?\\b[.:# ]*(?:[([]?(\\d+)[)\\]]?)?",
-    "\\b(?:see )?(?:fn|notes?)\\b[.:# ]*[([]?(\\d+)[)\\]]?",
+    "\\b(?:(?:see )?foot ?notes?|see (?:fn|notes?))\\b[.:# ]*(?:[([]?(\\d+)[)\\]]?)?",
+    "\\b(?:fn|notes?)\\b[.:# ]*[([]?(\\d+)[)\\]]?",
     "[([](\\d+)[)\\]]",
   ].join("|"),
   "g",
 )
 
+/** Separates a text in lower case from the ids of the footnotes to which it refers. */
+export const splitFootnoteMarks = (text: string) => {
+  const footnotes: Array<string> = []
+  const rest = text.replace(footnotePattern, (_, ...numbers: ReadonlyArray<string | number | undefined>) => {
+    const number = numbers.slice(0, 3).find((one) => one !== undefined)
+    if (number !== undefined) footnotes.push(`F${Number(number)}`)
+    return " "
+  })
+  return { rest, footnotes }
+}
+
 /** Words without a meaning for the identity of the holder. */
-const emptyWords = new Set([
-  "by",
-  "held",
-  "owned",
-  "indirectly",
-  "through",
-  "via",
-  "in",
-  "the",
-  "of",
-  "for",
-  "see",
-  "s",
-])
+const emptyWords = new Set(
+  "by held owned indirect indirectly through via in the of for see s".split(" "),
+)
 
 const synonyms: ReadonlyMap<string, string> = new Map([
   ["wife", "spouse"],
   ["husband", "spouse"],
+  ["spouses", "spouse"],
   ["corp", "corporation"],
   ["co", "company"],
   ["ltd", "limited"],
@@ -47,16 +48,13 @@ export interface NatureOfOwnership {
 
 /** Reads the text of an element `natureOfOwnership`. */
 export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
-  const footnotes: Array<string> = []
-  const words = text.normalize("NFKC").toLowerCase().replaceAll("401(k)", "401k")
-    .replace(/['’]s\b/g, "").replace(/[.'’"“”]/g, "")
-    .replace(footnotePattern, (_, ...numbers: ReadonlyArray<string | number | undefined>) => {
-      const number = numbers.slice(0, 3).find((one) => one !== undefined)
-      if (number !== undefined) footnotes.push(`F${Number(number)}`)
-      return " "
-    })
-    .replace(/\b(by|in|through|of|for) an? /g, "$1 ")
-    .split(/[^\p{L}\p{N}&]+/u)
+  const { footnotes, rest } = splitFootnoteMarks(
+    text.normalize("NFKC").toLowerCase().replace(/\b401[ -]*\(?k\b\)?/g, "401k")
+      .replace(/['’]s\b/g, "").replace(/[.'’"“”]/g, "")
+      .replace(/\bf\/b\/o\b|\bfor the benefit of\b/g, "fbo")
+      .replaceAll("limited partnership", "lp").replaceAll("limited liability company", "llc"),
+  )
+  const words = rest.replace(/\b(by|in|through|of|for) an? /g, "$1 ").split(/[^\p{L}\p{N}&]+/u)
     .map((word) => synonyms.get(word) ?? word)
     .filter((word) => word !== "" && !emptyWords.has(word))
   const needed = words.filter((word) => !optionalWords.has(word))

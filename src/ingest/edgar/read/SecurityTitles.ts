@@ -3,12 +3,14 @@
  * (docs/decisions/0100-ownership-from-filings.md). The test `security-titles` lists titles with their kinds.
  */
 
+import { splitFootnoteMarks } from "./NatureOfOwnership.ts"
+
 /**
  * Returns the title in lower case, without text in parentheses and without attached rights: `Common Stock (restricted
  * stock units)` is common stock.
  */
 const getMainTitle = (title: string) =>
-  title.toLowerCase().replace(/\([^()]*\)/g, " ").replace(/\s+/g, " ").trim()
+  title.toLowerCase().replace(/\([^()]*\)/g, " ").replace(/\bcl\b\.?(?= [a-z]\b)/g, "class").replace(/\s+/g, " ").trim()
     .replace(/[,;]? (and|with|including)( the| its)? (associated|attached|related|accompanying)\b.*$/, "")
     .replace(/[,;]? (purchased|acquired|received) (under|in|through|from|upon|pursuant to)\b.*$/, "")
 
@@ -73,16 +75,19 @@ export const classifyDerivativeByTitle = (title: string): "option" | "warrant" |
   return /\bconvertible\b/.test(lowerCase) || shares === "common" || shares === "preferred" ? "convertible" : undefined
 }
 
-const amount = "(?:(?:[a-z]{1,3} ?)?[$€£¥]? ?(?:\\d+(?:[.,]\\d+)*|[.]\\d+)(?: ?(?:¢|cents?|p|pence)\\b)?|one cent)"
+const currency = "(?:(?:us|u[.]s[.]|hk|usd|cad|cdn|hkd|eur|gbp|chf|nis|ils|rmb|sek|nok|dkk|jpy|aud|sgd|inr|brl) ?)"
+const number = "(?:\\d+(?:[.,]\\d+)*|[.]\\d+)"
+const fraction = "(?: ?(?:¢|cents?|p|pence)\\b)"
+const amount = `(?:\\b${currency})?(?:[$€£¥] ?)?${number}${fraction}?(?: usd\\b| eur\\b)?|one cent`
 
 /** What a title says about the par value: `par value $0.001 per share`, `$.01 par value`, `without par value`. */
 const parValuePattern = new RegExp(
   [
-    "(?:(?<!\\w)(?:with|without|having|of|no) (?:an? )?)?" +
-    "(?:[a-z]{0,3} ?[$€£¥] ?\\d*[.]?\\d+ |\\d*[.]\\d+ |\\d+ ?(?:¢|cents?|p|pence) )?" +
-    `\\b(?:par|nominal|stated)\\b(?: value)?:?(?: of)? ?${amount}?` +
-    "(?: (?:per|a|each)\\b(?: (?:common|ordinary|preferred))?(?: shares?\\b)?)?",
-    `\\bof ${amount} each\\b`,
+    "(?:(?<!\\w)(?:with|without|having|of|no)[ -](?:an? )?)?" +
+    `(?:(?:\\b${currency}?(?:${number}${fraction}|\\d*[.]\\d+)|(?:\\b${currency})?[$€£¥] ?${number}) )?` +
+    "\\b(?:par|nominal|stated)\\b(?: value)?:?(?: of)?" +
+    `(?: ?(?:${amount}))?(?:(?: ?\\/ ?| )(?:per |an? |each\\b ?)?(?:(?:common|ordinary|preferred) )?(?:shares?\\b)?)?`,
+    `\\bof (?:${amount}) each\\b`,
     "[$€£¥] ?\\d*[.]?\\d[\\d.,]*",
   ].join("|"),
   "g",
@@ -154,8 +159,7 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
   const isOption = derivative === "option" || derivative === "warrant"
   const kind = isOption ? derivative : classifySharesByTitle(title) ?? "unknown"
   const designators: Array<string> = []
-  const rest = simplifyTitle(title)
-    .replace(/[([]\d+[)\]]/g, " ")
+  const rest = splitFootnoteMarks(simplifyTitle(title)).rest
     .replace(parValuePattern, " ")
     .replace(/\bnon[- ](?=[a-z])/g, "non")
     .replace(designatorPattern, (_, kind?: string, letter = "", number = "", alone = "") => {
