@@ -191,9 +191,13 @@ describe("The last transaction of a position", () => {
   it("is the last line if the lines do not state how many shares were traded (decision 0100)", () => {
     const date = "2026-02-19"
     assert.strictEqual(commonShares(trade({ held: "800", date }), trade({ held: "500", date })), "500")
-    // A sale that is marked as an acquisition shows nothing.
+    // The code shows that these acquisitions are sales.
     const lines = ["+100=900", "+100=800"].map((line) => write(line, { code: "S" }))
     assert.strictEqual(commonShares(...lines), "800")
+    // A wrong code alone does not matter.
+    const sales = ["+200=700", "-100=600", "-150=450"].map((line) => write(line, { code: "P" }))
+    assert.strictEqual(commonShares(...sales), "450")
+    assert.strictEqual(commonShares(...sales.toReversed()), "450")
   })
 
   it("is found in a form with as many lines as a table may have (decision 0100)", () => {

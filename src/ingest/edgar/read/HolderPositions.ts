@@ -18,6 +18,8 @@ export interface HoldingLine {
   readonly date: string | null
   /** Number of securities that the transaction added, negative if it removed them; null if unknown. */
   readonly change: bigint | null
+  /** The same, as the code of the transaction implies: a sale never adds securities. */
+  readonly impliedChange: bigint | null
   /** Number of securities that are held after the transaction. */
   readonly held: bigint | null
   /** Number of shares for which the held derivatives can be exchanged; null if unknown. */
@@ -123,12 +125,19 @@ const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undef
   return uneven.length === 2 && others.length === 0 ? end : undefined
 }
 
-/** Returns the lines of which one is the last, given in the order of the document. All of them are of one day. */
-const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
+/** Whether the last line is the last transaction. `start` is the amount of the day before. */
+const isListedInOrder = (lines: Lines, start: bigint | undefined) => {
   const [first, last] = [lines[0], lines.at(-1)]
   // Amounts that return to the first one may begin and end with any of them.
   const returns = first !== undefined && getHeldBefore(first) === last?.held && last.held !== start
-  if (!returns && isConsistent(lines)) return lines.slice(-1)
+  return !returns && isConsistent(lines)
+}
+
+/** Returns the lines of which one is the last, given in the order of the document. All of them are of one day. */
+const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
+  // Some filers mark the exercise of an option as an acquisition, which its code contradicts.
+  const implied = lines.map((line) => ({ ...line, change: line.impliedChange }))
+  if (isListedInOrder(lines, start) || isListedInOrder(implied, start)) return lines.slice(-1)
   const end = findEndOfTrail(lines, start)
   if (end !== undefined) return lines.filter(({ held }) => held === end)
   // Filers may round each amount to whole shares, although the transactions have fractions.

@@ -71,22 +71,21 @@ const directions: { readonly [code: string]: string } = { A: "A", P: "A", S: "D"
 /** Codes of the exercise of an option or a warrant, which is then no longer held. */
 const exerciseCodes = new Set(["C", "M", "O", "X"])
 
-/** Returns the change of the position. Null if it is unknown, or if the code of the transaction contradicts it. */
-const computeChange = (line: XmlElement, title: string, traded: bigint | null) => {
-  const direction = readElementText(
+/** Returns the change of the position as the form states it, and as the code of the transaction implies. */
+const readChanges = (line: XmlElement, title: string, traded: bigint | null) => {
+  const stated = readElementText(
     findValue(findOnlyChildElement(line, "transactionAmounts"), "transactionAcquiredDisposedCode"),
   )
-  const code = readElementText(
-    findOnlyChildElement(findOnlyChildElement(line, "transactionCoding"), "transactionCode"),
-  )
+  const code = readElementText(findOnlyChildElement(findOnlyChildElement(line, "transactionCoding"), "transactionCode"))
   const kind = line.name.startsWith("derivative") ? classifyDerivativeByTitle(title) : "shares"
-  const expected = kind === "shares"
+  const implied = kind === "shares"
     ? directions[code ?? ""]
     : (kind === "option" || kind === "warrant") && exerciseCodes.has(code ?? "")
     ? "D"
     : undefined
-  if (traded === null || (expected !== undefined && direction !== expected)) return null
-  return direction === "A" ? traded : direction === "D" ? -traded : null
+  const sign = (direction: string | null) =>
+    traded === null ? null : direction === "A" ? traded : direction === "D" ? -traded : null
+  return { change: sign(stated), impliedChange: sign(implied ?? stated) }
 }
 
 const readLine = (line: XmlElement, isHolding: boolean, { filingDate, identify }: FormContext): DatedLine => {
@@ -114,7 +113,7 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, identify }
     footnotes: new Set(isDirect ? [] : [...readFootnotes(natureOfOwnership), ...footnotes]),
     date: stated.value,
     stated,
-    change: computeChange(line, title, traded.value),
+    ...readChanges(line, title, traded.value),
     held: held.value,
     underlying: computeUnderlying(isHolding, held.value, traded.value, shares.value),
     problem: held.problem ?? shares.problem ?? traded.problem,
