@@ -61,6 +61,13 @@ export const startServer = Effect.fnUntraced(
 )
 
 /**
+ * Listens on a port for a moment. Closes all connections to it, because a client that was let in, such as a health
+ * check, would get no response, and the attempt would wait for it for ever.
+ */
+const tryToListen = (options: ListenOptions) =>
+  NodeHttpServer.make(() => createServer().on("connection", (socket) => socket.destroy()), options)
+
+/**
  * Fails if the service cannot listen on one of its ports. With `REUSE_PORT`, does not try that of the API: other
  * processes may serve on it, and the kernel would assign some of their connections to this attempt.
  */
@@ -72,7 +79,7 @@ export const requireFreePorts = Effect.gen(function* () {
     ...(Option.isSome(metricsPort) ? [{ host: yield* MetricsHostConfig, port: metricsPort.value }] : []),
     ...(Option.isSome(adminPort) && !reusesPort ? [{ host: yield* AdminHostConfig, port: adminPort.value }] : []),
   ]
-  yield* Effect.forEach(attempts, (options) => NodeHttpServer.make(() => createServer(), options))
+  yield* Effect.forEach(attempts, tryToListen)
 }).pipe(Effect.scoped)
 
 /** Returns a word of a shell command that is replaced with the key in the file. */

@@ -1,11 +1,12 @@
 /** Tests how the service starts and stops: connections, ports shared with REUSE_PORT, and jobs. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, FileSystem, Layer, Schedule, Scope } from "effect"
+import { ConfigProvider, Deferred, Duration, Effect, Exit, Fiber, FileSystem, Layer, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { inspect } from "node:util"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { type ConnectionTimeouts, defaultConnectionTimeouts } from "../../../src/api/ConnectionLimits.ts"
+import * as ServeCommand from "../../../src/operate/cli/ServeCommand.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as RawSockets from "../../support/RawSockets.ts"
@@ -127,6 +128,23 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
 })
 
 layer(NodeServices.layer, { excludeTestServices: true })("serve", (it) => {
+  it.effect("starts even if a client connects while it looks whether its ports are free (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const port = yield* chooseFreePort
+      // Looking up the name takes a moment, in which the first port is open.
+      const metrics = { METRICS_HOST: "localhost", METRICS_PORT: String(yield* chooseFreePort) }
+      const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({ PORT: String(port), ...metrics }))
+      // The port is open only for a moment, so a client connects until it has hit some of them.
+      const request = Effect.repeat(Effect.flip(ServiceInstances.requestOverWire(port, "/health/live", "")), {
+        until: (error) => !isRefused(error),
+        schedule: Schedule.spaced(0),
+      })
+      const client = Effect.repeat(request, { times: 30 })
+      yield* Effect.raceFirst(client, Effect.forever(Effect.provide(ServeCommand.requireFreePorts, settings))).pipe(
+        Effect.timeout("20 seconds"),
+      )
+    }))
+
   it.effect.each(["PORT", "METRICS_PORT", "ADMIN_PORT"])(
     "refuses a %s that is in use before it creates the embedded database (operations/deployment)",
     (setting) =>
