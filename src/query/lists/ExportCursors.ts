@@ -68,6 +68,10 @@ const unresponsiveError = new SqlError.SqlError({
   reason: new SqlError.ConnectionError({ cause: new Error("The database does not answer."), operation: "execute" }),
 })
 
+/** Ends the wait for a statement of an open cursor. The database may be gone without having closed the connection. */
+const limitTime = <A>(statement: Effect.Effect<A, SqlError.SqlError>) =>
+  Effect.timeoutOrElse(statement, { duration: cursorTimeout, orElse: () => Effect.fail(unresponsiveError) })
+
 const MoveResult = Schema.Struct({ rowCount: Schema.Int })
 
 export class ExportCursors extends Context.Service<ExportCursors, {
@@ -102,10 +106,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         yield* move(0)
         const fetchNext = (count: number) =>
           Effect.map(
-            Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
-              duration: cursorTimeout,
-              orElse: () => Effect.fail(unresponsiveError),
-            }),
+            limitTime(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared),
             getRecordColumn,
           )
         const scope = yield* Effect.scope
@@ -132,7 +133,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
             const pending = ahead === undefined ? Effect.void : Fiber.await(ahead)
             ahead = undefined
             position = rows
-            return Effect.asVoid(Effect.andThen(pending, move(rows)))
+            return Effect.asVoid(Effect.andThen(pending, limitTime(move(rows))))
           })
         return { rows: rowCount, fetch, seek, watchClient: places.watch }
       })
