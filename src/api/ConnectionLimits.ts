@@ -27,7 +27,7 @@ export interface ConnectionTimeouts {
    * Extended by the same time if the service is still writing and the client has received `minProgressBytes`.
    */
   readonly response: Duration.Duration
-  /** Time from the beginning of a shutdown until the remaining connections are closed. */
+  /** Time from the beginning of a shutdown until the remaining requests are ended, and their connections closed. */
   readonly shutdown: Duration.Duration
 }
 
@@ -48,6 +48,9 @@ const minProgressBytes = 65_536
 
 /** Time from the beginning of a shutdown in which the bodies of begun requests must arrive. */
 const bodyDelayMillis = 1000
+
+/** Time in which requests that a shutdown has ended get their responses. */
+const lastResponsesMillis = 1000
 
 const endlessResponses = new WeakSet<object>()
 
@@ -184,8 +187,10 @@ const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): 
 /** Creates a server that calls `handle` for each valid request, in order and one at a time per connection. */
 export const makeHttpServer = (
   timeouts: ConnectionTimeouts,
-  { describeError, handle }: {
+  { describeError, endRequests, handle }: {
     readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+    /** Ends the requests in progress, with a response if none has begun. */
+    readonly endRequests?: () => void
     readonly describeError: (rejection: Rejection) => ProtocolError
   },
   /** Whether clients should use other connections from now on, because the service will end. */
@@ -315,8 +320,8 @@ export const makeHttpServer = (
   })
 
   /**
-   * Closes each connection after the responses to its complete requests, and the remaining ones after
-   * `timeouts.shutdown`. A body that is arriving has a moment to become complete.
+   * Closes each connection after the responses to its complete requests. Ends the requests that remain after
+   * `timeouts.shutdown`, and closes their connections. A body that is arriving has a moment to become complete.
    */
   const closeConnections = () => {
     isShuttingDown = true
@@ -327,7 +332,10 @@ export const makeHttpServer = (
     }
     setTimeout(() => connections.forEach((connection, socket) => closeUnlessBusy(socket, connection)), bodyDelayMillis)
       .unref()
-    setTimeout(() => server.closeAllConnections(), Duration.toMillis(timeouts.shutdown)).unref()
+    setTimeout(() => {
+      endRequests?.()
+      setTimeout(() => server.closeAllConnections(), lastResponsesMillis).unref()
+    }, Duration.toMillis(timeouts.shutdown)).unref()
   }
   return { server, closeConnections }
 }

@@ -1,11 +1,11 @@
-/** Makes the response of an answer, and records it once, in usage (D29) and in the metrics. */
+/** Makes the response of an answer, and records it once, in usage (D29) and in the metrics, just before it is sent. */
 import { Effect, Stream } from "effect"
 import { makeCreditCheck } from "../accounts/Admission.ts"
 import type { BilledExport } from "../accounts/billing/ExportBilling.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import type { Answer, EventStreamAnswer, ExportAnswer, FinishedResponse, Page } from "../contract/rules/Answer.ts"
+import type { Answer, EventStreamAnswer, ExportAnswer, FinishedResponse } from "../contract/rules/Answer.ts"
 import { formatDigestHeader } from "../contract/rows/ListFormats.ts"
-import { encodeError, type ErrorAnswer, toErrorAnswer } from "./ErrorResponses.ts"
+import { encodeError, type ErrorAnswer } from "./ErrorResponses.ts"
 import { costHeader, makeFinish } from "./Finish.ts"
 import { makeRecorder, type RecordOptions } from "./Record.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
@@ -25,30 +25,10 @@ export const makeFinishAndRecord = Effect.gen(function* () {
   const { finishPage, finishPlain } = yield* makeFinish
   const { record, recordMetrics } = yield* makeRecorder
 
-  /** An export is recorded when its body ends, a stream in installments, anything else here. */
-  const finishAndRecord = (
-    progress: RequestInProgress,
-    { answer, billed, recording }: BilledAnswer,
-    isPriced: boolean,
-  ): FinishedResponse => {
-    if (answer._tag === "Export" && progress.request.method !== "HEAD") {
-      if (billed === undefined) throw new Error("An export began without an account to bill")
-      return beginExport(progress, answer, billed)
-    }
-    if (answer._tag === "EventStream") return beginEventStream(progress, answer)
-    const response = finish(progress, answer, isPriced)
-    record(progress, response, recording)
-    return response
-  }
-
-  const finish = (
-    progress: RequestInProgress,
-    answer: Exclude<BilledAnswer["answer"], EventStreamAnswer>,
-    isPriced: boolean,
-  ): FinishedResponse => {
+  const finish = (progress: RequestInProgress, { answer, billed }: BilledAnswer): FinishedResponse => {
     switch (answer._tag) {
       case "Page":
-        return finishPaidPage(progress, answer, isPriced)
+        return finishPage(progress, answer)
       case "Cached":
         return finishCached(progress, answer)
       case "Error":
@@ -61,17 +41,38 @@ export const makeFinishAndRecord = Effect.gen(function* () {
         return { ...response, bytes, records, total: { records, isPartial: false } }
       }
       case "Export":
-        return finishExportHead(progress, answer)
+        if (progress.request.method === "HEAD") return finishExportHead(progress, answer)
+        if (billed === undefined) throw new Error("An export began without an account to bill")
+        return beginExport(progress, answer, billed)
+      case "EventStream":
+        return finishEventStream(progress, answer)
     }
   }
 
-  /** Finishes a page, or the error if other requests have meanwhile spent what would pay for it. */
-  const finishPaidPage = (progress: RequestInProgress, page: Page, isPriced: boolean) => {
+  /**
+   * Records a response that is about to be sent. Instead, returns the error to send if other requests have meanwhile
+   * spent what would pay for it. An export is recorded when its body ends, and the usage of a stream in installments.
+   */
+  const recordFinished = (
+    progress: RequestInProgress,
+    { answer, recording }: BilledAnswer,
+    response: FinishedResponse,
+    isPriced: boolean,
+  ) => {
     const { account, request } = progress
-    const response = finishPage(progress, page)
-    const isCharged = isPriced && response.status === 200 && request.purpose === "answer" && request.method !== "HEAD"
-    const unpaid = isCharged && account !== undefined ? findCreditError(account) : undefined
-    return unpaid === undefined ? response : finishError(progress, toErrorAnswer(unpaid))
+    switch (answer._tag) {
+      case "EventStream":
+        return recordMetrics(progress, { ...response, bytes: undefined })
+      case "Export":
+        return request.method === "HEAD" ? record(progress, response) : undefined
+      case "Page": {
+        const isCharged = isPriced && response.status === 200 && request.purpose === "answer" &&
+          request.method !== "HEAD"
+        const unpaid = isCharged && account !== undefined ? findCreditError(account) : undefined
+        if (unpaid !== undefined) return unpaid
+      }
+    }
+    return record(progress, response, recording)
   }
 
   const finishError = (progress: RequestInProgress, { error, headers }: ErrorAnswer) => {
@@ -105,14 +106,10 @@ export const makeFinishAndRecord = Effect.gen(function* () {
     return finishPlain(progress, { status: 200, headers, body: Stream.empty, contentType }, trailing)
   }
 
-  const beginEventStream = (progress: RequestInProgress, { body, contentType, headers }: EventStreamAnswer) => {
-    const endless = { trailers: undefined, isEndless: true }
-    const response = finishPlain(progress, { status: 200, headers, body, contentType }, endless)
-    recordMetrics(progress, response)
-    return response
-  }
+  const finishEventStream = (progress: RequestInProgress, { body, contentType, headers }: EventStreamAnswer) =>
+    finishPlain(progress, { status: 200, headers, body, contentType }, { trailers: undefined, isEndless: true })
 
-  return finishAndRecord
+  return { finish, recordFinished }
 })
 
 /** Trailers need a body in chunked encoding, which HTTP/1.0 lacks. */

@@ -2,7 +2,7 @@
 import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
-import type { FinishedResponse } from "../contract/rules/Answer.ts"
+import { BodyAborted, type FinishedResponse } from "../contract/rules/Answer.ts"
 import { type ApiRequest, type ClientConnection, getHeader } from "../contract/rules/ApiRequest.ts"
 import { resolveRequestId } from "../contract/rules/RequestIds.ts"
 import { exemptFromResponseTimeout } from "./ConnectionLimits.ts"
@@ -48,9 +48,9 @@ const sendStream = (
       if (trailers !== undefined) response.addTrailers(trailers)
       response.end()
     })),
-    Effect.onExit((exit) => Effect.sync(() => Exit.isFailure(exit) && response.destroy())),
-    // The stream has logged and recorded its failure.
-    Effect.catchCause(() => Effect.void),
+    Effect.catchIf((error) => error instanceof BodyAborted, () => Effect.sync(() => response.destroy())),
+    Effect.orDie,
+    Effect.interruptible,
   )
 
 /** Sends a response. Returns an effect only if the body is a stream, which takes time. */
@@ -153,6 +153,8 @@ class NodeRequest implements ApiRequest {
 
 export class NodeListener extends Context.Service<NodeListener, {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
+  /** Interrupts the requests in progress, for a shutdown. Those whose response has not begun get 503. */
+  readonly endRequests: () => void
   readonly describeError: Effect.Success<typeof makeProtocolErrorDescriber>
 }>()("tickerline/api/NodeListener") {
   static readonly layer = Layer.effect(
@@ -172,10 +174,12 @@ export class NodeListener extends Context.Service<NodeListener, {
       }
 
       /** Runs the rest of a request, until the client disconnects. Closes the connection if it ends unexpectedly. */
-      const run = (response: ServerResponse, rest: Effect.Effect<void>) => {
+      const run = (response: ServerResponse, id: string | undefined, rest: Effect.Effect<void>) => {
         const guarded = Effect.onError(rest, (cause) => {
-          response.destroy()
-          return Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("A response was not sent", cause)
+          if (!response.writableEnded) response.destroy()
+          return Cause.hasInterruptsOnly(cause)
+            ? Effect.void
+            : Effect.annotateLogs(Effect.logError("A response was not sent to its end", cause), "request_id", id)
         })
         const fiber = Fiber.runIn(runFork(guarded), requestScope)
         if (fiber.pollUnsafe() !== undefined) return
@@ -187,23 +191,29 @@ export class NodeListener extends Context.Service<NodeListener, {
       const handle = (nodeRequest: IncomingMessage, response: ServerResponse) => {
         let scope: Scope.Closeable | undefined
         const getScope = () => scope ??= Scope.makeUnsafe()
+        let id: string | undefined
         const sending = begin(() => {
           const request = toApiRequest(nodeRequest, response)
+          id = request.id
           const responding = respond(request, getScope)
-          return Effect.isEffect(responding)
-            ? Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void)
-            : send(request, response, responding)
+          if (!Effect.isEffect(responding)) return send(request, response, responding)
+          // Also sends the response to a request whose steps are interrupted.
+          return Effect.uninterruptible(
+            Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void),
+          )
         })
         if (sending === undefined && scope === undefined) return
         run(
           response,
+          id,
           Effect.onExit(
             sending ?? Effect.void,
             (exit) => scope === undefined ? Effect.void : Scope.close(scope, exit),
           ),
         )
       }
-      return NodeListener.of({ handle, describeError })
+      const endRequests = () => void runFork(Scope.close(requestScope, Exit.void))
+      return NodeListener.of({ handle, endRequests, describeError })
     }),
   )
 }

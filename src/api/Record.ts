@@ -53,7 +53,10 @@ export const makeRecorder = Effect.gen(function* () {
     })
   }
 
-  const recordMetrics = ({ account, request, route }: RequestInProgress, { bytes, isCached, status }: Outcome) => {
+  const recordMetrics = (
+    { account, request, route }: RequestInProgress,
+    { bytes, isCached, status }: Pick<Outcome, "isCached" | "status"> & { readonly bytes: number | undefined },
+  ) => {
     if (request.purpose === "estimate") return
     metrics.record({
       request_id: request.id,

@@ -1,6 +1,6 @@
 /**
  * The steps of every request, in the order in which they run: find a stored response, match a route, take the steps of
- * its kind, finish and record, compress, store. Why: docs/decisions/0090-request-pipeline.md
+ * its kind, finish, compress, store, record. Why: docs/decisions/0090-request-pipeline.md
  */
 import { Cause, Context, Effect, Exit, Layer, Result, Scope } from "effect"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
@@ -22,6 +22,13 @@ import { type Handlers, makeMatch } from "./Routes.ts"
 import { makeEmptyAnswer } from "./UnroutedResponses.ts"
 
 const toEffect = (response: EventualResponse) => Effect.isEffect(response) ? response : Exit.succeed(response)
+
+/** Continues once an effect has ended, however it did: at once if its result is known. */
+const onceEnded = <A, E>(
+  effect: Effect.Effect<A, E>,
+  next: (exit: Exit.Exit<A, E>) => EventualResponse,
+): EventualResponse =>
+  isKnown(effect) ? next(effect) : Effect.flatMap(Effect.exit(effect), (exit) => toEffect(next(exit)))
 
 /** Begins the steps of a request. An exception becomes a defect, as it would in an effect. */
 const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
@@ -53,7 +60,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const { beginAtRoute, beginElsewhere } = yield* makeBeginRequest
         const takeEndpointSteps = yield* makeEndpointSteps(admit)
         const takeMcpSteps = yield* makeMcpSteps(admit)
-        const finishAndRecord = yield* makeFinishAndRecord
+        const { finish, recordFinished } = yield* makeFinishAndRecord
         const compress = yield* makeCompress
         const recordSpan = yield* makeSpanRecorder
 
@@ -71,7 +78,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           }
           const progress = beginAtRoute(request, cached.route, true)
           progress.admit(admission)
-          return finishAndRecord(progress, { answer: cached }, true)
+          return finishAnswer(progress, cached.rules, { answer: cached })
         }
 
         const respondFromRoute = (
@@ -109,19 +116,22 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             (scope, exit) => Scope.close(scope, exit),
           )
 
-        /** Takes the steps, then finishes and records the request, however they end. */
+        /**
+         * Takes the steps, then finishes and records the request, however they end. Only the steps can be interrupted,
+         * so that an interrupted request also gets its response, and ends its span.
+         */
         const complete = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
           takeSteps: () => Effect.Effect<BilledAnswer, ApiFailure>,
         ): EventualResponse => {
           const steps = begin(takeSteps)
-          const response = isKnown(steps)
-            ? finishExit(progress, rules, steps)
-            : Effect.uninterruptibleMask((restore) =>
-              Effect.flatMap(Effect.exit(restore(steps)), (exit) => toEffect(finishExit(progress, rules, exit)))
-            )
-          return recordSpan(progress.request, progress.route, response)
+          const response = onceEnded(
+            isKnown(steps) ? steps : Effect.interruptible(steps),
+            (exit) => finishExit(progress, rules, exit),
+          )
+          const traced = recordSpan(progress.request, progress.route, response)
+          return Effect.isEffect(traced) ? Effect.uninterruptible(traced) : traced
         }
 
         const finishExit = (
@@ -136,18 +146,30 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             : finishCause(progress, failure.failure)
         }
 
+        /** Finishes an answer, and records the response: that to the answer, or 500 if it cannot be finished. */
         const finishAnswer = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
           billed: BilledAnswer,
-        ): EventualResponse => {
-          const response = finishAndRecord(progress, billed, rules?.price !== undefined)
-          const compressed = compress(progress.request, response)
+        ): EventualResponse =>
+          onceEnded(begin(() => makeResponse(progress, rules, billed)), (exit) => {
+            if (Exit.isFailure(exit)) return finishCause(progress, exit.cause)
+            const unpaid = recordFinished(progress, billed, exit.value, rules?.price !== undefined)
+            return unpaid === undefined ? exit.value : finishAnswer(progress, rules, { answer: toErrorAnswer(unpaid) })
+          })
+
+        const makeResponse = (
+          progress: RequestInProgress,
+          rules: AdmissionRules | undefined,
+          billed: BilledAnswer,
+        ): Effect.Effect<FinishedResponse> => {
           const { answer } = billed
+          const finished = finish(progress, billed)
+          // A stored response is compressed already.
+          if (answer._tag === "Cached") return Exit.succeed(finished)
+          const compressed = toEffect(compress(progress.request, finished))
           if (answer._tag !== "Page" || rules === undefined) return compressed
-          return Effect.isEffect(compressed)
-            ? Effect.map(compressed, (response) => responseCache.store(progress, rules, answer, response))
-            : responseCache.store(progress, rules, answer, compressed)
+          return mapKnown(compressed, (response) => responseCache.store(progress, rules, answer, response))
         }
 
         /** Finishes a request that failed unexpectedly (500), whose client has gone (499), or on shutdown (503). */
@@ -155,11 +177,18 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           if (!Cause.hasInterruptsOnly(cause)) {
             return Effect.map(
               logDefectAsInternalError(Cause.squash(cause), progress.request.id),
-              (error) => finishAndRecord(progress, { answer: toErrorAnswer(error) }, false),
+              (error) => finishPlainly(progress, { answer: toErrorAnswer(error) }),
             )
           }
           const status = progress.request.client.hasDisconnected() ? 499 : 503
-          return finishAndRecord(progress, { answer: makeEmptyAnswer(status, {}) }, false)
+          return finishPlainly(progress, { answer: makeEmptyAnswer(status, {}) })
+        }
+
+        /** Finishes and records an answer without compression, which may be what failed. */
+        const finishPlainly = (progress: RequestInProgress, billed: BilledAnswer) => {
+          const response = finish(progress, billed)
+          recordFinished(progress, billed, response, false)
+          return response
         }
 
         return RequestPipeline.of({ respond })

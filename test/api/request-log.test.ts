@@ -1,7 +1,9 @@
-/** Tests the log entry of each request at the level debug. */
+/** Tests the log entries about requests: one per request at the level debug, and those about failed ones. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
+import { breakGzip, gzipHeaders } from "../support/BrokenCompression.ts"
+import { openEventStream } from "../support/EventStreams.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -12,7 +14,11 @@ const log = (level: "Debug" | "Info") => {
   const lines: Array<unknown> = []
   const logger = Logger.make((options) => void lines.push(JSON.parse(Logger.formatJson.log(options))))
   const watched = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level))
-  return { answered: () => lines.filter((line) => valueAt(line, "message") === "Request completed"), watched }
+  return {
+    answered: () => lines.filter((line) => valueAt(line, "message") === "Request completed"),
+    failed: () => lines.filter((line) => valueAt(line, "level") === "ERROR"),
+    watched,
+  }
 }
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("The log", (it) => {
@@ -44,6 +50,31 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Th
       assert.isNumber(valueAt(last, "annotations", "milliseconds"))
       assert.notInclude(JSON.stringify(lines), basic.slice(12))
     }))
+
+  it.effect("does not say that a stream of changes has 0 bytes (operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const { answered, watched } = log("Debug")
+      const port = yield* startServiceInstance({}, { port: 0 }, { watched })
+      const { ultimate } = yield* Service.TestKeys
+      yield* openEventStream(port, "", { key: ultimate })
+      const [line] = answered()
+      assert.strictEqual(valueAt(line, "annotations", "endpoint"), "/v1/changes/stream")
+      assert.isUndefined(valueAt(line, "annotations", "bytes"))
+    }).pipe(Effect.scoped))
+
+  it.effect("names the request whose body could not be sent to its end, and the reason (operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const { failed, watched } = log("Info")
+      const port = yield* startServiceInstance({}, { port: 0 }, { watched })
+      const { ultimate } = yield* Service.TestKeys
+      yield* breakGzip
+      const headers = { ...gzipHeaders, "X-Request-Id": "cut-off" }
+      yield* Effect.flip(requestOverWire(port, "/v1/news?limit=all&format=ndjson", ultimate, { headers }))
+      const [line] = failed()
+      assert.strictEqual(valueAt(line, "annotations", "request_id"), "cut-off")
+      assert.include(JSON.stringify(line), "gzip is out of memory")
+      assert.strictEqual(failed().length, 1)
+    }).pipe(Effect.scoped))
 
   it.effect("contains no requests at level info (operations/monitoring)", () =>
     Effect.gen(function* () {

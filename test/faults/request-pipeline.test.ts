@@ -9,6 +9,7 @@ import { Array, Context, Effect, Fiber, Layer, Metric, Redacted, Schedule } from
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
+import { breakGzip, gzipHeaders } from "../support/BrokenCompression.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
@@ -254,6 +255,32 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       const response = yield* send("/v1/news?limit=all&format=ndjson", "b")
       assertError(response, 503, "database_pool_timeout", "b")
       yield* assertRecorded(["a 200 1", "b 503 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("gets 500 if its response cannot be compressed, and is recorded once without cost (D11, D27, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, assertRecorded, send } = yield* startService("incompressible")
+      const ask = (id: string) => send("/v1/news?limit=20", id, { headers: gzipHeaders })
+      assertError(yield* Effect.scoped(Effect.andThen(breakGzip, ask("a"))), 500, "internal_error", "a")
+      assert.strictEqual((yield* ask("b")).headers["content-encoding"], "gzip")
+      yield* assertRecorded(["a 500 1", "b 200 1"])
+      const paid = yield* sql`
+        select request_id from usage_requests where account_id = ${account_id} and cost_microdollars > 0
+      `
+      assert.deepStrictEqual(paid, [{ request_id: "b" }])
+    }).pipe(Effect.scoped))
+
+  it.effect("for an export gets a truncated response if it cannot be compressed, and is recorded once without cost (D27, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, assertRecorded, send } = yield* startService("incompressible export")
+      yield* breakGzip
+      const exit = yield* Effect.exit(send("/v1/news?limit=all&format=ndjson", "a", { headers: gzipHeaders }))
+      assert.strictEqual(exit._tag, "Failure", "the body is incomplete")
+      yield* assertRecorded(["a 500 1"])
+      const paid = yield* sql`select 1 from usage_requests where account_id = ${account_id} and cost_microdollars > 0`
+      assert.deepStrictEqual(paid, [])
     }).pipe(Effect.scoped))
 
   it.effect("is run again when its client disconnects while other requests wait for its result (D17, §7.2, D29)", () =>

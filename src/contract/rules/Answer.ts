@@ -1,5 +1,5 @@
 /** The answer of an endpoint. `api/Finish.ts` turns it into a response with all headers. */
-import { type Effect, Schema, type Stream } from "effect"
+import { Data, type Effect, Schema, type Stream } from "effect"
 import { listContentTypes } from "../rows/ListFormats.ts"
 import type { EndpointAccess } from "./EndpointAnnotations.ts"
 import { encodeUnpagedResponse, type NextPage } from "./Paging.ts"
@@ -66,8 +66,11 @@ export interface ExportAnswer {
   /** Encodes the export without sending it, and returns its exact size in bytes. */
   readonly measureBytes: Effect.Effect<number>
   /** Makes the body. The observer may end it before a chunk, and learns how it ended. */
-  readonly makeBody: (observer: ExportObserver) => Stream.Stream<Uint8Array, { readonly message: string }>
+  readonly makeBody: (observer: ExportObserver) => Stream.Stream<Uint8Array, BodyAborted>
 }
+
+/** The body ended before its last byte, which has been logged and recorded. The client sees an incomplete body. */
+export class BodyAborted extends Data.TaggedError("BodyAborted")<{ readonly message: string }> {}
 
 /** A reason to end an export before its last byte. */
 export interface ExportRefusal {

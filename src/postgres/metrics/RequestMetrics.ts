@@ -15,8 +15,8 @@ export interface CompletedRequest {
   readonly endpoint: string | undefined
   readonly account_id: number | undefined
   readonly status: number
-  /** Size of the uncompressed body. */
-  readonly bytes: number
+  /** Size of the uncompressed body; undefined for an endless stream, which is recorded when it begins. */
+  readonly bytes: number | undefined
   /** Whether the request needed no database query. */
   readonly cached: boolean
   /** Time from the arrival of the request until the response was ready. */

@@ -1,19 +1,18 @@
 /** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
-import { Data, Effect, Exit, Scope, Stream } from "effect"
+import { Cause, Data, Effect, Exit, Scope, Stream } from "effect"
 import type { SqlError } from "effect/sql"
 import { createHash, hash as computeHash } from "node:crypto"
 import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { toApiError } from "../../postgres/ReadPolicies.ts"
 import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../../contract/rows/ListFormats.ts"
 import { type FileChunk, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
-import type { ExportAnswer, ExportObserver, Measurement } from "../../contract/rules/Answer.ts"
+import { BodyAborted, type ExportAnswer, type ExportObserver, type Measurement } from "../../contract/rules/Answer.ts"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
 import { makeExportWriter } from "./ExportWriter.ts"
 
-/** The export ended early. The client sees an incomplete body. */
-class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}
+class CursorEndedEarly extends Data.TaggedError("CursorEndedEarly")<{ readonly message: string }> {}
 
 /** Chunk size: large enough that fetching a row costs little, small enough that encoding delays no other request. */
 const targetChunkBytes = 131_072
@@ -100,7 +99,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     const readsAhead = format !== "parquet"
     return Effect.flatMap(remaining === 0 ? Exit.succeed([]) : cursor.fetch(chunkRows, readsAhead), (rows) => {
       if (rows.length === 0 && remaining > 0) {
-        return Exit.fail(new ExportAborted({ message: "The cursor ended before its last row." }))
+        return Exit.fail(new CursorEndedEarly({ message: "The cursor ended before its last row." }))
       }
       fetched = { bytes, rows: fetchedRows + rows.length }
       if (format === "parquet") addBytes(rows.reduce((sum, { view }) => sum + view.byteLength, 0))
@@ -108,7 +107,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     })
   })
 
-  const readNext: Effect.Effect<CountedChunk | undefined, ExportAborted | SqlError.SqlError> = Effect.suspend(() => {
+  const readNext: Effect.Effect<CountedChunk | undefined, CursorEndedEarly | SqlError.SqlError> = Effect.suspend(() => {
     const next = chunks?.next()
     if (next === undefined || next.done === true) {
       if (next !== undefined && fetched.rows === cursor.rows) return Exit.succeed(undefined)
@@ -139,8 +138,8 @@ const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: Exp
 })
 
 /** Turns database errors into API errors, which can be sent only before the export begins. */
-const failWithApiError = <A, R>(read: Effect.Effect<A, SqlError.SqlError | ExportAborted, R>) =>
-  Effect.catch(read, (error) => error._tag === "ExportAborted" ? Effect.die(error) : toApiError(error))
+const failWithApiError = <A, R>(read: Effect.Effect<A, SqlError.SqlError | CursorEndedEarly, R>) =>
+  Effect.catch(read, (error) => error._tag === "CursorEndedEarly" ? Effect.die(error) : toApiError(error))
 
 /** Splits a chunk that is larger than the target size, so that the socket can signal backpressure between its parts. */
 const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
@@ -200,7 +199,7 @@ interface BodyOptions {
 const makeBody = (
   { checkChunk, onEnd }: ExportObserver,
   { cursor, firstChunk, readChunk, request }: BodyOptions,
-): Stream.Stream<Uint8Array, ExportAborted> => {
+): Stream.Stream<Uint8Array, BodyAborted> => {
   const hash = createHash("sha256")
   let sent = { bytes: 0, records: 0 }
   let hasEnded = false
@@ -219,7 +218,7 @@ const makeBody = (
       )
     })
   const abort = (status: number, message: string) =>
-    Effect.andThen(recordAbort(status, message), Effect.fail(new ExportAborted({ message })))
+    Effect.andThen(recordAbort(status, message), Effect.fail(new BodyAborted({ message })))
   // The client has not taken the last chunk, so the body cannot end by itself.
   const client = cursor.watchClient(
     request.scope(),
@@ -256,7 +255,10 @@ const makeBody = (
             : Effect.succeed([splitChunk(chunk), undefined] as const),
       ),
   )
-  // A body that was interrupted before its end counts as 499: the client closed the connection.
-  Effect.runSync(Scope.addFinalizer(request.scope(), Effect.sync(() => end(499))))
+  // A body that was interrupted before its end counts as 499: the client closed the connection. 500: it could not be
+  // compressed.
+  const endWith = (exit: Exit.Exit<unknown, unknown>) =>
+    end(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 499 : 500)
+  Effect.runSync(Scope.addFinalizerExit(request.scope(), (exit) => Effect.sync(() => endWith(exit))))
   return Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), recordChunk)
 }

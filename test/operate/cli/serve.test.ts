@@ -8,6 +8,7 @@ import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.t
 import { type ConnectionTimeouts, defaultConnectionTimeouts } from "../../../src/api/ConnectionLimits.ts"
 import * as ServeCommand from "../../../src/operate/cli/ServeCommand.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
+import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as RawSockets from "../../support/RawSockets.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
@@ -95,6 +96,29 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       const { headers, status } = yield* Fiber.join(request)
       yield* Effect.all([Fiber.join(ending), Fiber.join(holding)])
       assert.deepStrictEqual([status, headers["connection"]], [200, "close"])
+    }).pipe(Effect.scoped))
+
+  it.effect("answers 503 to a request that runs too long when the service stops, and records it (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { basic } = yield* TestKeys
+      const scope = yield* Scope.make()
+      const timeouts: ConnectionTimeouts = { ...defaultConnectionTimeouts, shutdown: Duration.millis(300) }
+      const port = yield* Scope.provide(ServiceInstances.startServiceInstance({}, { port: 0 }, { timeouts }), scope)
+      const { commit } = yield* beginTransaction(sql`lock table screener in access exclusive mode`)
+      const headers = { "X-Request-Id": "late", Connection: "keep-alive" }
+      const request = yield* Effect.forkScoped(
+        ServiceInstances.requestOverWire(port, "/v1/screener?limit=8", basic, { headers }),
+      )
+      yield* waitUntilBlocked
+      yield* Scope.close(scope, Exit.void)
+      const response = yield* Fiber.join(request)
+      yield* commit
+      assert.deepStrictEqual([response.status, response.headers["retry-after"]], [503, "5"])
+      const recorded = yield* sql`
+        select status_code::int as status, cost_microdollars::int as cost from usage_requests where request_id = 'late'
+      `
+      assert.deepStrictEqual(recorded, [{ status: 503, cost: 0 }])
     }).pipe(Effect.scoped))
 
   it.effect("shuts down without waiting for a client that does not read its response (operations/deployment)", () =>

@@ -1,9 +1,11 @@
 /** Tests that traces of requests and their SQL are sent over OTLP, without API keys. */
 import { assert, layer } from "@effect/vitest"
-import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
+import { Array, ConfigProvider, Effect, Fiber, Layer, Logger, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
 import { createServer } from "node:http"
 import * as Tracing from "../../../src/postgres/metrics/Tracing.ts"
 import { valueAt } from "../../support/DocumentedEndpoints.ts"
+import { beginTransaction, waitUntilBlocked } from "../../support/HeldTransactions.ts"
 import { postMcpMessage } from "../../support/McpClients.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import * as Service from "../../support/Service.ts"
@@ -117,6 +119,26 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tr
         assert.notInclude(text, basic.slice(12))
         assert.include(text, `{"key":"service.name","value":{"stringValue":"tickerline"}}`)
       })
+    }))
+
+  it.effect("ends the span of a request whose client disconnects, with status 499 (D12)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { texts, url } = yield* startCollector
+      const port = yield* startTracedInstance(url)
+      const { basic } = yield* Service.TestKeys
+      const { commit } = yield* beginTransaction(sql`lock table news in access exclusive mode`)
+      const request = yield* Effect.forkChild(requestOverWire(port, "/v1/news?limit=5", basic))
+      yield* waitUntilBlocked
+      yield* Fiber.interrupt(request)
+      const [span] = yield* Effect.repeat(
+        Effect.sync(() =>
+          texts.flatMap((text) => spansIn(JSON.parse(text))).filter(({ name }) => name === "GET /v1/news")
+        ),
+        { until: (found) => found.length > 0, schedule: Schedule.spaced("50 millis") },
+      ).pipe(Effect.timeout("20 seconds"))
+      yield* commit
+      assert.strictEqual(span?.attributes.get("http.response.status_code"), JSON.stringify({ intValue: 499 }))
     }))
 
   it.effect("names the tool of an MCP call, but contains none of its arguments (SECURITY.md)", () =>
