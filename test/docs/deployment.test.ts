@@ -10,6 +10,7 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { databaseClientLayer } from "../../src/postgres/pool/PooledClient.ts"
 import lock from "../../package-lock.json" with { type: "json" }
+import denoJson from "../../deno.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
 import { combinedOutput, endProcess, projectRoot, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -97,6 +98,17 @@ describe("In a deployment,", () => {
     assert.strictEqual(images.length, 3)
     for (const image of images) assert.match(image, /:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$/)
     assert.deepStrictEqual(found(dockerfile, /^USER (.+)$/gm), ["1000:1000"])
+  })
+
+  it("every way to start the service, on Node and on Deno, passes the same flags to V8 (decision 88)", () => {
+    const [, deno = ""] = /--v8-flags=(\S+)/.exec(denoJson.tasks.start) ?? []
+    const flags = [
+      deno.split(","),
+      ...[packageJson.scripts.start, dockerfile.slice(dockerfile.indexOf("ENTRYPOINT")), unit].map((text) =>
+        found(text, /(--(?:max-semi-space-size|heap-growing-percent)=\d+)/g)
+      ),
+    ]
+    for (const one of flags) assert.deepStrictEqual(one, ["--max-semi-space-size=16", "--heap-growing-percent=60"])
   })
 
   it("the packages of the image run on every architecture (operations/deployment)", () => {
