@@ -46,7 +46,7 @@ export interface EndpointContext {
 /** Makes the function that takes the steps of a request to an endpoint. */
 export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const pastReader = yield* PastReader
-  const beginExport = yield* makeExportBilling
+  const billExport = yield* makeExportBilling
   const { makeStreamUsageRecorder } = yield* makeRecorder
 
   /** `admission` is set if the request has been admitted or refused before. */
@@ -150,8 +150,8 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
   ): Effect.Effect<BilledAnswer, ApiFailure> => {
     const isBilled = answer._tag === "Export" && request.method !== "HEAD"
     if (!isBilled || account === undefined || rules?.access === undefined) return Exit.succeed({ answer })
-    const exporting = beginExport(answer, account, request.address, rules.access, price)
-    return Effect.map(Scope.provide(exporting, scope()), (billed) => ({ answer, billed }))
+    const billing = billExport(answer, account, request.address, rules.access, price)
+    return Effect.map(Scope.provide(billing, scope()), (billed) => ({ answer, billed }))
   }
 
   return takeSteps

@@ -45,7 +45,7 @@ const entryOverheadBytes = 800
 
 export class CachedResponse extends Data.Class<StoredResponse> implements CacheEntry {
   readonly _tag = "Cached"
-  readonly part = "sent"
+  readonly part = "responses"
   readonly size = entryOverheadBytes + Object.values(this.headers).join("").length + (this.body?.length ?? 0)
 }
 

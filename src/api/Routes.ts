@@ -139,7 +139,10 @@ export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGrou
   for (const { answer, path } of documentation.routes) addOpenRoute(path, answer)
   addOpenRoute(`${legacyPathPrefix}*`, (request) => Effect.sync(() => answerLegacyPath(directory, request, base)))
 
-  /** Whether no rule about the request itself can apply: `matchBeforeRouting` would find nothing. */
+  /**
+   * Whether no rule about the request itself can apply: `matchBeforeRouting` would find nothing. Most requests are
+   * plain, and their paths need not be decoded.
+   */
   const isPlain = (request: ApiRequest) =>
     (request.method === "GET" || request.method === "HEAD") && getHeader(request, "host") !== undefined &&
     !/[%;#]/.test(request.target) && versionDeprecation === undefined

@@ -132,7 +132,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The respon
       )
       const kept = Effect.map(
         requestOverWire(metrics, "/metrics", ""),
-        ({ text }) => Number(/^tickerline_cache_bytes\{part="sent"\} (\d+)$/m.exec(text)?.[1]),
+        ({ text }) => Number(/^tickerline_cache_bytes\{part="responses"\} (\d+)$/m.exec(text)?.[1]),
       )
       const seen = new Set<string>()
       for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {

@@ -25,7 +25,7 @@ import { makeResponseCache } from "../../src/api/ResponseCache.ts"
 import { makeTickerChangeReader } from "../../src/query/lineage/LineageIndex.ts"
 import { makeLineageStore } from "../../src/query/lineage/LineageResolver.ts"
 import { makeListCompiler } from "../../src/query/lists/ListQuery.ts"
-import { MaxCacheBytesConfig } from "../../src/postgres/versions/DatasetVersions.ts"
+import { HalfCacheBytesConfig } from "../../src/postgres/versions/DatasetVersions.ts"
 import { CacheMemory, makeCacheMemory } from "../../src/query/lists/CacheMemory.ts"
 import { CachedPage, hashQuery, makeRepetitionDetector, makeStorablePage } from "../../src/query/lists/QueryCache.ts"
 import { getMonotonicMillis } from "../../src/postgres/metrics/MonotonicTime.ts"
@@ -118,7 +118,7 @@ const fillCacheMemory = Effect.gen(function* () {
 }).pipe(Effect.provide(CacheMemory.layer))
 
 const fillLineages = Effect.gen(function* () {
-  const lineages = makeLineageStore(Math.ceil((yield* MaxCacheBytesConfig) / 8))
+  const lineages = makeLineageStore(Math.ceil((yield* HalfCacheBytesConfig) / 8))
   for (let number = 0; number < 30_000; number++) {
     const link = { old_ticker: `A${number}`, new_ticker: `B${number}`, effective_date: "2020-01-02" }
     const chain = {
@@ -143,7 +143,7 @@ const fillLineages = Effect.gen(function* () {
 
 const fillTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const readChanges = yield* makeTickerChangeReader(yield* MaxCacheBytesConfig)
+  const readChanges = yield* makeTickerChangeReader(yield* HalfCacheBytesConfig)
   const addChanges = (first: number, last: number, nameParts: number) =>
     GeneratedRows.skipHistory(
       "ticker_changes",
@@ -430,9 +430,9 @@ describe("Of what they hold, a cache counts", () => {
       }
       const held = measureMemory() - before
       assert.closeTo(entries.calculatedSize / held, 1, 0.2)
-      assert.deepStrictEqual(bytes, { asked: entries.calculatedSize, sent: 0 })
+      assert.deepStrictEqual(bytes, { results: entries.calculatedSize, responses: 0 })
       entries.clear()
-      assert.deepStrictEqual(bytes, { asked: 0, sent: 0 })
+      assert.deepStrictEqual(bytes, { results: 0, responses: 0 })
     },
   )
 
@@ -469,7 +469,8 @@ describe("Of what they hold, a cache counts", () => {
         }
         const held = measureMemory() - before
         const counted = (yield* Metric.snapshot).flatMap((metric) =>
-          metric.id === "tickerline_cache_bytes" && metric.type === "Gauge" && metric.attributes?.["part"] === "sent"
+          metric.id === "tickerline_cache_bytes" && metric.type === "Gauge" &&
+            metric.attributes?.["part"] === "responses"
             ? [Number(metric.state.value)]
             : []
         )

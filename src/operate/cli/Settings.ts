@@ -51,7 +51,7 @@ import { EdgarBaseUrlConfig, EdgarUserAgentConfig } from "../../ingest/edgar/fet
 import { EdgarTickersConfig } from "../../ingest/edgar/schedule/IngestOptions.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/schedule/IngestSchedule.ts"
 import { MaxConcurrentExportsConfig, MaxExportTimeConfig, MinExportRateConfig } from "../../query/lists/ExportPlaces.ts"
-import { MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+import { HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 import {
   EmailRetryDelayConfig,
   EmailSenderAddressConfig,
@@ -161,7 +161,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     example: "10",
   },
   CACHE_MEGABYTES: {
-    read: MaxCacheBytesConfig,
+    read: HalfCacheBytesConfig,
     expected: "a whole number of MiB, or 0 for no cache",
     example: "64",
     unset: "to use the default: 64",

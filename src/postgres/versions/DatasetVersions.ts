@@ -24,7 +24,7 @@ import { describeFailure } from "../FailureText.ts"
  * Maximum size of the ticker changes in memory, and half of that of all cached results and responses: half of
  * `CACHE_MEGABYTES`. 0 turns them off.
  */
-export const MaxCacheBytesConfig = Config.schema(
+export const HalfCacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
   "CACHE_MEGABYTES",
 ).pipe(Config.withDefault(64), Config.map((megabytes) => Math.max(1, megabytes * 524_288)))

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { compileStatement } from "../../postgres/CompiledStatement.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
-import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+import { DatasetVersions, HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 import { forkUntraced } from "../../postgres/metrics/BackgroundFibers.ts"
 import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
@@ -100,7 +100,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       const now = yield* makeMonotonicClock
       const versions = yield* DatasetVersions
       const getVersion = versions.watchTables(["ticker_changes"])
-      const maxBytes = yield* MaxCacheBytesConfig
+      const maxBytes = yield* HalfCacheBytesConfig
       const readChanges = yield* makeTickerChangeReader(maxBytes)
       /** `changes` is undefined if the table is too large at this version. */
       let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined

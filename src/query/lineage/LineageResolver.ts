@@ -1,7 +1,7 @@
 /** Resolves requested symbols to companies, for `follow_lineage`. Recently resolved symbols are kept in memory. */
 import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
-import { DatasetVersions, MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+import { DatasetVersions, HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 import type { PastSource } from "../../postgres/Reader.ts"
 import type { VersionDependency } from "../../contract/rules/Answer.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
@@ -114,7 +114,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
       const findLineages = yield* makeLineageFinder
       const versions = yield* DatasetVersions
       const getChangesVersion = versions.watchTables(["ticker_changes"])
-      const cache = makeLineageStore(Math.ceil((yield* MaxCacheBytesConfig) * cacheShare))
+      const cache = makeLineageStore(Math.ceil((yield* HalfCacheBytesConfig) * cacheShare))
 
       const findAll = Effect.fnUntraced(function* (
         tickers: ReadonlyArray<string>,

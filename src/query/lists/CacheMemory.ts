@@ -6,10 +6,10 @@
 import { Context, Effect, Layer } from "effect"
 import { LRUCache } from "lru-cache"
 import { registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
-import { MaxCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
+import { HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 
-/** `asked`: a result, by its query. `sent`: a response, by its request. */
-const parts = ["asked", "sent"] as const
+/** Results are found by their query, and responses by their request. */
+const parts = ["results", "responses"] as const
 
 /** What is cached. Each part has a class of its own, with which it recognizes its entries. */
 export interface CacheEntry {
@@ -20,7 +20,7 @@ export interface CacheEntry {
 
 /** Makes the store of both parts, and counts the bytes of each. Keys of one part must not be keys of the other. */
 export const makeCacheMemory = (maxBytes: number) => {
-  const bytes = { asked: 0, sent: 0 }
+  const bytes = { results: 0, responses: 0 }
   const measure = ({ size }: CacheEntry, key: string) => size + key.length
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -38,11 +38,11 @@ export class CacheMemory extends Context.Service<CacheMemory, ReturnType<typeof 
     CacheMemory,
     Effect.gen(function* () {
       // Half of CACHE_MEGABYTES for each part.
-      const { bytes, entries } = makeCacheMemory((yield* MaxCacheBytesConfig) * parts.length)
+      const { bytes, entries } = makeCacheMemory((yield* HalfCacheBytesConfig) * parts.length)
       for (const part of parts) {
         yield* registerGauge({
           name: "tickerline_cache_bytes",
-          description: "Memory used by cached results (asked) and cached responses (sent).",
+          description: "Memory used by cached results of queries, and by cached responses.",
           attributes: { part },
           read: () => bytes[part],
         })

@@ -26,7 +26,7 @@ const entryOverheadBytes = 640
 
 /** A cached page. `version` is that of its tables. */
 export class CachedPage implements CacheEntry {
-  readonly part = "asked"
+  readonly part = "results"
   readonly size: number
   readonly page: Page
   readonly version: string

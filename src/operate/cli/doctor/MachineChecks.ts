@@ -2,7 +2,7 @@
 import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
-import { MaxCacheBytesConfig } from "../../../postgres/versions/DatasetVersions.ts"
+import { HalfCacheBytesConfig } from "../../../postgres/versions/DatasetVersions.ts"
 import * as Finding from "./DoctorFinding.ts"
 
 export const checkRuntime = Effect.sync(() => {
@@ -62,7 +62,7 @@ export const checkMemory = Effect.gen(function* () {
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
   // Results and responses take up to two thirds, and ticker changes one.
-  const cache = Math.ceil((yield* MaxCacheBytesConfig) * 3 / mebibyte)
+  const cache = Math.ceil((yield* HalfCacheBytesConfig) * 3 / mebibyte)
   return available >= cache + baseMemory
     ? Finding.passed(`${available} MiB, of which the caches may use ${cache} MiB`)
     : Finding.warning(
