@@ -1,6 +1,6 @@
 /**
- * The table of contents of the service: its endpoints, its background jobs, its other surfaces, and the layers below
- * them. The metrics server and the admin API listen on ports of their own, which the command `serve` opens.
+ * The table of contents of the service: its endpoints, its background jobs, what else it serves, and the layers below.
+ * The metrics server and the admin API listen on ports of their own, which the command `serve` opens.
  */
 import { Effect, Layer, type Option } from "effect"
 import { Api } from "./contract/Api.ts"
@@ -77,7 +77,7 @@ import { webhookSenderJob } from "./outbox/webhooks/WebhookSender.ts"
 import * as Site from "./site/Http.ts"
 import * as Mcp from "./site/mcp/Http.ts"
 
-/** The handlers of every endpoint, by its group in the contract. A missing one does not compile. */
+/** The handlers of all endpoints, by their group in the contract. If one is missing, this does not compile. */
 const endpoints = Effect.all({
   tickerChanges: tickerChangesHandlers,
   historicalTickers: historicalTickersHandlers,
@@ -107,7 +107,7 @@ const endpoints = Effect.all({
   corrections: correctionsHandlers,
 }) satisfies Effect.Effect<HandlersOf<typeof Api.groups>, unknown, unknown>
 
-/** Background jobs, each of which runs in one process at a time. */
+/** Background jobs. Each runs in one process at a time. */
 const jobs = [
   emailSenderJob,
   budgetNoticesJob,
@@ -126,13 +126,13 @@ const jobs = [
 ]
 type Preparation = ReturnType<typeof jobs[number]["prepare"]>
 
-/** Starts the jobs. */
+/** Runs the background jobs. */
 export const backgroundJobsLayer = Jobs.jobRunnerLayer<
   Effect.Error<Preparation>,
   Effect.Services<Preparation | Option.Option.Value<Effect.Success<Preparation>>>
 >(jobs)
 
-/** What the service answers besides the endpoints: the documentation site, and tools for language models. */
+/** What the service serves besides the endpoints: the documentation site, and tools for language models. */
 const surfaces = Layer.merge(Site.layer, Mcp.layer)
 
 /** Rate limits, usage, prices and balances. */
@@ -153,7 +153,7 @@ const caches = Layer.mergeAll(
 
 const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 
-/** Everything that answers requests, from the listener down to the database. Needs `SqlClient`. */
+/** Everything needed to respond to requests, from the listener down to the database. Requires `SqlClient`. */
 const services = NodeListener.layer.pipe(
   Layer.provide(RequestPipeline.layer(Api, endpoints)),
   Layer.provide(surfaces),
@@ -167,9 +167,10 @@ const services = NodeListener.layer.pipe(
   Layer.provideMerge(caches),
   Layer.provideMerge(Reader.layer),
   Layer.provideMerge(ReadRouter.layer),
-  // Released last, because the layers above write to the database on release and could hang without the probe.
+  // Released last, because the layers above write to the database when they are released, and could hang without the
+  // probe.
   Layer.provideMerge(HealthProbe.layer),
 )
 
-/** The service for a Node server: its request listener, and what the rest of the process needs of it. */
+/** The service for a Node server: its request listener, and what the rest of the process needs from it. */
 export const layer = Layer.provide(services, Tracing.layer)

@@ -1,4 +1,6 @@
-/** The audit log: who changed what, when and from where (docs/operations/audit.md). PostgreSQL's triggers write it. */
+/**
+ * The audit log: who changed what, when, and from where (docs/operations/audit.md). Triggers in PostgreSQL write it.
+ */
 import { Config, Duration, Effect, Option, Schema, SchemaGetter, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "./DecodeRows.ts"
@@ -8,10 +10,12 @@ import { normalizeTimestamp } from "../contract/rules/AsOfParameter.ts"
 import { readPage } from "../contract/rules/Cursors.ts"
 import { formatTime, makeMomentSql, printedOffset, PrintedTime } from "../contract/rules/Dates.ts"
 
-/** How long changes are kept. `None`: forever. */
+/** How long recorded changes are kept. `None` means forever. */
 export const AuditRetentionConfig = Config.option(Config.schema(Retention, "AUDIT_RETENTION"))
 
-/** The types of what the audit log records. Rows of other programs may have others. */
+/**
+ * The types of subjects that Tickerline records, such as `account`. Other programs may record rows with other types.
+ */
 export const auditSubjectTypes = [
   "account",
   "admin_token",
@@ -33,11 +37,11 @@ export const auditSubjectTypes = [
 export const AuditRow = Schema.Struct({
   audit_id: Schema.Int,
   recorded_at: PrintedTime,
-  /** A user of the operating system, an admin, or a role of PostgreSQL. */
+  /** An operating-system user, an admin, or a PostgreSQL role. */
   actor: Schema.String,
-  /** `command`, `admin` or `sql`. */
+  /** How the change was made: `command`, `admin` or `sql`. */
   via: Schema.String,
-  /** The host of a command, or the address of a client. */
+  /** The host on which the command ran, or the client's IP address. */
   origin: Schema.NullOr(Schema.String),
   operation: Schema.NullOr(Schema.String),
   database_role: Schema.String,
@@ -48,9 +52,10 @@ export const AuditRow = Schema.Struct({
   before: Schema.NullOr(Schema.Json),
   after: Schema.NullOr(Schema.Json),
 })
+/** A change in the audit log, decoded. */
 export type AuditRow = typeof AuditRow.Type
 
-/** A date, which means its beginning at -05:00, or a timestamp with an offset. */
+/** A date, which stands for midnight at UTC-05:00, or a timestamp with an offset. */
 export const AuditTime = Schema.String.check(
   Schema.makeFilter((text: string) => parseTime(text) !== undefined, {
     message: "must be a date, or a timestamp with an offset, such as 2026-03-02T09:30:00-05:00",
@@ -61,8 +66,9 @@ export const AuditTime = Schema.String.check(
 }))
 const parseTime = (text: string) => normalizeTimestamp(/T/.test(text) ? text : `${text}T00:00:00${printedOffset.text}`)
 
+/** Which changes to read. A missing field does not restrict them. */
 export interface AuditFilter {
-  /** Only changes at this time or later, as text that PostgreSQL accepts for a `timestamptz`. */
+  /** Only changes at or after this time, as text that PostgreSQL accepts for a `timestamptz`. */
   readonly since?: string | undefined
   /** Only changes before this time. */
   readonly until?: string | undefined
@@ -85,10 +91,10 @@ const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
   ]
 })
 
-/** A `timestamptz` in PostgreSQL's JSON, whose offset is that of the session which made the change. */
+/** A `timestamptz` as PostgreSQL writes it in JSON. Its offset is that of the session that made the change. */
 const storedTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?[+-]\d{2}:\d{2}$/
 
-/** Prints the times among the columns of a recorded row as everywhere else (D15). */
+/** Formats the timestamps in a recorded row as everywhere else (D15). */
 const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
   row === null || typeof row !== "object" || Array.isArray(row) ? row : Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
@@ -97,7 +103,7 @@ const printTimes = (row: AuditRow["before"]): AuditRow["before"] =>
     ]),
   )
 
-/** Returns changes that match: those with a higher id than `after`, oldest first, or else the newest, newest first. */
+/** Returns the matching changes: those with an id above `after`, oldest first; without `after`, newest first. */
 export const readChanges = Effect.fnUntraced(
   function* (
     filter: AuditFilter,
@@ -126,7 +132,7 @@ export const readChanges = Effect.fnUntraced(
 
 const pageSize = 1_000
 
-/** Streams all changes that match, oldest first. */
+/** Streams all matching changes, oldest first. */
 export const streamChanges = (filter: AuditFilter) =>
   Stream.paginate(0, (after) =>
     Effect.map(
@@ -134,18 +140,18 @@ export const streamChanges = (filter: AuditFilter) =>
       ({ last, rows }) => [rows, Option.map(Option.fromUndefinedOr(last), ({ audit_id }) => audit_id)] as const,
     ))
 
-/** Adds facts, such as the name of a file, to what the current transaction records about its changes of datasets. */
+/** Adds facts, such as a file name, to the audit entry for the dataset changes of the current transaction. */
 export const describeDatasetChange = Effect.fnUntraced(function* (facts: Readonly<Record<string, string>>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select set_config('tickerline.audit_details', ${JSON.stringify(facts)}, true)`
 })
 
-/** An event that changes no row of the database. */
+/** An event to record that changes no row in the database, such as a sign-in. */
 export interface AuditEvent extends Pick<AuditRow, "change" | "subject" | "subject_type"> {
   readonly after: Schema.JsonObject
 }
 
-/** Records an event, unless the database is a replica or has not been migrated to a release with an audit log. */
+/** Records an event. Does nothing on a replica, or if the database's schema predates the audit log. */
 export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject, subject_type }: AuditEvent) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`
@@ -157,7 +163,7 @@ export const recordEvent = Effect.fnUntraced(function* ({ after, change, subject
   `
 })
 
-/** Records the settings that decide about customers, such as prices, if they differ from those recorded last. */
+/** Records the settings that affect customers, such as prices, if they differ from those recorded last. */
 export const recordSettings = Effect.fnUntraced(function* (settings: Schema.JsonObject) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select record_settings(${JSON.stringify(settings)}::text::jsonb)`
@@ -168,7 +174,7 @@ const removeOldChanges = Effect.fnUntraced(function* (retention: Duration.Durati
   yield* sql`select drop_audit_before(now() - make_interval(secs => ${Duration.toSeconds(retention)}::float8))`
 })
 
-/** Removes changes after their retention. Without `AUDIT_RETENTION`, there is no such job. */
+/** Deletes changes that are older than `AUDIT_RETENTION`. If that is not set, the job does not run. */
 export const auditRetentionJob = {
   name: "audit",
   every: Duration.hours(1),

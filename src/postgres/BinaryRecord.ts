@@ -1,34 +1,43 @@
-/** PostgreSQL's binary format of a record, `row(…)`: the number of fields, then each field's type, size and bytes. */
+/**
+ * Reads PostgreSQL's binary format for a record, `row(…)`: the number of fields, then the type, size and bytes of each.
+ */
 
-/** OID of `text`. */
+/** OID of the type `text`. */
 export const textTypeId = 25
 
-/** Whether a value of this size and type is missing: null (-1), or an empty text, which means the same (D16). */
+/**
+ * Whether a value of this size and type is missing: it is null (size -1), or an empty text, which means the same (D16).
+ */
 export const isMissingValue = (size: number, typeId: number) => size < 0 || (size === 0 && typeId === textTypeId)
 
-/** Returns a part of the view, in the same memory. */
+/** Returns a range of the view's bytes without copying them. */
 export const getBytes = ({ buffer, byteOffset }: DataView, offset: number, size: number) =>
   new Uint8Array(buffer, byteOffset + offset, size)
 
-/** Size of the number of fields, and of the type and the size before each field's bytes. */
+/** Bytes before the first field (the number of fields), and before the bytes of each field (its type and its size). */
 const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
 
-/** Offset of the first field. The offset of a field is that of its bytes, after its header. */
+/**
+ * Offset of the first field's bytes. All functions here take the offset of a field's bytes, not of the header before
+ * them.
+ */
 export const firstFieldOffset = recordHeaderBytes + fieldHeaderBytes
 
+/** Returns the OID of a field's type, which is in the header before its bytes. */
 export const getFieldType = (view: DataView, offset: number) => view.getInt32(offset - 8)
 
-/** Returns the size of a field in bytes; -1 for null. */
+/** Returns the size of a field in bytes, or -1 for null. */
 export const getFieldSize = (view: DataView, offset: number) => view.getInt32(offset - 4)
 
+/** Returns the offset of the next field's bytes. A null field (size -1) has no bytes. */
 export const getNextFieldOffset = (offset: number, size: number) => offset + Math.max(0, size) + fieldHeaderBytes
 
-/** Decodes a field as the driver does. `type` is an OID. */
+/** Decodes a field to the value that the driver would return. `type` is an OID. */
 export type FieldDecoder = (bytes: Uint8Array, type: number) => unknown
 
 /**
- * A row in the connection's buffer. Encode it at once: keeping it keeps the whole buffer in memory.
- * `copy` makes a record that may be kept.
+ * A row that is still in the connection's read buffer. Encode it at once, because keeping it keeps the whole buffer in
+ * memory; `copy` returns a record that may be kept.
  */
 export class BinaryRecord {
   readonly view: DataView<ArrayBufferLike>
@@ -67,7 +76,7 @@ export class BinaryRecord {
     return true
   }
 
-  /** Returns this record if it is the only content of its buffer; otherwise a copy with a buffer of its own. */
+  /** Returns this record if it is all that its buffer contains; otherwise a copy with a buffer of its own. */
   copy(): BinaryRecord {
     const { buffer, byteLength, byteOffset } = this.view
     if (buffer.byteLength === byteLength) return this
@@ -75,7 +84,7 @@ export class BinaryRecord {
   }
 }
 
-/** Returns the first column of each row, which `ResultEncoder.selection` selects as a record. */
+/** Returns the first column of each row, which is the record that `ResultEncoder.selection` selects. */
 export const getRecordColumn = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<BinaryRecord> =>
   rows.map(([record]) => {
     if (record instanceof BinaryRecord) return record

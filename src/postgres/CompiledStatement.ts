@@ -1,28 +1,34 @@
-/** SQL statements that are compiled once. A request only fills in the parameters. */
+/** SQL statements that are compiled to text once. Each request only supplies the values of the parameters. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 import type { Statement } from "effect/sql"
 
+/** OIDs of PostgreSQL's built-in types, by name. */
 export const { OID } = PgTypes
 
 /**
- * Makes an array parameter with an explicit element type. Otherwise the driver would infer the type from the values
- * and reject an array that mixes integers and fractions.
+ * Creates an array parameter with an explicit element type. Otherwise the driver would infer the type from the values,
+ * and reject an array such as `[1, 2.5]`.
  */
 export const makeArrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>
   Result.getOrThrow(PgTypes.array(values, elementType))
 
-/** SQL text with the values of its parameters, ready to run. */
+/** SQL text and the values of its parameters, ready to run. */
 export interface CompiledStatement {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
-  /** False if the statement is seldom repeated, or if PostgreSQL must plan it anew for its values. */
+  /**
+   * Whether PostgreSQL should keep a prepared statement. False if it is rarely repeated, or must be planned for its
+   * values.
+   */
   readonly isPrepared: boolean
-  /** Whether it usually takes less than a millisecond, so that it may share a connection with others. */
+  /** Whether it usually takes less than a millisecond, so that it may share a connection with other statements. */
   readonly isShort?: boolean | undefined
 }
 
-/** A parameter that stands in for its value while the SQL is compiled. `compute` returns the value for an input. */
+/**
+ * Stands in for a value while the SQL is compiled. `compute` returns the value for an input, such as a decoded query.
+ */
 export class StatementParameter<in Input, out Value> {
   readonly compute: (input: Input) => Value
   constructor(compute: (input: Input) => Value) {
@@ -39,7 +45,7 @@ interface CompileOptions<Input> extends Pick<CompiledStatement, "isPrepared" | "
   ) => Statement.Statement<object>
 }
 
-/** Compiles SQL once. Returns a function that computes the values of the parameters from an input. */
+/** Compiles the SQL once, and returns a function that fills in the parameters for an input. */
 export const compileStatement = <Input>({ build, isPrepared, isShort }: CompileOptions<Input>) => {
   const [text, values] = build((compute) => new StatementParameter(compute)).compile()
   return (input: Input): CompiledStatement => ({

@@ -13,7 +13,7 @@ import { findUrlFile } from "./pool/PasswordRotation.ts"
 import { databaseClientLayer } from "./pool/PooledClient.ts"
 import { DatabaseUrlConfig, DirectConnectionConfig, DirectDatabaseUrlConfig } from "./pool/ConnectionSettings.ts"
 
-/** The embedded server's home directory; `None` if the database is external. */
+/** The embedded server's home directory, or `None` if the database is external. */
 export class EmbeddedHomeDirectory extends Context.Service<EmbeddedHomeDirectory, {
   readonly folder: Option.Option<string>
 }>()("tickerline/postgres/EmbeddedHomeDirectory") {}
@@ -47,7 +47,7 @@ const databaseUrls = Effect.gen(function* () {
   }
 })
 
-/** Connects a command such as `load`. Never uses a pooler in transaction mode, because a command needs one session. */
+/** Connects a command such as `load`. It never uses a pooler in transaction mode, because it needs one session. */
 export const commandDatabaseClientLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directFile, directUrl, url, urlFile } = yield* databaseUrls

@@ -3,17 +3,17 @@ import { SqlError } from "effect/sql"
 import { describeSqlError } from "./FailureText.ts"
 import { isConnectionLost } from "./SqlState.ts"
 
-/** Every two seconds for five minutes, which is longer than PostgreSQL or its host usually needs to restart. */
+/** Tries every two seconds for five minutes, which is longer than a restart of PostgreSQL or its host usually takes. */
 const reconnectionSchedule = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ duration: "5 minutes" }))
 
 /**
- * Repeats an effect if its connection to PostgreSQL is lost, so that a restart of the database does not end a run of
- * hours. The effect must be idempotent, because its last commit may have succeeded.
+ * Repeats an effect if it loses its connection to PostgreSQL, so that a database restart does not end a run of hours.
+ * The effect must be idempotent, because its last commit may have succeeded.
  */
 export const retryLostConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) => {
   let isReported = false
   return effect.pipe(
-    // The rollback of a transaction without a connection fails with a defect, which would prevent the retry.
+    // Without a connection, rolling back the transaction also fails, with a defect, which would prevent the retry.
     Effect.catchCause((cause): Effect.Effect<never, E | SqlError.SqlError> => {
       const error = Cause.squash(cause)
       return SqlError.isSqlError(error) && isConnectionLost(error) ? Effect.fail(error) : Effect.failCause(cause)

@@ -1,14 +1,16 @@
-/** Validates rows, for example those that affect money, limits or access. */
+/** Validates rows read from the database whose values affect money, limits or access. */
 import { Effect, Schema } from "effect"
 
-/** Decodes the rows of a query. A row that does not match the schema is a bug, so it becomes a defect. */
+/** Decodes the rows returned by a query. A row that does not match the schema is a bug, so it becomes a defect. */
 export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
   return <E, R>(query: Effect.Effect<ReadonlyArray<object>, E, R>) =>
     Effect.flatMap(query, (rows) => Effect.orDie(decode(rows)))
 }
 
-/** Decodes rows that are arrays of values. Statements must select the columns in the order of the struct's fields. */
+/**
+ * Decodes rows that are arrays of values. The statement must select the columns in the order of the struct's fields.
+ */
 export const decodePositionalRows = <A, I>(Row: Schema.Codec<A, I> & { readonly fields: object }) => {
   const decode = decodeRows(Row)
   const names = Object.keys(Row.fields)

@@ -1,6 +1,6 @@
 /**
- * The policies of reads: how long a read may wait and run, when it is retried, and what its failures become (§7.2, §8).
- * They run on the service's clock. PostgreSQL's own limits (`sessionSettings`) only back them up.
+ * How long a read may wait and run, when it is retried, and which API error its failure becomes (§7.2, §8). The
+ * service's own clock enforces these limits; those in PostgreSQL (`sessionSettings`) are only a second line of defense.
  */
 import { Config, Duration, Effect, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
@@ -9,19 +9,19 @@ import { describeSqlError } from "./FailureText.ts"
 import { makeMonotonicClock } from "./metrics/MonotonicTime.ts"
 import { isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
 
-/** Maximum wait for a connection. */
+/** Maximum time to wait for a connection. */
 export const poolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
-/** Maximum time that a read may use a connection. */
+/** Maximum time that a read may hold a connection. */
 export const readTimeout = Duration.seconds(30)
 
 /**
- * Maximum time to open a cursor, or to fetch rows from it, in case the server stops responding. A working server ends
+ * Maximum time to open a cursor or fetch rows from it, in case the server stops responding. A responsive server ends
  * each statement after 30 seconds.
  */
 export const cursorTimeout = Duration.seconds(36)
 
-/** Idle connections are closed after this time. */
+/** Idle connections are closed after this long. */
 export const idleConnectionTimeout = Duration.seconds(60)
 
 /** Retries once, two seconds after a lock timeout or a deadlock (§7.2). */
@@ -31,11 +31,12 @@ export const lockRetrySchedule = Schedule.spaced("2 seconds").pipe(Schedule.upTo
 export const connectionRetrySchedule = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
 
 /**
- * A read that loses its connection later than this is not retried: a pooler probably dropped it after a long wait in
+ * A read that loses its connection after this long is not retried: a pooler probably dropped it after a long wait in
  * the pooler's queue, and a retry would wait there again.
  */
 export const maxConnectionRetryAge = Duration.seconds(4)
 
+/** Creates a counter of retried reads, labeled with the cause of the retry. */
 export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
   Metric.counter("tickerline_database_retries_total", {
     description: "Retried reads, by cause: a lock or a deadlock, a lost connection, a lost replica, or a conflict " +
@@ -46,19 +47,22 @@ export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict"
 
 const lockRetries = makeRetryCounter("locked")
 const connectionRetries = makeRetryCounter("lost")
+/** The counters that this file increments, to be initialized to 0. */
 export const retryCounters = [lockRetries, connectionRetries]
 
+/** Creates the error for a request that waited too long for a connection. */
 export const makePoolTimeoutError = () =>
   new DatabasePoolTimeout({
     error: { message: "Database connections are temporarily saturated. Retry in a few seconds." },
   })
 
+/** Why a read failed: PostgreSQL's error, or a row that could not be decoded. */
 export type DatabaseReadError = SqlError.SqlError | Schema.SchemaError
 
 const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
-/** Converts the error of a read: to a 503 response if a later retry may succeed, otherwise to a defect. */
+/** Converts a failed read to a 503 response if a later retry may succeed, otherwise to a defect. */
 export const toApiError = (error: DatabaseReadError): Effect.Effect<never, DataRefreshing | DatabasePoolTimeout> =>
   isLockError(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
@@ -83,7 +87,7 @@ const withRetry = <A, E, R>({ counter, schedule, when }: RetryPolicy, attempt: E
       Effect.retry(startWith(Effect.fail(error), attempt), { while: when, schedule }),
     ))
 
-/** Makes an effect that is `first` when it runs for the first time, and then `others`. */
+/** Returns an effect that runs `first` the first time, and `others` every time after that. */
 const startWith = <A, E, R>(first: Effect.Effect<A, E, R>, others: Effect.Effect<A, E, R>) => {
   let next = first
   return Effect.suspend(() => {
@@ -95,7 +99,7 @@ const startWith = <A, E, R>(first: Effect.Effect<A, E, R>, others: Effect.Effect
 
 const maxRetryAgeMillis = Duration.toMillis(maxConnectionRetryAge)
 
-/** Makes the function that retries an attempt to read, and converts its errors to those of the API. */
+/** Returns the function that retries a read, and converts its errors to those of the API. */
 export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
   const retryLostConnection = <A, E, R>(startedAt: number, attempt: Effect.Effect<A, E, R>) =>
     withRetry({
@@ -104,7 +108,7 @@ export const makeReadPolicies = Effect.map(makeMonotonicClock, (now) => {
       when: (error) => isConnectionLost(error) && now() - startedAt < maxRetryAgeMillis,
     }, attempt)
 
-  /** Continues after the failure of the first attempt, so that a successful one costs only `Effect.catch`. */
+  /** Handles the failure of the first attempt, so that a successful one costs only an `Effect.catch`. */
   const recover = <A, R>(
     attempt: Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>,
     error: DatabaseReadError | DataRefreshing | DatabasePoolTimeout,

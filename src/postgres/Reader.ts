@@ -11,7 +11,7 @@ import { type DatabaseReadError, makeReadPolicies, retryCounters } from "./ReadP
 import type { RequiredTableVersion, SessionQuery } from "./replicas/Replica.ts"
 import { ReadRouter } from "./replicas/ReadRouter.ts"
 
-/** A moment in the past. `rewrite` changes a statement so that it reads the tables as they were at the moment. */
+/** A moment in the past. `rewrite` changes a statement so that it reads the tables as they were at that moment. */
 export interface PastSource {
   readonly moment: string
   readonly rewrite: (
@@ -20,24 +20,25 @@ export interface PastSource {
 }
 
 /**
- * Where a read may run: on the primary only, also on a replica that has this version of the tables, or on the primary
- * for a moment in the past.
+ * Where a read may run: only on the primary; also on a replica that has this version of the tables; or on the primary,
+ * as of a past moment.
  */
 export type ReadSource = "primary" | RequiredTableVersion | PastSource
 
+/** Options of a read. */
 export interface ReadOptions {
   /**
-   * Partition of the connection pool: the endpoint, or another name for work that must never wait for an endpoint with
-   * a locked table.
+   * Partition of the connection pool: the endpoint's name, or another name for work that must never wait behind an
+   * endpoint whose table is locked.
    */
   readonly partition: string
   readonly from: ReadSource
 }
 
-/** The rows of a statement, each an array of values in the order of its columns. */
+/** The rows that a statement returned, each as an array of values in column order. */
 export type Rows = ReadonlyArray<ReadonlyArray<unknown>>
 
-/** Reads the rows of a statement from wherever the request reads. */
+/** Reads the rows of a statement from the source that was chosen for the current request. */
 export type StatementReader = (
   statement: CompiledStatement,
 ) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
@@ -79,8 +80,8 @@ const makeReader = Effect.gen(function* () {
     Effect.provideService(query, sql.transactionService, [toSqlConnection(connection), 0])
 
   /**
-   * Runs statements of `SqlClient` on one connection to the primary, with the same policies. Every retry runs the whole
-   * effect. `withTransaction` does not work in it.
+   * Runs `SqlClient` statements on one connection to the primary, with the same policies. Each retry runs the whole
+   * effect. `withTransaction` does not work inside it.
    */
   const query = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition: string) =>
     withReadPolicies(pool.use(partition, runOnConnection(query)))
@@ -96,7 +97,7 @@ const makeReader = Effect.gen(function* () {
       const needsClient = fiber.getRef(References.TracerEnabled) ||
         fiber.getRef(Statement.CurrentTransformer) !== undefined
       if (needsClient) {
-        // Run by `SqlClient`, because `queryValues` creates no spans and applies no transformer.
+        // Uses `SqlClient` instead of `queryValues`, which creates no spans and applies no transformer.
         const traced = sql.unsafe(text, parameters)
         run = runOnConnection(isPrepared ? traced.values : traced.valuesUnprepared)
       }
@@ -121,6 +122,7 @@ const makeReader = Effect.gen(function* () {
   return { read, query }
 })
 
+/** Reads rows for the API, with the pool, the retries and the errors that the specification requires. */
 export class Reader extends Context.Service<Reader, Effect.Success<typeof makeReader>>()(
   "tickerline/postgres/Reader",
 ) {

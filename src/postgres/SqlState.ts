@@ -19,17 +19,17 @@ export const isLockError = (error: unknown) => isLockTimeout(error) || reasonOf(
 /** The statement ran for longer than `statement_timeout`. */
 export const isStatementTimeout = (error: unknown) => reasonOf(error)?._tag === "StatementTimeoutError"
 
-/** A standby canceled the query, which had delayed WAL replay for longer than `max_standby_streaming_delay`. */
+/** A standby canceled the query, which had delayed WAL replay for longer than `max_standby_streaming_delay` allows. */
 export const isRecoveryConflict = (error: unknown) => reasonOf(error)?._tag === "SerializationError"
 
-/** The connection ended or could not be opened: shutdown, startup, or too many clients. */
+/** The connection ended or could not be opened, because of a shutdown, a startup, or too many clients. */
 export const isConnectionLost = (error: unknown) => {
   const reason = reasonOf(error)
   return reason?._tag === "ConnectionError" || reason?.operation === "connect" ||
     hasSqlState(error, /^(57P0[1-5]|53300)$/)
 }
 
-/** The server rejected the password. PgBouncer has no code for it. */
+/** The server rejected the password. PgBouncer sends no SQLSTATE for that. */
 export const isPasswordRejected = (error: unknown) =>
   reasonOf(error)?.operation === "connect" &&
   (hasSqlState(error, /^28P01$/) ||
@@ -38,7 +38,7 @@ export const isPasswordRejected = (error: unknown) =>
 /** The server lacks disk space, memory or another resource, but still accepts connections. */
 export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]/)
 
-/** The server or the role only reads, as a standby does. */
+/** The server or the role is read-only, as a standby is. */
 export const isReadOnly = (error: unknown) => hasSqlState(error, /^25006$/)
 
 /** A table, function, schema or other object already exists. */
@@ -47,8 +47,8 @@ export const isDuplicateObject = (error: unknown) => hasSqlState(error, /^(42P0[
 /** The server's disk is full. */
 export const isDiskFull = (error: unknown) => hasSqlState(error, /^53100$/)
 
-/** A row violates a check constraint, or belongs to no partition of its table. */
+/** A row violates a check constraint, or fits no partition of its table. */
 export const isCheckViolation = (error: unknown) => hasSqlState(error, /^23514$/)
 
-/** A trigger refused a change, because of the state of something else, such as an erased account. */
+/** A trigger rejected a change because of some other row's state: for example, the account has been erased. */
 export const isStateWrong = (error: unknown) => hasSqlState(error, /^55000$/)

@@ -3,11 +3,13 @@ import { Data, Effect } from "effect"
 import { spawn } from "node:child_process"
 import process from "node:process"
 
-/** A failure of the embedded server. The message explains to the user how to fix it. */
+/** A failure of the embedded server. The message tells the user how to fix it. */
 export class EmbeddedPostgresError extends Data.TaggedError("EmbeddedPostgresError")<{ readonly message: string }> {}
 
+/** Ends advice about the embedded server with the alternative: an external database. */
 export const databaseUrlHint = "or set DATABASE_URL to your own PostgreSQL server"
 
+/** What to do when the disk is full. */
 export const diskFullAdvice = "the disk is full; free some space and start again"
 
 /** Returns the last ten lines of a PostgreSQL log or command output, without SQL. If the disk is full, adds a hint. */
@@ -24,7 +26,7 @@ export interface SystemUser {
   readonly gid: number
 }
 
-/** Names the operating system that the PostgreSQL programs in the npm packages require. */
+/** Describes which operating system the PostgreSQL programs from npm require. */
 export const describeSystemRequirement = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "macOS 13 or newer" : "Linux with glibc"
 
@@ -45,8 +47,9 @@ interface Command {
 }
 
 /**
- * Runs a command to completion. An interruption terminates it. The command is isolated from the caller: from its PG*
- * variables, from Ctrl-C in its terminal, and from its working directory, which its user may be unable to access.
+ * Runs a command to completion; an interruption terminates it. The command is isolated from this process: from its PG*
+ * environment variables, from Ctrl-C in its terminal, and from its working directory, which the command's user may be
+ * unable to access.
  */
 export const runProcessToCompletion = (
   { args, command, systemUser }: Command,

@@ -18,14 +18,16 @@ import {
 } from "./ChildProcess.ts"
 import { findPostgresPackage, installPostgresPrograms, makeTemporaryDirectory } from "./PostgresPrograms.ts"
 
+/** The database superuser of the embedded server. */
 export const embeddedDatabaseUser = "tickerline"
 
-/** The URL of the embedded server. It states its sslmode, so that PGSSLMODE has no effect on it. */
+/** Returns the URL of the embedded server. It includes sslmode, so that PGSSLMODE does not affect it. */
 export const makeEmbeddedUrl = (password: string, port: number) =>
   Redacted.make(
     `postgres://${embeddedDatabaseUser}:${password}@127.0.0.1:${port}/${embeddedDatabaseUser}?sslmode=disable`,
   )
 
+/** The embedded server's cluster: where its programs and data are, who runs it, and how to connect. */
 export interface EmbeddedCluster extends ServerLocation {
   readonly programsDirectory: string
   readonly dataDirectory: string
@@ -36,14 +38,15 @@ export interface EmbeddedCluster extends ServerLocation {
 const Credentials = Schema.fromJsonString(Schema.Struct({ password: Schema.String, port: Schema.Int }))
 
 /**
- * Settings that `initdb` writes to postgresql.conf, where users can change them. They concern only the log: what
- * statements need is stated by each session (`sessionSettings`), so that it also holds on other servers.
+ * Settings that `initdb` writes to postgresql.conf, where users can change them. They only affect the log. Settings
+ * that statements rely on are set in each session (`sessionSettings`), so that they also apply on other servers.
  */
 const settings = {
   log_timezone: "UTC",
   log_checkpoints: "off",
 }
 
+/** Returns the arguments of `initdb`. */
 export const makeInitdbArguments = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   `--username=${embeddedDatabaseUser}`,
@@ -52,7 +55,7 @@ export const makeInitdbArguments = (platform: NodeJS.Platform) => [
   "--locale=C",
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
-  // Syncs the entire file system, including the installed programs. Only Linux supports this method.
+  // `syncfs` syncs the whole file system, including the installed programs, in one call. Only Linux has it.
   ...(platform === "linux" ? ["--sync-method=syncfs"] : []),
 ]
 
@@ -63,7 +66,7 @@ const isPortFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(true))))
   })
 
-/** Chooses a port below the system's ephemeral range, so that no outgoing connection can occupy it during a restart. */
+/** Chooses a port below the system's ephemeral range, so that no outgoing connection can take it during a restart. */
 export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
   const port = randomInt(20_000, 32_000)
   return Effect.flatMap(isPortFree(port), (free) => free ? Effect.succeed(port) : chooseFreePort)
@@ -71,6 +74,7 @@ export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
 
 const credentialsFile = (base: string) => `${base}/cluster/server.json`
 
+/** Reads the embedded server's password and last port. */
 export const readServerCredentials = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(credentialsFile(base)).pipe(
@@ -92,6 +96,7 @@ const writeCredentials = Effect.fnUntraced(function* (file: string, credentials:
   yield* fs.rename(`${file}.new`, file)
 })
 
+/** Saves the port, so that the next start uses the same one. */
 export const savePort = ({ baseDirectory: base, password }: EmbeddedCluster, port: number) =>
   explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
@@ -130,7 +135,7 @@ const createCluster = Effect.fnUntraced(function* (location: ServerLocation, pro
   yield* fs.rename(`${folder}/cluster`, `${location.baseDirectory}/cluster`)
 }, Effect.scoped)
 
-/** Fails if a different major version wrote the data, with more helpful advice than PostgreSQL's own message. */
+/** Fails if another major version wrote the data, with better advice than PostgreSQL's own message. */
 const checkVersion = Effect.fnUntraced(function* (data: string, version: string) {
   const fs = yield* FileSystem.FileSystem
   const [dataVersion, programVersion] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
@@ -173,6 +178,6 @@ const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string
   return cluster
 })
 
-/** Opens the cluster in a home directory, creating whatever is missing. Does not start the server. */
+/** Opens the cluster in a home directory, creating whatever is missing, but does not start the server. */
 export const openEmbeddedCluster = (path: string, folder: string | undefined) =>
   Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepareCluster(home, folder))))

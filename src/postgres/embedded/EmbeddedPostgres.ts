@@ -30,7 +30,9 @@ const createDatabase = Effect.fnUntraced(function* ({ password }: EmbeddedCluste
   if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${embeddedDatabaseUser}`)
 }, Effect.scoped)
 
-/** Starts the server unless it is running, and returns its port. Retries, because the server may die meanwhile. */
+/**
+ * Starts the server unless it is already running, and returns its port. Retries, because the server may die meanwhile.
+ */
 const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   Effect.tap(ensurePostgresIsRunning(cluster, fixedPort), (port) => createDatabase(cluster, port)).pipe(
     Effect.retry({
@@ -57,8 +59,8 @@ const restartIfDead = Effect.fnUntraced(function* (cluster: EmbeddedCluster, por
 })
 
 /**
- * A file that every process that uses the server locks in shared mode, so that a process can tell whether it is the
- * last one. The kernel releases the lock of a process that is killed.
+ * Opens the presence file. Every process that uses the server holds a shared lock on it, so that a process can tell
+ * whether it is the last one. The kernel releases the lock if a process is killed.
  */
 const openPresenceFile = ({ home }: Pick<EmbeddedCluster, "home">) => new DatabaseSync(`${home}/users`, { timeout: 0 })
 
@@ -76,12 +78,12 @@ const isUnused = (cluster: EmbeddedCluster) =>
     }
   }))
 
-/** Stops using the server, and stops it if no other process uses it. */
+/** Stops using the server, and shuts it down if no other process uses it. */
 const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: DatabaseSync) {
   const fs = yield* FileSystem.FileSystem
   presence.close()
   const stopIfUnused = Effect.flatMap(isUnused(cluster), (unused) => unused ? stopPostgres(cluster) : Effect.void)
-  // If the home was deleted, no other process can find the server.
+  // If the home was deleted, no other process can find the server, so no lock is needed.
   yield* (yield* fs.exists(cluster.home)) ? withHomeLock(cluster.home, stopIfUnused) : stopPostgres(cluster)
 }, Effect.catchCause((cause) => Effect.logWarning("The embedded PostgreSQL may still be running:", cause)))
 
@@ -89,8 +91,8 @@ const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster, presence: D
 const checkInterval = Duration.seconds(1)
 
 /**
- * Keeps a server running for the home directory `path` until the scope closes.
- * `package` is the folder of PostgreSQL's npm package, if it is not in node_modules.
+ * Keeps a server running for the home directory `path` until the scope closes. `package` is the folder of PostgreSQL's
+ * npm package if it is not in node_modules.
  */
 export const startEmbeddedPostgres = Effect.fnUntraced(
   function* (path: string, options?: { readonly package?: string }) {
@@ -110,4 +112,5 @@ export const startEmbeddedPostgres = Effect.fnUntraced(
   },
 )
 
+/** A running embedded server. */
 export type EmbeddedPostgres = Effect.Success<ReturnType<typeof startEmbeddedPostgres>>

@@ -1,4 +1,4 @@
-/** The embedded server's home directory: its location, its owner, and the lock that serializes changes to it. */
+/** The embedded server's home directory: where it is, who owns it, and the lock that serializes changes to it. */
 import { Effect, FileSystem, Option, Path, type PlatformError, Predicate, Schedule } from "effect"
 import { randomBytes } from "node:crypto"
 import process from "node:process"
@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite"
 import { canEnterDirectory, chooseSystemUser, failWithOwnerMismatch, readFileOwner } from "./SystemUser.ts"
 import { databaseUrlHint, diskFullAdvice, EmbeddedPostgresError, type SystemUser } from "./ChildProcess.ts"
 
+/** Where the embedded server's files are, and which system user owns them. */
 export interface ServerLocation {
   readonly home: string
   /** `<home>/postgres`, with symbolic links resolved. */
@@ -40,7 +41,7 @@ const explainFileError = (error: PlatformError.PlatformError): EmbeddedPostgresE
   })
 }
 
-/** Converts file errors to messages that explain how to fix them. */
+/** Converts file errors to messages that tell the user how to fix them. */
 export const explainFileErrors = <A, R>(
   effect: Effect.Effect<A, EmbeddedPostgresError | PlatformError.PlatformError, R>,
 ) => Effect.catchTag(effect, "PlatformError", (error) => Effect.fail(explainFileError(error)))
@@ -57,12 +58,12 @@ const makeLockError = (home: string) => (cause: unknown) =>
 
 const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(lockHeld)
 
-/** Locks the file without writing anything, not even a journal, so that the lock also works on a full disk. */
+/** Takes an exclusive lock without writing anything, not even a journal file, so that it also works on a full disk. */
 const lockStatements = "PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"
 
 /**
- * Runs an effect in one process at a time, under an SQLite file lock. Node and Deno share no other lock that the kernel
- * releases when the process that holds it is killed.
+ * Runs an effect while no other process does, under an SQLite file lock. Node and Deno have no other lock in common
+ * that the kernel releases when its holder is killed.
  */
 export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
@@ -76,7 +77,7 @@ export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, 
   )
 
 /**
- * Creates a folder for the data, and a link to it in the home. The folder's name is random, so that a home that is
+ * Creates a folder for the data, and a link to it in the home. The folder's name is random, so that a home that was
  * deleted and created again never finds its old database.
  */
 const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link: string) {
@@ -89,7 +90,7 @@ const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link:
   return base
 })
 
-/** Makes an empty home directory accessible to the server's user. A home with files keeps its permissions. */
+/** Makes an empty home directory accessible to the server's user. A home that contains files keeps its permissions. */
 const makeAccessibleIfNew = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const entries = yield* fs.readDirectory(home)
@@ -141,6 +142,7 @@ export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
     : Effect.fail(accessError.value)
 }, explainFileErrors)
 
+/** Finds the embedded server's files and their owner. The server need not be running. */
 export const locateEmbeddedServer = Effect.fnUntraced(function* (home: string) {
   const systemUser = yield* chooseSystemUser(`${home}/postgres/cluster/data`)
   const location: ServerLocation = { home, systemUser, baseDirectory: yield* findBase(home, systemUser) }

@@ -49,7 +49,10 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
   )
 })
 
-/** Copies a folder without links and build files. Sets permissions: npm's umask may exclude the server's user. */
+/**
+ * Copies a folder without links and build files. Sets permissions, because npm's umask may have locked the server's
+ * user out.
+ */
 const copyFolder = (
   from: string,
   to: string,
@@ -69,7 +72,7 @@ const copyFolder = (
   })
 
 /**
- * Reads the list of links that the package's install script creates, because npm packages cannot contain links.
+ * Reads the list of links that the package's install script would create, because npm packages cannot contain links.
  * Tickerline creates them itself, because install scripts may be disabled.
  */
 const readLinks = Effect.fnUntraced(function* (root: string) {
@@ -91,7 +94,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  // With restricted permissions, Node and Deno allow only hard links. If a link fails, copies the file.
+  // Under their permission models, Node and Deno allow only hard links. If linking fails, copies the file.
   const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
@@ -101,7 +104,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** Creates a temporary folder. The scope removes it; after a kill, the next `openEmbeddedCluster` does. */
+/** Creates a temporary folder. The scope removes it; if the process is killed, the next `openEmbeddedCluster` does. */
 export const makeTemporaryDirectory = ({ baseDirectory }: Pick<ServerLocation, "baseDirectory">) =>
   Effect.flatMap(
     FileSystem.FileSystem,

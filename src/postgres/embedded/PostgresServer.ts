@@ -1,4 +1,4 @@
-/** Finds, stops and starts the embedded server. Callers hold the home directory's file lock. */
+/** Finds, starts and stops the embedded server. Callers must hold the home directory's file lock. */
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import process from "node:process"
 import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePort } from "./EmbeddedCluster.ts"
@@ -10,7 +10,7 @@ import {
 } from "./ChildProcess.ts"
 import { explainFileErrors } from "./HomeDirectory.ts"
 
-/** A temporary failure: the server is starting or stopping, or a killed server's child processes are still running. */
+/** A temporary failure: the server is starting or stopping, or child processes of a killed server are still running. */
 class ServerNotReady extends Data.TaggedError("ServerNotReady")<{ readonly reason: string }> {}
 
 const isProcessAlive = (pid: number): boolean => {
@@ -26,16 +26,16 @@ const readInode = Effect.fnUntraced(function* (path: string) {
   return `${info.dev}:${Option.getOrElse(info.ino, () => 0n)}`
 })
 
-/** Returns the data directory in a /proc command line, in which NUL separates the arguments. */
+/** Returns the data directory from a /proc command line, whose arguments are separated by NUL. */
 const parseProcCommandLine = (line: string) => {
   const [command = "", ...args] = line.split("\0")
   return command.endsWith("/postgres") && args.includes("-D") ? args[args.indexOf("-D") + 1] : undefined
 }
 
-/** Returns the data directory in a command line printed by `ps`. The path may contain spaces. */
+/** Returns the data directory from a command line printed by `ps`. The path may contain spaces. */
 export const parsePsCommandLine = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
-/** Reads the data directory of the server with this pid from its command line, which is readable by all users. */
+/** Reads the data directory of the server process with this pid from its command line, which every user may read. */
 export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
   if (platform === "linux") {
     const fs = yield* FileSystem.FileSystem
@@ -46,8 +46,8 @@ export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number,
 })
 
 /**
- * Whether the process with this pid is the server for this data directory. After a reboot, the pid may belong to a
- * different program. A zombie process has no command line, so it does not count.
+ * Whether the process with this pid is the server for this data directory. After a reboot, the pid may belong to
+ * another program. A zombie process has no command line, so it does not count.
  */
 const isServerProcess = Effect.fnUntraced(function* (pid: number, data: string) {
   const folder = yield* readServerDataDirectory(pid, process.platform)
@@ -61,6 +61,7 @@ const readPidFile = Effect.fnUntraced(function* (data: string) {
   return { pid: Number(lines[0]), port: Number(lines[3]), status: lines[7]?.trim() }
 })
 
+/** Returns the pid, port and status of this cluster's server, or undefined if it is not running. */
 export const findRunningPostgres = Effect.fnUntraced(
   function* ({ dataDirectory: data }: Pick<EmbeddedCluster, "dataDirectory">) {
     const saved = yield* readPidFile(data)
@@ -68,7 +69,9 @@ export const findRunningPostgres = Effect.fnUntraced(
   },
 )
 
-/** Removes the pid file if its pid now belongs to another program, which PostgreSQL would mistake for a server. */
+/**
+ * Removes the pid file if its pid now belongs to another program, which PostgreSQL would mistake for a running server.
+ */
 const removeStalePidFile = Effect.fnUntraced(function* ({ dataDirectory: data }: EmbeddedCluster) {
   const { pid } = yield* readPidFile(data)
   if (!(pid > 0) || !isProcessAlive(pid)) return
@@ -79,7 +82,7 @@ const removeStalePidFile = Effect.fnUntraced(function* ({ dataDirectory: data }:
   yield* Effect.ignore(fs.remove(`${data}/postmaster.pid`))
 })
 
-/** Creates or rotates the log, which the server's user must be able to write. Returns its size. */
+/** Creates or rotates the log file, which must be writable for the server's user. Returns its size. */
 const prepareLog = Effect.fnUntraced(function* ({ logFile: log, systemUser }: EmbeddedCluster) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(log), (info) => Number(info.size)), () => 0)
@@ -113,7 +116,7 @@ const explainFailedStart = Effect.fnUntraced(
   },
 )
 
-/** Starts the server, and waits until it is ready, which may take long after a crash. */
+/** Starts the server and waits until it is ready. After a crash, recovery may take long. */
 const startServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   yield* removeStalePidFile(cluster)
   const offset = yield* prepareLog(cluster)
@@ -137,9 +140,9 @@ const onPortTaken = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port:
 })
 
 /**
- * Stops the server: with a fast shutdown, which closes all connections and writes all data to disk, or else at once.
- * Then the next start repeats the last changes from the log. A fast shutdown never ends if it begins during a crash
- * recovery.
+ * Stops the server. First tries a fast shutdown, which closes all connections and writes all data to disk. That never
+ * finishes if it begins during crash recovery, so then it stops the server at once, and the next start replays the last
+ * changes from the WAL.
  */
 export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
   for (const mode of ["fast", "immediate"]) {
@@ -153,7 +156,7 @@ export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluste
 const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
   const found = yield* findRunningPostgres(cluster)
   if (found?.status === "ready") return found.port
-  // The process that was stopping it may have been killed, and a stop that begins during crash recovery never ends.
+  // The process that was stopping it may have been killed, or the stop began during crash recovery and never finishes.
   if (found?.status === "stopping") yield* stopPostgres(cluster)
   if (found) return yield* new ServerNotReady({ reason: "the server is starting or stopping" })
   const port = fixedPort ?? (yield* readServerCredentials(cluster.baseDirectory)).port
@@ -164,7 +167,7 @@ const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixe
   )
 })
 
-/** Starts the server unless it is running, and returns its port. Without `fixedPort`, avoids a port that is in use. */
+/** Starts the server unless it is already running, and returns its port. Without `fixedPort`, avoids ports in use. */
 export const ensurePostgresIsRunning = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({

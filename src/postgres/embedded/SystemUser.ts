@@ -13,6 +13,7 @@ const readUsers = Effect.fnUntraced(function* () {
   }))
 })
 
+/** Returns the uid of a file's owner, or `None` if the file does not exist. */
 export const readFileOwner = (path: string) =>
   FileSystem.FileSystem.pipe(
     Effect.flatMap((fs) => fs.stat(path)),
@@ -20,6 +21,7 @@ export const readFileOwner = (path: string) =>
     Effect.catch(() => Effect.succeedNone),
   )
 
+/** Fails with advice for a user whose database belongs to somebody else. */
 export const failWithOwnerMismatch = Effect.fnUntraced(function* (path: string, uid: number) {
   // On macOS, /etc/passwd does not list regular users, so the name may be unknown.
   const name = (yield* readUsers()).find((user) => user.uid === uid)?.name
@@ -32,7 +34,7 @@ export const failWithOwnerMismatch = Effect.fnUntraced(function* (path: string, 
   })
 })
 
-/** Names the unprivileged users that may run PostgreSQL. On macOS, `nobody` has a negative uid, which Node rejects. */
+/** Lists the unprivileged users that may run PostgreSQL. On macOS, `nobody` has a negative uid, which Node rejects. */
 export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<string> =>
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
@@ -59,6 +61,7 @@ export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   })
 })
 
+/** Whether the server's user may enter the directory, which depends on the permissions of all its parents. */
 export const canEnterDirectory = (systemUser: SystemUser | undefined, path: string) =>
   systemUser === undefined ? Effect.succeed(true) : Effect.map(
     runProcessToCompletion({ command: "/bin/sh", args: ["-c", 'test -x "$1"', "sh", path], systemUser }),

@@ -1,41 +1,44 @@
 /**
- * Compares this machine's clock with PostgreSQL's. The service decides by its own clock which dates are in the future
- * and which ticker changes are effective, and PostgreSQL by its clock which keys have expired.
+ * Compares this machine's clock with PostgreSQL's. The service's clock decides which dates are in the future and which
+ * ticker changes are effective; PostgreSQL's clock decides which keys have expired.
  */
 import { Clock, Data, Duration, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { registerGauge } from "../metrics/CallbackMetrics.ts"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** A larger difference is reported. NTP keeps clocks within milliseconds. */
+/** Larger differences are reported. NTP keeps clocks within milliseconds of each other. */
 export const maxUnreportedDifference = Duration.seconds(2)
 
-/** With a larger difference the service does not start and is not ready, because its responses may be wrong. */
+/** If the difference is larger, the service does not start and is not ready, because its responses may be wrong. */
 export const maxClockDifference = Duration.minutes(1)
 
 /** How far this machine's clock is ahead of PostgreSQL's, in milliseconds. */
 export interface ClockDifference {
   readonly millis: number
-  /** Half the time that the query took: PostgreSQL may have read its clock at any moment of it. */
+  /**
+   * Half the duration of the query, in milliseconds, because PostgreSQL may have read its clock at any time during it.
+   */
   readonly uncertainty: number
 }
 
-/** SQL expression for PostgreSQL's clock, in milliseconds since 1970. */
+/** SQL expression that returns PostgreSQL's clock, in milliseconds since 1970. */
 export const databaseMillisSql = "extract(epoch from clock_timestamp())::float8 * 1000"
 
-/** Compares the time that PostgreSQL reported with this machine's time before the query and now. */
+/** Compares the time that PostgreSQL reported with this machine's clock before the query and now. */
 export const compareClocks = (before: number, databaseMillis: number) =>
   Effect.map(Clock.currentTimeMillis, (after): ClockDifference => ({
     millis: (before + after) / 2 - databaseMillis,
     uncertainty: Math.abs(after - before) / 2,
   }))
 
+/** Whether the difference is certain to exceed the limit. */
 export const exceeds = ({ millis, uncertainty }: ClockDifference, limit: Duration.Duration) =>
   Math.abs(millis) - uncertainty > Duration.toMillis(limit)
 
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Number }))
 
-/** Measures the difference over an open connection, so that connecting does not make the result less certain. */
+/** Measures the difference over a connection that is already open, because connecting would add to the uncertainty. */
 export const measureClockDifference = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select 1`
@@ -47,7 +50,7 @@ export const measureClockDifference = Effect.gen(function* () {
 const formatDuration = (millis: number) =>
   millis < 60_000 ? `${(millis / 1000).toFixed(1)} s` : Duration.format(Duration.seconds(Math.round(millis / 1000)))
 
-/** Describes the difference, such as `this machine's clock is 40d ahead of PostgreSQL's`. */
+/** Describes the difference, for example `this machine's clock is 40d ahead of PostgreSQL's`. */
 export const describeClockDifference = ({ millis }: ClockDifference) =>
   `this machine's clock is ${formatDuration(Math.abs(millis))} ${millis > 0 ? "ahead of" : "behind"} PostgreSQL's`
 
@@ -65,7 +68,7 @@ export const requireRightClock = Effect.gen(function* () {
   })
 })
 
-/** Makes a monitor that reports differences in a metric and the log. */
+/** Creates a monitor that reports differences in a metric and in the log. */
 export const makeClockMonitor = Effect.gen(function* () {
   let last: ClockDifference = { millis: 0, uncertainty: 0 }
   let level: "same" | "different" | "wrong" = "same"

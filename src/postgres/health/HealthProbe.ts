@@ -1,6 +1,7 @@
 /**
- * Probes the primary twice a second. Closes connections to a server that is silent, replaced or a standby, so that
- * requests fail at once instead of waiting up to 15 minutes for the kernel (§8: database load).
+ * Probes the primary twice a second. If the server is silent, has been replaced, or is a standby, closes the
+ * connections to it, so that requests fail at once instead of waiting up to 15 minutes for the kernel (§8, database
+ * load).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
@@ -22,10 +23,10 @@ const probeTimeout = Duration.seconds(2)
 /** After this many milliseconds of silence, sockets are closed. A shorter network stall only delays requests. */
 const maxSilence = Duration.toMillis(Duration.seconds(5))
 
-/** After this many milliseconds of silence the database counts as down, before any socket is closed. */
+/** After this many milliseconds of silence, the database counts as down, although no socket is closed yet. */
 const silenceUntilDown = Duration.toMillis(Duration.seconds(3))
 
-/** A longer gap between two checks, in milliseconds, means that this process was paused and could not receive data. */
+/** If two checks are further apart than this, in milliseconds, the process was paused and could not receive data. */
 const maxCheckGap = Duration.toMillis(Duration.seconds(2))
 
 type Cause = "silent" | "replaced" | "standby"
@@ -54,9 +55,9 @@ const makeHealthProbe = Effect.gen(function* () {
   })
   yield* initializeCounters(...(["silent", "replaced", "standby"] as const).map(closedConnections))
 
-  /** Start of the oldest probe without a reply, in monotonic milliseconds. */
+  /** When the oldest unanswered probe started, in monotonic milliseconds. */
   let unansweredSince: number | undefined
-  /** Time of the last byte received on any connection, or of the end of this process's last pause. */
+  /** When a connection last received a byte, or when this process's last pause ended. */
   let lastReceivedAt = now()
   let serverStartedAt: string | undefined
   let isRefused = false
@@ -109,18 +110,19 @@ const makeHealthProbe = Effect.gen(function* () {
       isRefused = false
       const previous = serverStartedAt
       serverStartedAt = started
-      // A standby may lack recent charges and key revocations. The probe's own connection is also closed, so that
-      // the next probe may reach a different server.
+      // A standby may lack recent charges and key revocations. The probe's own connection is closed too, so that the
+      // next probe may reach a different server.
       if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
       yield* clockMonitor.record(clocks)
       if (sockets.isBlocked() || wasRefused) yield* Effect.logInfo("The database responds again.")
       registries.forEach(({ unblock }) => unblock())
-      // Closes only connections older than the probe's own, because they lead to the replaced server.
+      // Spares connections younger than the probe's own, because they may already lead to the new server.
       if (previous !== undefined && previous !== started) {
         yield* closeConnections("replaced", "Another database server responds")
       }
     }).pipe(
-      // Only a fast failure is a refusal. A slow one counts as silence, because this process may have been paused.
+      // Only a fast failure counts as a refusal. A slow one counts as silence, because this process may have been
+      // paused.
       Effect.catchIf(SqlError.isSqlError, (error) => {
         const wasRefused = isRefused
         isRefused = now() - probedAt < Duration.toMillis(probeTimeout)
@@ -145,7 +147,7 @@ const makeHealthProbe = Effect.gen(function* () {
   yield* repeatInBackground(probe, probeInterval)
   yield* repeatInBackground(checkSilence, probeInterval)
   if (pooler !== undefined) {
-    // Checks only that the pooler accepts a connection. The query may fail: a busy pooler makes it wait.
+    // Only checks that the pooler accepts a connection. The query itself may fail, because a busy pooler makes it wait.
     const poolerSql = yield* makeProbeClient(pooler.config, () =>
       pooler.sockets.openForProbe()
         .once("connect", () => {
@@ -157,7 +159,7 @@ const makeHealthProbe = Effect.gen(function* () {
     yield* repeatInBackground(Effect.ignore(Effect.timeout(poolerSql`select 1`, probeTimeout)), probeInterval)
   }
   return {
-    /** A connection outside the pool, for single short statements that must not queue behind reads. */
+    /** A client outside the pool, for single short statements that must not queue behind reads. */
     sql,
     /** Whether the last probe reached a primary and, with a pooler, whether the pooler accepts connections. */
     isUp,
@@ -166,12 +168,13 @@ const makeHealthProbe = Effect.gen(function* () {
   }
 })
 
+/** Whether the database is up, as the last probes found, and a connection that does not wait for the pool. */
 export class HealthProbe extends Context.Service<HealthProbe, Effect.Success<typeof makeHealthProbe>>()(
   "tickerline/postgres/HealthProbe",
 ) {
   static readonly layer = Layer.effect(HealthProbe, makeHealthProbe).pipe(
     Layer.provide(Reactivity.layer),
-    // Always uses the real clock, because a test that advances `TestClock` would make a healthy server look silent.
+    // Uses the real clock even in tests: advancing `TestClock` would make a healthy server look silent.
     Layer.provide(Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())),
   )
 }

@@ -7,6 +7,7 @@ import { connect, Socket, type TcpNetConnectOpts } from "node:net"
 import type { Duplex } from "node:stream"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 
+/** The open sockets to one database address. */
 export interface SocketRegistry<Stream extends Duplex = Duplex> {
   /** Opens a socket for the driver; fails at once while connections are blocked. */
   readonly open: () => Stream
@@ -14,7 +15,7 @@ export interface SocketRegistry<Stream extends Duplex = Duplex> {
   readonly openForProbe: () => Stream
   /** Whether any socket has received a byte since the last call. */
   readonly hasReceivedBytes: () => boolean
-  /** Destroys the sockets opened before a monotonic time in milliseconds (default: all). Returns their number. */
+  /** Destroys the sockets that were opened before a monotonic time in milliseconds (default: all). Returns how many. */
   readonly destroySockets: (openedBefore?: number) => number
   /** Makes `open` fail with this message. */
   readonly block: (message: string) => void
@@ -22,21 +23,25 @@ export interface SocketRegistry<Stream extends Duplex = Duplex> {
   readonly isBlocked: () => boolean
 }
 
-/** Parses the address as the driver does, because a custom `stream` replaces the driver's own connect. */
+/** Parses the address as the driver does, because a custom `stream` replaces the driver's own connecting. */
 export const parseDatabaseAddress = (address: string): TcpNetConnectOpts | { readonly path: string } => {
   const url = new URL(address)
   const hostname = url.hostname === "" ? "localhost" : decodeURIComponent(url.hostname.replace(/^\[(.*)\]$/, "$1"))
   const host = url.searchParams.get("host") ?? hostname
   const port = Number(url.searchParams.get("port") ?? (url.port === "" ? 5432 : url.port))
-  // Turns Nagle's algorithm off: it would only delay statements, because the driver sends each of them in one write.
+  // Disables Nagle's algorithm, which would only delay statements, because the driver sends each one in a single write.
   return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
 }
 
+/** Creates the registry for the address in a database URL. */
 export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const now = yield* makeMonotonicClock
   const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
   let blockMessage: string | undefined
-  /** Whether a socket received bytes and closed since the last check. Even a refusal proves that the server runs. */
+  /**
+   * Whether a socket that received bytes has closed since the last check. Even a refusal proves that the server is
+   * running.
+   */
   let closedWithBytes = false
 
   const openForProbe = () => {

@@ -1,23 +1,26 @@
 /**
- * Leases that make each job run in one process: a row per job, with its holder and expiry. A step is one statement, so
- * it works through poolers in transaction mode. The rows are replicated, so leases survive the promotion of a standby.
+ * Leases ensure that each job runs in only one process. A lease is a row with its holder and expiry. Each step is a
+ * single statement, so it works through poolers in transaction mode. The rows are replicated, so leases survive the
+ * promotion of a standby.
  */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** How long a lease is valid after its last renewal. After that, another process may take it. */
+/** How long a lease is valid after its last renewal. Then another process may take it. */
 const leaseDuration = Duration.seconds(5)
+/** How often a process renews its leases and tries to take free ones. */
 export const jobLeaseRenewalInterval = Duration.seconds(1)
 
 /**
- * How long the holder relies on a lease after requesting its renewal, ms (monotonic clock). Shorter than the lease by
- * a second, so that the clock of a promoted standby may be fast by a second.
+ * How long the holder relies on a lease after requesting its renewal, in monotonic milliseconds. That is a second less
+ * than the lease lasts, so that a promoted standby's clock may be up to a second fast.
  */
 export const jobLeaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 
+/** The statements that declare, take and release leases for `holder`. */
 export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string) => {
   const isMine = sql`holder = ${holder}::text::uuid`
 
@@ -25,7 +28,9 @@ export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string)
   const declare = (names: ReadonlyArray<string>) =>
     sql`insert into leases (name) select unnest(${names}::text[]) on conflict do nothing`
 
-  /** Renews the leases of this process, and takes free or expired ones. Returns the names of all that it now holds. */
+  /**
+   * Renews this process's leases, and takes free or expired ones. Returns the names of all leases that it now holds.
+   */
   const take = (names: ReadonlyArray<string>) =>
     Effect.map(
       decodeNames(sql`

@@ -18,9 +18,9 @@ class JobState {
   readonly name: string
   readonly every: Duration.Duration
   leaseExpiresAt = -Infinity
-  /** This process does not take the lease before this time. */
+  /** Until then, this process does not try to take the lease. */
   releasedUntil = -Infinity
-  /** A latch that is open while this process holds the lease, as of the last renewal. */
+  /** Open while this process holds the lease, as of the last renewal. */
   readonly leaseLatch = Latch.makeUnsafe()
 
   constructor(name: string, every: Duration.Duration) {
@@ -40,14 +40,16 @@ const handleLostLease = (job: JobState) =>
     return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
   })
 
-/** The delays after consecutive failures: from 5 seconds to a minute, but never longer than `every`. */
+/** The delays after consecutive failures: from 5 seconds up to a minute, but never longer than `every`. */
 export const makeJobRetrySchedule = (every: Duration.Duration) =>
   doublingSchedule("5 seconds", Duration.min(every, Duration.minutes(1)))
 
 const makeFailureCounter = (job: string) =>
   makeCounter("tickerline_job_failures_total", "Failed runs of a job; each is retried.", { job })
 
-/** Makes the loop that runs a job while this process holds its lease. `release` frees the lease for other processes. */
+/**
+ * Returns the loop that runs a job while this process holds its lease. `release` frees the lease for other processes.
+ */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* makeMonotonicClock
   const { every, name } = job
@@ -103,7 +105,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
   )
 })
 
-/** Makes the loop that renews the leases that this process holds, and takes free ones. */
+/** Returns the loop that renews this process's leases and takes free ones. */
 const makeLeaseLoop = Effect.fnUntraced(function* (
   { declare, take }: Pick<ReturnType<typeof makeJobLeaseStatements>, "declare" | "take">,
   jobs: ReadonlyArray<JobState>,
@@ -119,7 +121,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     const held = yield* take(candidates.map(({ name }) => name))
     isFailing = false
     for (const job of candidates) {
-      // While the statement ran, the job may have released the lease on purpose: do not take it back.
+      // The job may have released the lease on purpose while the statement ran: do not take it back.
       if (job.releasedUntil > now()) continue
       if (held.includes(job.name)) {
         if (!job.leaseLatch.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
@@ -142,7 +144,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   )
 })
 
-/** Competes for the leases of the jobs until the layer is closed, and then releases all leases in one statement. */
+/** Competes for the jobs' leases until the layer closes, and then releases all of them in one statement. */
 export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
@@ -153,7 +155,7 @@ export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
     const states: Array<JobState> = []
     const tryRelease = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
 
-    // Finalizers run in reverse order. So the leases are released last: after the runs have stopped, the jobs' own
+    // Finalizers run in reverse order, so leases are released last: after the runs have stopped, the jobs' own
     // finalizers have run, and renewals have stopped.
     yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
     const allPrepared = yield* Latch.make()

@@ -1,11 +1,11 @@
-/** Monthly partitions: how long they are kept, and how those of old months are dropped. */
+/** Monthly partitions: how long their rows are kept, and how old ones are dropped. */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 
 const retentionLimits = { minimum: Duration.days(31), maximum: Duration.days(365_250) }
 
-/** How long the rows of a table are kept. The last 31 days are never dropped. */
+/** How long the rows of a table are kept: between 31 days and 1,000 years. */
 export const Retention = Schema.DurationFromString.check(
   Schema.makeFilter((retention: Duration.Duration) => Duration.between(retention, retentionLimits), {
     message: "must be between 31 days and 1,000 years",
@@ -14,7 +14,9 @@ export const Retention = Schema.DurationFromString.check(
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 
-/** Repeats a statement that drops a month and returns its `name`, until it drops none. Returns all names. */
+/**
+ * Repeats a statement that drops one month and returns its `name`, until no month is left to drop. Returns all names.
+ */
 export const dropOldMonths = Effect.fnUntraced(function* (
   dropNext: Effect.Effect<ReadonlyArray<object>, SqlError.SqlError>,
 ) {

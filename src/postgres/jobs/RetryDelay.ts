@@ -1,7 +1,13 @@
-/** The delays between tries whose number is stored, because the tries go on after a restart. */
+/**
+ * Delays between attempts that continue after a restart: the number of attempts is stored, so no fiber holds the
+ * schedule.
+ */
 import { Duration, Effect, Pull, Schedule } from "effect"
 
-/** Returns what `Effect.retry` waits with the schedule after so many failed attempts. Undefined if it gives up. */
+/**
+ * Returns how long `Effect.retry` would wait under the schedule after this many failures, or undefined if it would give
+ * up.
+ */
 export const delayAfter = <Error, Env>(
   schedule: Schedule.Schedule<unknown, unknown, Error, Env>,
   attempts: number,
@@ -13,6 +19,6 @@ export const delayAfter = <Error, Env>(
     return delay
   }).pipe(Pull.catchDone(() => Effect.succeed(undefined)))
 
-/** Doubles the delay from `first` to `longest`, and never ends. */
+/** Starts with `first`, doubles up to `longest`, and never ends. */
 export const doublingSchedule = (first: Duration.Input, longest: Duration.Input) =>
   Schedule.min([Schedule.exponential(first), Schedule.spaced(longest)])

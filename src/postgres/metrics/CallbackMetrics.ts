@@ -1,4 +1,4 @@
-/** Counters, and metrics whose values are read by callbacks, each time Prometheus collects them. */
+/** Counters, and metrics whose values a callback returns whenever Prometheus collects them. */
 import { Effect, Function, Metric } from "effect"
 
 interface CallbackMetric {
@@ -23,11 +23,11 @@ const register = <State>(
     ({ remove }) => Effect.sync(remove),
   )
 
-/** Makes a counter that only increases. */
+/** Creates a counter that only increases. */
 export const makeCounter = (name: string, description: string, attributes?: Readonly<Record<string, string>>) =>
   Metric.counter(name, { description, incremental: true, ...(attributes && { attributes }) })
 
-/** Starts counters at 0, so that `rate()` sees the first increment. */
+/** Sets counters to 0 at startup. Otherwise `rate()` would miss the first increment. */
 export const initializeCounters = (...counters: ReadonlyArray<Metric.Metric<number, unknown>>) =>
   Effect.forEach(counters, (counter) => Metric.update(counter, 0), { discard: true })
 

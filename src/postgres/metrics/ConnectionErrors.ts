@@ -9,8 +9,8 @@ const findCode = (error: unknown): string | undefined => {
 }
 
 /**
- * Explains an error about the server's certificate, and what to do. Undefined for all other errors. Behind a proxy of a
- * company, this is usually the first one.
+ * Explains an error about a server's certificate and how to fix it, or returns undefined for any other error. This is
+ * usually the first error that users see behind a corporate proxy.
  */
 export const describeCertificateError = (error: unknown) => {
   const code = findCode(error) ?? ""

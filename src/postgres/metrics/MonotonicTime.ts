@@ -1,8 +1,8 @@
-/** Monotonic time, for measuring durations. Unlike the wall clock, it cannot be set back. */
+/** Monotonic time, for measuring durations. Unlike the wall clock, it is never set back. */
 import { Clock, Effect } from "effect"
 
-/** Reads the monotonic clock, in milliseconds. `TestClock` drives it in tests. */
+/** Returns the monotonic time in milliseconds. In tests, `TestClock` controls it. */
 export const getMonotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
-/** Makes the function that reads the monotonic clock, in milliseconds. */
+/** Returns a function that returns the monotonic time in milliseconds. */
 export const makeMonotonicClock = Effect.map(Clock.Clock, (clock) => () => getMonotonicMillis(clock))

@@ -9,7 +9,7 @@ import * as Process from "./ProcessMetrics.ts"
 
 const makeServer = (host: string, port: number) => {
   const server = createServer()
-  // Without this, a connection that sends no complete request would delay every shutdown.
+  // Otherwise a connection on which no complete request arrives would delay every shutdown.
   const closeConnections = Effect.addFinalizer(() => Effect.sync(() => server.closeAllConnections()))
   return Layer.effectDiscard(closeConnections).pipe(
     Layer.provideMerge(
@@ -21,6 +21,7 @@ const makeServer = (host: string, port: number) => {
   )
 }
 
+/** Starts the metrics server, or does nothing without `METRICS_PORT`. */
 export const layer = Layer.unwrap(Effect.gen(function* () {
   const port = yield* MetricsPortConfig
   const host = yield* MetricsHostConfig

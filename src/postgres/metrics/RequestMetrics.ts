@@ -1,23 +1,24 @@
 /**
- * Request metrics: a counter by endpoint and status, and a duration histogram. At log level Debug, each request is
- * also logged. All unknown paths share the endpoint "other", so that clients cannot create unlimited time series.
+ * Request metrics: a counter per endpoint and status, and a histogram of durations. At log level Debug, each request is
+ * also logged. All unknown paths count as the endpoint "other", so that clients cannot create unlimited time series.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { makeCounter } from "./CallbackMetrics.ts"
 
+/** What is known of a request once its response is ready. */
 export interface CompletedRequest {
   readonly request_id: string
   readonly method: string
   /** Path and query, exactly as the client sent them. */
   readonly target: string
-  /** The declared path; undefined for an unknown path. */
+  /** The path as declared in the contract, or undefined if no endpoint has this path. */
   readonly endpoint: string | undefined
   readonly account_id: number | undefined
   readonly status: number
   /** Size of the uncompressed body; undefined for an endless stream, which is recorded when it begins. */
   readonly bytes: number | undefined
-  /** Whether the request needed no database query. */
+  /** Whether the response needed no database query. */
   readonly cached: boolean
   /** Time from the arrival of the request until the response was ready. */
   readonly milliseconds: number
@@ -41,7 +42,7 @@ const makeRequestCounter = (endpoint: string, status: number, cached: boolean) =
 
 type RequestCounter = ReturnType<typeof makeRequestCounter>
 
-/** Makes the metrics of an endpoint. The counter of a status is created when it is first needed. */
+/** Creates the metrics of one endpoint. The counter for a status is created when it is first needed. */
 const makeEndpointMetrics = (endpoint: string) => {
   const [cachedCounters, uncachedCounters] = [new Map<number, RequestCounter>(), new Map<number, RequestCounter>()]
   const getCounter = (status: number, cached: boolean) => {
@@ -55,6 +56,7 @@ const makeEndpointMetrics = (endpoint: string) => {
   return { getCounter, duration: makeDurationHistogram(endpoint) }
 }
 
+/** Records completed requests. */
 export class RequestMetrics extends Context.Service<RequestMetrics, {
   readonly record: (request: CompletedRequest) => void
 }>()("tickerline/postgres/RequestMetrics") {

@@ -1,7 +1,6 @@
 /**
- * Traces of requests and their SQL statements, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if that is set.
- * This module masks API keys in URLs and omits the arguments of tools and the values in database errors; Effect masks
- * keys in headers.
+ * Traces of requests and their SQL statements, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if that is set. This module masks
+ * API keys in URLs, and omits tool arguments and the values in database errors; Effect itself masks keys in headers.
  */
 import { Config, ConfigProvider, Context, Effect, Exit, Layer, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -10,7 +9,7 @@ import packageJson from "../../../package.json" with { type: "json" }
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { hideValuesOfCause } from "../FailureText.ts"
 
-/** With these attributes, Effect's toolkits add the arguments of a tool call to a span. */
+/** Attributes in which Effect's AI toolkits would put the arguments of a tool call. */
 const omittedAttributes: ReadonlySet<string> = new Set(["parameters"])
 
 const redactSpan = (span: Tracer.Span): Tracer.Span => {
@@ -25,7 +24,7 @@ const redactSpan = (span: Tracer.Span): Tracer.Span => {
   })
 }
 
-/** Masks keys in the spans of the configured tracer. If no tracer is configured, turns off tracing to save time. */
+/** Masks keys in the configured tracer's spans. If no tracer is configured, turns tracing off to save time. */
 export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (context) => {
   const tracer = context.mapUnsafe.has(Tracer.Tracer.key) ? Context.get(context, Tracer.Tracer) : undefined
   return tracer === undefined ? Context.make(References.TracerEnabled, false) : Context.make(
@@ -37,13 +36,14 @@ export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (co
   )
 }))
 
-/** Defaults for OpenTelemetry's environment variables, so that setting the endpoint is enough to turn on tracing. */
+/** Defaults for OpenTelemetry's environment variables, so that it is enough to set the endpoint. */
 const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   OTEL_TRACES_EXPORTER: "otlp",
   OTEL_SERVICE_NAME: packageJson.name,
   OTEL_SERVICE_VERSION: packageJson.version,
 }))
 
+/** Where traces are sent. `None` turns tracing off. */
 export const OtlpEndpointConfig = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
 
 /** The tracer that sends spans, configured by OpenTelemetry's environment variables. */

@@ -1,24 +1,26 @@
-/** Reads the schema and the migrations in the folder `sql`, and splits them into statements. */
+/** Reads the schema and the migrations from the folder `sql`, and splits them into statements. */
 import { Context, Effect, FileSystem, Path } from "effect"
 
-/** The folder with the scripts that an empty database gets, in the order of their names. Tests replace it. */
+/**
+ * The folder of scripts that create the schema, applied to an empty database in order of their names. Tests replace it.
+ */
 export const SchemaFolder = Context.Reference("tickerline/postgres/SchemaFolder", {
   defaultValue: () => new URL("../../../sql/schema/", import.meta.url),
 })
 
-/** The folder with the migrations since the first release, which follow the schema. Tests replace it. */
+/** The folder of migrations since the first release, applied after the schema. Tests replace it. */
 export const MigrationsFolder = Context.Reference("tickerline/postgres/MigrationsFolder", {
   defaultValue: () => new URL("../../../sql/migrations/", import.meta.url),
 })
 
-/** The number under which the schema is recorded, as if it were the first migration. */
+/** The id under which the schema is recorded, as if it were the first migration. */
 export const schemaId = 0
 
-/** SQL tokens. A semicolon in a literal, quoted name, `$$` body or comment does not end a statement. */
+/** Matches an SQL token. A semicolon inside a literal, quoted name, `$$` body or comment does not end a statement. */
 const tokens =
   /'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$|--[^\n]*|\/\*[\s\S]*?\*\/|;|[^'"$;/-]+|[\s\S]/g
 
-/** Splits a script into statements and removes comments, because the driver runs one statement per call. */
+/** Splits a script into statements without comments, because the driver runs one statement per call. */
 export const splitStatements = (script: string): ReadonlyArray<string> => {
   const found = [""]
   for (const [token] of script.matchAll(tokens)) {
@@ -28,13 +30,14 @@ export const splitStatements = (script: string): ReadonlyArray<string> => {
   return found.map((statement) => statement.trim()).filter((statement) => statement !== "")
 }
 
+/** A parsed script. */
 export interface MigrationScript {
   readonly statements: ReadonlyArray<string>
   /** Whether the script runs in a transaction. If not, it must be safe to run again after a partial failure. */
   readonly inTransaction: boolean
 }
 
-/** Parses a script and the directive at its start: `-- no transaction: why`. */
+/** Parses a script, including an optional directive on its first line: `-- no transaction: reason`. */
 export const parseMigrationScript = (text: string): MigrationScript => {
   const head = /^(?:--[^\n]*\n|\s)*/.exec(text)?.[0] ?? ""
   return {
@@ -43,7 +46,9 @@ export const parseMigrationScript = (text: string): MigrationScript => {
   }
 }
 
-/** Reads the schema as one script. A folder in it holds files that belong together, at the place of its name. */
+/**
+ * Reads the schema as one script. A subfolder holds files that belong together, and takes its place by its own name.
+ */
 const readSchema = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -58,7 +63,7 @@ const readSchema = Effect.gen(function* () {
   return parseMigrationScript(texts.join("\n"))
 })
 
-/** Lists the schema and all migrations in order, each with its number, its name, and an effect that reads it. */
+/** Lists the schema and all migrations in order, each with its id, its name, and an effect that reads it. */
 export const listMigrationScripts = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -74,5 +79,5 @@ export const listMigrationScripts = Effect.gen(function* () {
   return [[schemaId, "schema", readSchema] as const, ...migrations]
 }).pipe(Effect.orDie)
 
-/** Names a migration for operators, such as `12_news_index`. */
+/** Returns a migration's name for operators, such as `12_news_index`. */
 export const formatMigration = (id: number, name: string) => id === schemaId ? name : `${id}_${name}`

@@ -1,7 +1,8 @@
 /**
- * Gives an empty database the schema, and applies `sql/migrations/<id>_<name>.sql` in order, each only once, while
- * other processes start or serve. Normally, each has its own transaction, as has the whole schema, waits briefly for
- * locks, and is retried (docs/decisions/0082-own-migration-runner.md).
+ * Creates the schema in an empty database, and applies `sql/migrations/<id>_<name>.sql` in order, each only once, while
+ * other processes may be starting or serving. The whole schema is one transaction, and so is each migration, unless it
+ * says otherwise. A migration waits only briefly for locks, and is retried
+ * (docs/decisions/0082-own-migration-runner.md).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
@@ -15,10 +16,12 @@ import { isDuplicateObject, isLockTimeout } from "../SqlState.ts"
 import { formatMigration, listMigrationScripts, type MigrationScript, schemaId } from "./MigrationScripts.ts"
 import { renewRolePrivileges } from "./ServiceRole.ts"
 
-/** Migrations are pending, but this role may not apply them, or the database cannot hold the data. */
+/** Migrations are pending, but this role may not apply them, or this database cannot hold the data. */
 export class MigrationRefused extends Data.TaggedError("MigrationRefused")<{ readonly message: string }> {}
 
-/** A migration failed and was rolled back. If its script uses no transaction, its completed statements remain. */
+/**
+ * A migration failed and was rolled back. If it runs without a transaction, the statements before the failure remain.
+ */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
   /** Whether no migration had been applied before. */
@@ -26,14 +29,14 @@ export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly cause: SqlError.SqlError
 }> {}
 
-/** The table of applied migrations. The schema has a row too. */
+/** The table that lists applied migrations. The schema has a row too. */
 export const migrationsTableName = "tickerline_migrations"
 
-/** Why a database without the schema, but with migrations, is refused. */
+/** Why a database is refused that has migrations but not the schema. */
 export const developmentDatabase = "The database was made by a development version before 1.0.0, from which there is " +
   "no upgrade. Create another database, set DATABASE_URL to it, and load the data again."
 
-/** Whether all migrations are applied. The service role has the privileges to check this. */
+/** Whether all migrations are applied. The service role has enough privileges to check this. */
 const isCurrent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<
@@ -55,8 +58,9 @@ const TargetDatabase = Schema.Struct({
 })
 
 /**
- * Refuses a database without UTF-8: PostgreSQL creates those with `SQL_ASCII` if its machine has no locale. Also
- * refuses one whose extension is in a schema that the service does not search, where hosted databases may have it.
+ * Refuses a database whose encoding is not UTF-8: PostgreSQL creates databases with `SQL_ASCII` if its machine has no
+ * locale. Also refuses a database with an extension in a schema that is not on the search path, as some hosted
+ * databases have.
  */
 const requireSuitableDatabase = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -88,23 +92,23 @@ const requireSuitableDatabase = Effect.gen(function* () {
   }
 })
 
-/** The advisory lock that serializes migrations. It never changes, because two releases may migrate at once. */
+/** The advisory lock that serializes migrations. It must never change, because two releases may migrate at once. */
 export const migrationLockId = 7_101_884
 
-/** Time limit for each lock wait, because all other lock requests for the table queue behind it. */
+/** Time limit for each lock wait. It is short because all later lock requests for the table queue behind this one. */
 const lockTimeout = "250ms"
 
 /** Pause between attempts to lock a table that is in use. */
 const lockRetryInterval = Duration.millis(750)
 
-/** At one attempt per second, this is ten minutes: longer than any request uses a table. */
+/** At one attempt per second, this is ten minutes, which is longer than any request uses a table. */
 const maxLockRetries = 600
 
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
 /**
- * Waits only briefly for the migration lock: if the process that holds it runs `create index concurrently`, that
- * statement waits for this transaction to end.
+ * Waits only briefly for the migration lock. If its holder runs `create index concurrently`, that statement would wait
+ * for this transaction to end, and the two would wait for each other.
  */
 const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -129,14 +133,15 @@ const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
 
 /**
- * Runs a script outside a transaction, on a second connection, because the first one's transaction holds the lock.
- * The script's statements block no other session while they wait for a lock, so they have no lock timeout.
+ * Runs a script outside a transaction, on a second connection, because the first one's transaction holds the lock. The
+ * script's statements block no other session while they wait for a lock, so they have no lock timeout.
  */
 const runOutsideTransaction = Effect.fnUntraced(
   function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
     const lockConnection = yield* SqlClient.SqlClient
-    // Any statement releases the previous query's snapshot, which would block `create index concurrently` forever.
+    // This statement makes the session give up the snapshot of its last query, for which `create index concurrently` on
+    // the other connection would wait forever.
     yield* lockConnection`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`
@@ -147,7 +152,7 @@ const runOutsideTransaction = Effect.fnUntraced(
   Effect.provide(Reactivity.layer),
 )
 
-/** Applies the next pending migration. After the last one, also renews the service roles' privileges. */
+/** Applies the next pending migration. After the last one, also renews the privileges of the service roles. */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
@@ -176,7 +181,7 @@ const applyNext = Effect.gen(function* () {
   return [id, name] as const
 })
 
-/** Describes the oldest running transaction, which is probably the one that the migration is waiting for. */
+/** Describes the oldest running transaction, which is probably what the migration is waiting for. */
 const describeOldestTransaction = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly who: string }>`
@@ -192,7 +197,10 @@ const describeOldestTransaction = Effect.gen(function* () {
 const describeBlockedMigration = ({ message }: MigrationFailed) =>
   Effect.map(describeOldestTransaction, (oldest) => `Migration ${message} is waiting for a table in use.${oldest}`)
 
-/** A restore writes the list of applied migrations last, so that a database with half of a backup is refused here. */
+/**
+ * Explains a database that has tables but no list of applied migrations. A restore writes that list last, so a
+ * half-restored database ends up here.
+ */
 const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFailed) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(Schema.Struct({ name: Schema.String }))(
@@ -262,4 +270,5 @@ export const runMigrations = Effect.gen(function* () {
   return applied
 })
 
+/** Applies all pending migrations before the layers that depend on it are built. */
 export const migrationsLayer = Layer.effectDiscard(runMigrations)

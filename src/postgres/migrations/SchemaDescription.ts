@@ -1,17 +1,18 @@
 /**
- * Describes the schema of a database: each object by its name and its definition, as PostgreSQL's catalogs have them.
- * `sql/description.txt` describes what the schema and all migrations make.
+ * Describes a database's schema: the name and definition of each object, from PostgreSQL's catalogs.
+ * `sql/description.txt` describes the schema that the scripts in `sql/` create.
  */
 import { Effect, FileSystem, Path, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** The definitions of a schema's objects, by name, such as `column public.news.title`. */
+/** The definition of each object by its name, such as `column public.news.title`. */
 export type SchemaDescription = ReadonlyMap<string, string>
 
 /**
- * Query for all objects. Partitions are left out, because their months differ. A long definition is its digest,
- * unless `doctor` repairs the object with it. The definitions are the same on all supported versions of PostgreSQL.
+ * Query for all objects. It skips partitions, because their months differ between databases. Long definitions are
+ * replaced by digests, except where `doctor` needs the text to repair the object. All supported versions of PostgreSQL
+ * print the same definitions.
  */
 const descriptionQuery = `
   with relations as materialized (
@@ -70,7 +71,7 @@ const descriptionQuery = `
     from pg_type join pg_namespace on pg_namespace.oid = typnamespace
     where typtype = 'd' and nspname in ('public', 'history')
     union all
-    -- The columns of a dataset that its history does not keep.
+    -- The columns of a dataset that its history does not record.
     select format('history of public.%I', dataset), (
       select string_agg('without ' || live.attname, ', ' order by live.attnum) from pg_attribute as live
       where live.attrelid = to_regclass(format('public.%I', dataset)) and live.attnum > 0
@@ -93,8 +94,8 @@ const descriptionQuery = `
   from objects order by object collate "C"`
 
 /**
- * Whether two definitions are the same. Parentheses do not count: PostgreSQL prints `a or b or c` with other ones after
- * a restore. That is also why digests are made without them.
+ * Whether two definitions are equal, apart from parentheses: after a restore, PostgreSQL may print `a or b or c` with
+ * different ones. Digests omit parentheses for the same reason.
  */
 export const areSameDefinitions = (one: string, other: string) =>
   one.replaceAll(/[()]/g, "") === other.replaceAll(/[()]/g, "")
@@ -105,7 +106,7 @@ const decodeObjects = decodeRows(Schema.Struct({ object: Schema.String, definiti
 export const describeSchema = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const objects = yield* sql.withTransaction(Effect.gen(function* () {
-    // Settings on which the text of a definition depends. All names of the schema are then qualified.
+    // The text of a definition depends on these settings. With an empty search path, all names are qualified.
     yield* sql`
       select set_config(name, value, true)
       from (values ('search_path', 'pg_catalog'), ('datestyle', 'ISO'), ('intervalstyle', 'postgres'),
@@ -119,11 +120,11 @@ export const describeSchema = Effect.gen(function* () {
 
 const separator = ": "
 
-/** Writes a description as text, one line per object. */
+/** Formats a description as text, with one line per object. */
 export const formatSchemaDescription = (description: SchemaDescription) =>
   Array.from(description, ([object, definition]) => `${object}${separator}${definition}`.trimEnd() + "\n").join("")
 
-/** Reads the description of what the schema and all migrations make. */
+/** Reads the description of the schema that the scripts in `sql/` create. */
 export const readExpectedSchema = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -1,7 +1,7 @@
 /**
  * Grants service roles their privileges, which the schema lists in `role_privileges`: to read datasets, record usage,
  * charge balances, and send emails and webhooks. Service roles own no tables, so they can neither alter them nor read
- * payments. The role of the admin API has others.
+ * payments. The admin API's role has different privileges.
  */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,14 +9,15 @@ import { describeSqlError } from "../FailureText.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { makeRoleSettingsConditionSql, makeRoleSettingStatements, quoteIdentifier } from "../pool/ConnectionSettings.ts"
 
+/** No database role has this name. */
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
-/** The database role may not grant privileges, because it does not own the tables. */
+/** The current database role may not grant privileges, because it does not own the tables. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
 /**
- * Query for the statements that grant what the schema lists in `role_privileges`, and read access to all other tables
- * and views. Partitions need no grant, because they are read through their parent.
+ * Query that returns the statements to grant: what the schema lists in `role_privileges`, and read access to all other
+ * tables and views. Partitions need no grants, because they are read through their parent table.
  */
 const grantsQuery = `
   select format('grant usage on schema public, history to %I', $1::text) as statement
@@ -33,8 +34,8 @@ const grantsQuery = `
   )`
 
 /**
- * Query for the statements that revoke all privileges on tables (with columns), sequences and functions, except those
- * that the role has as their owner.
+ * Query that returns the statements that revoke all privileges on tables, their columns, sequences and functions,
+ * except those that the role has as owner.
  */
 const revokesQuery = `
   select format('revoke all on %s %I.%I from %I', case relkind when 'S' then 'sequence' else 'table' end, nspname,
@@ -51,7 +52,7 @@ const revokesQuery = `
   where nspname in ('public', 'history') and proowner <> pg_roles.oid and pg_has_role(proowner, 'usage')
     and exists (select from aclexplode(proacl) where grantee = pg_roles.oid)`
 
-/** What a role is for. */
+/** What a role is used for. */
 export type RolePurpose = "admin" | "service"
 
 const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))
@@ -61,8 +62,8 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String, purpose: Schema.Literals(["admin", "service"]) }))
 
 /**
- * Returns the statements that revoke default privileges to create tables. A temporary table would hide a table with
- * the same name. Before PostgreSQL 15, every role could also create tables in the schema `public`.
+ * Returns the statements that revoke default privileges to create tables. A temporary table would hide a real one of
+ * the same name, and before PostgreSQL 15, every role could create tables in the schema `public`.
  */
 const findDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -76,7 +77,7 @@ const findDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   return found.map(({ revoke }) => revoke)
 })
 
-/** Revokes default privileges to create tables, and logs the statements that only the database owner can run. */
+/** Revokes default privileges to create tables. Logs the statements that only the database owner may run. */
 const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(yield* findDefaultPrivileges(role), (revoke) => sql.unsafe(revoke), { discard: true })
@@ -86,8 +87,8 @@ const revokeDefaultPrivileges = Effect.fnUntraced(function* (role: string) {
 })
 
 /**
- * Gives the role the session settings, because poolers do not pass them on. If this is not permitted, the log names the
- * statements that do it.
+ * Sets the session settings on the role, because poolers do not pass them on. If that is not permitted, logs the
+ * statements that an operator can run instead.
  */
 const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -111,7 +112,7 @@ const setRoleSettings = Effect.fnUntraced(function* (role: string) {
   )
 })
 
-/** Grants a role the privileges that its purpose needs, and revokes its default privileges to create tables. */
+/** Grants a role the privileges for its purpose, and revokes its default privileges to create tables. */
 const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
@@ -143,8 +144,8 @@ const addRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: Ro
 })
 
 /**
- * Gives a role the privileges that its purpose needs, and no others on tables, sequences and functions. Other sessions
- * see the change at once, so a service with this role can continue.
+ * Gives a role the privileges for its purpose, and no others on tables, sequences and functions. The change takes
+ * effect in one step, so a service that uses the role can continue.
  */
 export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, purpose: RolePurpose = "service") {
   const sql = yield* SqlClient.SqlClient
@@ -156,8 +157,8 @@ export const grantRolePrivileges = Effect.fnUntraced(function* (role: string, pu
 })
 
 /**
- * Grants the privileges on new tables to the existing service roles, which may call `create_usage_partition`, and to
- * the roles of the admin API, which may insert credits. Revokes nothing, because a process may rely on it.
+ * Grants privileges on new tables to the existing service roles (those that may call `create_usage_partition`) and
+ * admin API roles (those that may insert credits). Revokes nothing, because a running process may rely on it.
  */
 export const renewRolePrivileges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

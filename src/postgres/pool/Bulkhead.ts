@@ -10,28 +10,33 @@ import { LinkedList, ListItem } from "./LinkedList.ts"
 interface BulkheadOptions<Permit, E> {
   /** Whatever a permit stands for, such as a connection. The permit that was released last is taken first. */
   readonly permits: ReadonlyArray<Permit>
-  /** Default: all but a fifth of the permits, and all but one of two to nine. */
+  /** Default: all but a fifth of the permits, so that at least one is left to other partitions. */
   readonly maxPerPartition?: number
   /**
-   * Whether a caller fails at once if its partition holds, or waits for, as many permits as it may have. Otherwise the
-   * caller waits.
+   * Whether a caller fails at once, instead of waiting, if its partition's holders and waiters already equal the
+   * partition's limit.
    */
   readonly isFullRefused?: boolean
   /** Maximum wait for a permit. */
   readonly timeout: Duration.Duration
-  /** Makes the error for a caller that timed out, or was refused. */
+  /** Creates the error for a caller that timed out or was refused. */
   readonly onTimeout: (isPartitionFull: boolean) => E
-  /** Called before a permit goes to the next caller. Returns false if other permits should be taken before this one. */
+  /**
+   * Called before a permit passes to the next caller. Returns false if other permits should be taken before this one.
+   */
   readonly onRelease?: (permit: Permit) => boolean
 }
 
-/** How many permits a partition may hold. A single permit cannot be shared out, so all partitions use it in turn. */
+/**
+ * Returns how many permits a partition may hold. A single permit cannot be divided, so the partitions take turns with
+ * it.
+ */
 const getDefaultShare = (permits: number) => permits === 1 ? 1 : permits - Math.max(1, Math.floor(permits / 5))
 
-/** Idle partitions are forgotten beyond this number, because a partition may be named after a customer. */
+/** Beyond this number, idle partitions are forgotten, because there may be one for each customer. */
 const maxIdlePartitions = 100
 
-/** Effects that share a limit, for example the reads of one endpoint. */
+/** Effects that share a limit, for example all reads for one endpoint. */
 export class Partition<Permit extends object, E> extends ListItem<Partition<Permit, E>> {
   readonly maxPermits: number
   /** Maximum wait, in milliseconds. */
@@ -51,23 +56,23 @@ export class Partition<Permit extends object, E> extends ListItem<Partition<Perm
   }
 }
 
-/** One caller: it has a permit, waits for one, or neither. */
+/** One caller's claim to a permit: it holds one, waits for one, or neither. */
 class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
-  /** Undefined until the caller takes a permit or waits. */
+  /** Undefined until the caller takes or waits for a permit. */
   partition: Partition<Permit, E> | undefined
   permit: Permit | undefined
-  /** End of the wait, in monotonic milliseconds. */
+  /** When the wait times out, in monotonic milliseconds. */
   deadline = Infinity
   #result: Effect.Effect<Permit, E> | undefined
   #resume: (result: Effect.Effect<Permit, E>) => void = Function.constVoid
 
-  /** Ends the wait. The caller may not have called `wait` yet. */
+  /** Ends the wait, even if the caller has not called `wait` yet. */
   settle(result: Effect.Effect<Permit, E>) {
     this.#result = result
     this.#resume(result)
   }
 
-  /** Waits for the permit. Fails if the wait lasts too long. */
+  /** Waits for the permit. Fails if that takes too long. */
   wait() {
     return Effect.callback<Permit, E>((resume) => {
       if (this.#result === undefined) this.#resume = resume
@@ -77,7 +82,7 @@ class Claim<Permit extends object, E> extends ListItem<Claim<Permit, E>> {
 }
 
 /**
- * The callers of a partition wait in arrival order, and the partitions take turns. A released permit goes to the next
+ * Callers of a partition wait in order of arrival, and the partitions take turns. A released permit passes to the next
  * caller synchronously, at a cost that does not depend on the number of callers.
  */
 class Bulkhead<Permit extends object, E> {
@@ -90,7 +95,10 @@ class Bulkhead<Permit extends object, E> {
   readonly #onRelease: (permit: Permit) => boolean
   readonly #now: () => number
   readonly #partitions = new Map<string, Partition<Permit, E>>()
-  /** Partitions whose first waiter gets the next permit. A partition that is full waits for its own permits instead. */
+  /**
+   * Partitions in line for the next permit, which goes to the first waiter of the first one. A partition at its limit
+   * is not in line: it waits for one of its own permits.
+   */
   readonly #turns = new LinkedList<Partition<Permit, E>>()
   #waiterCount = 0
   #wakeTimer: (() => void) | undefined
@@ -109,10 +117,10 @@ class Bulkhead<Permit extends object, E> {
   readonly permitsInUse = () => this.#size - this.#free.length
   readonly waiterCount = () => this.#waiterCount
 
-  /** Makes a partition that may use all permits, and whose callers wait as long as it takes. */
+  /** Creates a partition that may hold all permits, and whose callers wait as long as it takes. */
   readonly makeUnlimitedPartition = () => new Partition<Permit, E>(this.#size, Infinity)
 
-  /** Runs an effect with a permit of the partition. */
+  /** Runs an effect with one of the partition's permits. */
   readonly use = <A, Failure, R>(
     partition: string | Partition<Permit, E>,
     run: (permit: Permit) => Effect.Effect<A, Failure, R>,
@@ -120,7 +128,7 @@ class Bulkhead<Permit extends object, E> {
     Effect.suspend(() => {
       const claim = new Claim<Permit, E>()
       return Effect.onExit(
-        // Takes the permit only now that its release is certain: the fiber may be interrupted between two effects.
+        // Takes the permit only here, where its release is certain: the fiber may be interrupted between two effects.
         Effect.suspend((): Effect.Effect<A, E | Failure, R> => {
           const permit = this.#begin(claim, partition)
           return permit === undefined ? Effect.flatMap(claim.wait(), run) : run(permit)
@@ -172,8 +180,8 @@ class Bulkhead<Permit extends object, E> {
   }
 
   /**
-   * Takes a free permit, or else waits for one, before any other caller can change or forget the partition. A newcomer
-   * overtakes nobody: while a permit is free, only callers of full partitions wait.
+   * Takes a free permit, or starts to wait for one. It is synchronous, so no other caller can change or forget the
+   * partition meanwhile. A newcomer overtakes nobody: while a permit is free, only callers of full partitions wait.
    */
   #begin(claim: Claim<Permit, E>, name: string | Partition<Permit, E>) {
     const partition = typeof name === "string" ? this.#findPartition(name) : name
@@ -207,7 +215,7 @@ class Bulkhead<Permit extends object, E> {
     this.#updateTurn(partition)
   }
 
-  /** Gives a partition a turn if it has a waiter that may take a permit. */
+  /** Puts a partition in line if one of its waiters may take a permit, and otherwise takes it out. */
   #updateTurn(partition: Partition<Permit, E>) {
     const isWaiting = partition.waiters.first !== undefined && !partition.isFull()
     if (isWaiting === partition.isListed) return
@@ -215,7 +223,7 @@ class Bulkhead<Permit extends object, E> {
     else this.#turns.remove(partition)
   }
 
-  /** Ends a claim: gives its permit to the next caller, or ends its wait. */
+  /** Ends a claim: passes its permit to the next caller, or ends its wait. */
   #end(claim: Claim<Permit, E>) {
     const { partition, permit } = claim
     if (partition === undefined) return
@@ -232,7 +240,7 @@ class Bulkhead<Permit extends object, E> {
       else this.#free.unshift(permit)
       return
     }
-    // A partition with more waiters goes to the end of the line.
+    // A partition that has more waiters goes to the end of the line.
     this.#turns.remove(nextPartition)
     this.#give(next, nextPartition, permit)
     this.#removeWaiter(next, nextPartition)
@@ -243,7 +251,10 @@ class Bulkhead<Permit extends object, E> {
     this.#wakeTimer = () => resume(Effect.yieldNow)
   })
 
-  /** Ends all waits that have lasted too long. One fiber serves all callers, because a timer for each is expensive. */
+  /**
+   * Ends all waits that have lasted too long. One fiber serves all callers, because a timer for each would be
+   * expensive.
+   */
   readonly expireWaiters = Effect.suspend(() => {
     const now = this.#now()
     let deadline = Infinity
@@ -260,6 +271,7 @@ class Bulkhead<Permit extends object, E> {
   })
 }
 
+/** Creates a bulkhead, and ends waits that last too long until the scope closes. */
 export const makeBulkhead = Effect.fnUntraced(function* <Permit extends object, E>(
   options: BulkheadOptions<Permit, E>,
 ) {
@@ -268,5 +280,5 @@ export const makeBulkhead = Effect.fnUntraced(function* <Permit extends object, 
   return bulkhead
 })
 
-/** Makes permits without content, for work that needs no connection. */
+/** Creates permits that stand for nothing, for work that only needs to be limited. */
 export const makePermits = (count: number) => Array.from({ length: count }, () => ({}))

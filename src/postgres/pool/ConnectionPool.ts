@@ -1,4 +1,6 @@
-/** The connections to one PostgreSQL server, with a limited wait for one and a limited time to use it (§7.2, §8). */
+/**
+ * The connections to one PostgreSQL server. The wait for a connection and the time to use it are limited (§7.2, §8).
+ */
 import { type PgClient, PgConnection } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Exit, Schema, Scope } from "effect"
 import type { SqlError } from "effect/sql"
@@ -10,18 +12,19 @@ import { idleConnectionTimeout, makePoolTimeoutError, readTimeout } from "../Rea
 import { makeBulkhead } from "./Bulkhead.ts"
 import { retryRejectedPassword } from "./PasswordRotation.ts"
 
+/** How many connections the pool may open. */
 export const DatabasePoolSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
 
-/** The driver's settings of the pool's connections. */
+/** The driver's settings for the pool's connections. */
 export type PoolConnectionConfig = PgClient.PgPoolConfig & { readonly stream: () => Duplex }
 
-/** Opens a connection. Calls `retire` once the connection must not be used again. */
+/** Opens a connection. Calls `retire` as soon as the connection must not be used again. */
 export type Connect = (retire: () => void) => Effect.Effect<PgConnection.PgConnection, SqlError.SqlError, Scope.Scope>
 
-/** Makes the function that opens the driver's connections. */
+/** Returns the function that opens connections with the driver. */
 export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =>
   retryRejectedPassword(
     config,
@@ -30,9 +33,10 @@ export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =
       let hasFailed = false
       const stream = () => {
         const socket = config.stream()
-        // The driver opens a second socket only to cancel a statement. A late cancellation could end the next one.
+        // The driver opens a second socket only to cancel a statement. That cancellation may arrive late and hit the
+        // next statement, so the connection must not be used again.
         if (isOpened) retire()
-        // The next attempt opens a connection that must not be retired when this socket closes.
+        // The next attempt opens another connection, which must not be retired when this socket closes.
         else socket.once("close", () => hasFailed || retire())
         isOpened = true
         return socket
@@ -44,14 +48,14 @@ export const makeConnect = (config: PoolConnectionConfig): Connect => (retire) =
     }),
   )
 
-/** A use of a connection whose time is limited. */
+/** A use of a connection for a limited time. */
 interface LimitedUse {
-  /** End of its time, in monotonic milliseconds. */
+  /** When that time ends, in monotonic milliseconds. */
   readonly deadline: number
   isExpired: boolean
 }
 
-/** One of the pool's permits, with its connection once it is open. */
+/** One of the pool's permits, with its connection once that is open. */
 class Slot {
   connection: PgConnection.PgConnection | undefined
   scope: Scope.Closeable | undefined
@@ -70,7 +74,7 @@ class Slot {
     if (scope !== undefined) Effect.runFork(Scope.close(scope, Exit.void))
   }
 
-  /** Closes a connection that must not be used again, at once or after its use. */
+  /** Closes a connection that must not be used again: at once if idle, otherwise after its use. */
   retire(scope: Scope.Closeable) {
     if (scope !== this.scope) return
     if (this.isInUse) this.isRetired = true
@@ -91,7 +95,10 @@ class Slot {
     return this.connection !== undefined
   }
 
-  /** Ends a use that has lasted too long: cancels its statement, and closes the connection without waiting for that. */
+  /**
+   * Ends a use that has lasted too long: cancels the statement, and closes the connection without waiting for the
+   * result.
+   */
   expire(use: LimitedUse) {
     use.isExpired = true
     this.use = undefined
@@ -100,13 +107,15 @@ class Slot {
   }
 }
 
+/** Options of a pool. */
 export interface ConnectionPoolOptions {
   readonly connect: Connect
   readonly size: number
-  /** Maximum wait for a connection. */
+  /** Maximum time to wait for a connection. */
   readonly timeout: Duration.Duration
 }
 
+/** Creates a pool, which opens connections when they are first needed and closes them with the scope. */
 export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, timeout }: ConnectionPoolOptions) {
   const now = yield* makeMonotonicClock
   const poolScope = yield* Effect.scope
@@ -123,7 +132,7 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     },
     onRelease: (slot) => slot.release(),
   })
-  /** For `SqlClient`: background work, and the transactions of commands, which may take long. */
+  /** For `SqlClient`: background work, and transactions of commands, which may take long. */
   const unlimited = bulkhead.makeUnlimitedPartition()
 
   const open = (slot: Slot) =>
@@ -143,7 +152,7 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
 
   const endExpiredUses = Effect.suspend(() => {
     const time = now()
-    // A use that begins after this moment ends later.
+    // A use that begins after this moment also ends after `next`.
     let next = time + timeoutMillis
     for (const slot of slots) {
       if (slot.use !== undefined && slot.use.deadline <= time) slot.expire(slot.use)
@@ -152,12 +161,12 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     }
     return Effect.sleep(next - time)
   })
-  // One fiber for all uses, because a timer for each would cost almost as much as a short statement.
+  // One fiber ends all expired uses, because a timer for each would cost almost as much as a short statement.
   yield* forkUntraced(Effect.forever(endExpiredUses))
 
   /**
-   * Runs an effect on a connection, in the partition of the pool with this name. After `readTimeout`, the connection is
-   * closed, so that the effect's statement fails, and the effect fails with `DataRefreshing`.
+   * Runs an effect on a connection, as part of the named partition. After `readTimeout` the connection is closed, so
+   * that the running statement ends, and the effect fails with `DataRefreshing`.
    */
   const use = <A, E, R>(
     partition: string,
@@ -183,7 +192,7 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
     return slot.connection === undefined ? open(slot) : Effect.succeed(slot.connection)
   }
 
-  /** Like `use`, for `SqlClient`: waits and runs as long as it takes. */
+  /** Like `use`, but without limits on the wait and the duration, for `SqlClient`. */
   const borrow = <A, E, R>(run: (connection: PgConnection.PgConnection) => Effect.Effect<A, E, R>) =>
     Effect.catchTag(
       bulkhead.use(unlimited, (slot) => Effect.flatMap(beginUnlimited(slot), run)),
@@ -194,12 +203,12 @@ export const makeConnectionPool = Effect.fnUntraced(function* ({ connect, size, 
   return {
     use,
     borrow,
-    /** A connection for `SqlClient` until the scope closes. */
+    /** Lends `SqlClient` a connection until the scope closes. */
     acquire: bulkhead.acquireScoped(unlimited).pipe(Effect.orDie, Effect.flatMap(beginUnlimited)),
     size,
     connectionsInUse: bulkhead.permitsInUse,
     waiterCount: bulkhead.waiterCount,
-    /** How many callers have waited for too long. */
+    /** How many callers gave up waiting for a connection. */
     timeoutCount: () => timeoutCount,
   }
 })

@@ -8,37 +8,40 @@ import { registerRecordType } from "./RecordType.ts"
 import { makeActorParameters, ProcessActor } from "../SessionActor.ts"
 
 /**
- * Settings that every session of the service states, because its statements rely on them and a server, database or role
- * may have others. Poolers do not pass them on, so `ServiceRole.ts` sets them on the role.
+ * Settings that every session sets itself, because the service's statements rely on them, and a server, database or
+ * role may have other values. Poolers do not pass them on, so `ServiceRole.ts` also sets them on the role.
  */
 export const sessionSettings = {
   // Time limits (§8, database load).
   lock_timeout: "2s",
   statement_timeout: "30s",
-  // PostgreSQL's default compiles each look-up of packed usage for seconds.
+  // PostgreSQL's default would spend seconds on compiling each query of packed usage.
   jit: "off",
-  // With a stricter level, concurrent charges of one account fail, and migrations that build indexes never end.
+  // At a stricter level, concurrent charges to one account would fail, and migrations that build indexes would never
+  // end.
   default_transaction_isolation: "read committed",
-  // By default, a schema with the name of the role comes first.
+  // By default, a schema with the same name as the role would be searched first.
   search_path: "public",
-  // Migrations and `doctor` read definitions that PostgreSQL prints.
+  // Migrations and `doctor` compare definitions that PostgreSQL prints.
   quote_all_identifiers: "off",
 } as const
 
 /**
- * Further settings of every session, which poolers in transaction mode keep per client: the driver assumes UTC when it
- * decodes timestamps, and statements convert days to text and back, and contain backslashes.
+ * Further settings of every session, which poolers in transaction mode keep per client. The driver assumes UTC when it
+ * decodes timestamps; statements convert days to text and back, and contain backslashes.
  */
 export const clientSettings = { timezone: "UTC", datestyle: "ISO, MDY", standard_conforming_strings: "on" } as const
 
-/** Whether the pooler supports named prepared statements, as PgBouncer 1.21 does with `max_prepared_statements`. */
+/**
+ * Whether the pooler supports named prepared statements, as PgBouncer does since 1.21 with `max_prepared_statements`.
+ */
 export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
 
 const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
 
-/** A PostgreSQL URL. Redacted before validation, so that no error message shows a password. */
+/** A PostgreSQL URL. It is redacted before it is validated, so that no error message shows a password. */
 export const PostgresUrl = Schema.Redacted(Schema.String).check(
-  // Begins with "Expected", because the message about the setting already contains this rule.
+  // Starts with "Expected", because the message about the setting already states this rule.
   Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "Expected a PostgreSQL URL" }, true),
   Schema.makeFilter((url) => areTlsParametersValid(Redacted.value(url)), { message: tlsParametersRule }),
 )
@@ -49,9 +52,10 @@ export const DatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "DATAB
 /** The URL of PostgreSQL itself, if `DATABASE_URL` names a pooler in transaction mode. */
 export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "DATABASE_DIRECT_URL"))
 
+/** Quotes a name for use in SQL. */
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
-/** Returns statements that give a role the session settings in one database. A role may run them for itself. */
+/** Returns the statements that give a role the session settings in one database. A role may run them for itself. */
 export const makeRoleSettingStatements = (role: string, database: string) =>
   Object.entries(sessionSettings).map(([name, value]) =>
     `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
@@ -60,8 +64,8 @@ export const makeRoleSettingStatements = (role: string, database: string) =>
 const settingEntries = Object.entries(sessionSettings).map(([name, value]) => `'${name}=${value}'`)
 
 /**
- * Returns an SQL condition: whether new sessions of the role get the session settings. The `from` clause must contain
- * `pg_database`.
+ * Returns an SQL condition that tells whether new sessions of the role get the session settings. The query's `from`
+ * clause must contain `pg_database`.
  */
 export const makeRoleSettingsConditionSql = (role: "current_user" | "$1") =>
   `(
@@ -72,21 +76,22 @@ export const makeRoleSettingsConditionSql = (role: "current_user" | "$1") =>
 
 interface SessionOptions {
   readonly url: Redacted.Redacted
-  /** The file with the URL, if it is in a file. */
+  /** The file that contains the URL, if it was read from one. */
   readonly urlFile?: UrlFile | undefined
   readonly applicationName: string
-  /** Whether the URL names a pooler in transaction mode, which may run each transaction in a different session. */
+  /** Whether the URL is that of a pooler in transaction mode, which may run each transaction in a different session. */
   readonly pooled: boolean
 }
 
-/** A driver configuration, with the registry of the sockets that it opens. */
+/** A driver configuration, with a registry of the sockets that it opens. */
 export interface ConnectionConfig {
   readonly config: PoolConnectionConfig
   readonly sockets: SocketRegistry
-  /** Path of the file with the URL, if it is in a file. */
+  /** Path of the file that contains the URL, if it was read from one. */
   readonly file?: string | undefined
 }
 
+/** Creates the driver configuration for a URL, including TLS and a password that may change. */
 export const makeConnectionConfig = Effect.fnUntraced(
   function* ({ applicationName, pooled, url, urlFile }: SessionOptions) {
     const { sockets, ssl } = yield* makeTlsSockets(url)
@@ -102,7 +107,8 @@ export const makeConnectionConfig = Effect.fnUntraced(
       stream: sockets.open,
     }
     if (urlFile === undefined) return { config, sockets } satisfies ConnectionConfig
-    // Works even while connections are blocked, so that the health probe finds a new password, too.
+    // Uses `openForProbe`, which works even while connections are blocked, so that the health probe finds a new
+    // password too.
     const password = makeRotatedPassword({ ...config, stream: sockets.openForProbe }, urlFile)
     return { config: { ...config, password }, sockets, file: urlFile.file } satisfies ConnectionConfig
   },
@@ -112,7 +118,7 @@ export const makeConnectionConfig = Effect.fnUntraced(
 export class DirectConnectionConfig extends Context.Service<
   DirectConnectionConfig,
   ConnectionConfig & {
-    /** Configuration of the pool's connections through a pooler; undefined if the pool connects directly. */
+    /** Configuration of the pool's connections through a pooler, or undefined if the pool connects directly. */
     readonly pooler: ConnectionConfig | undefined
   }
 >()("tickerline/postgres/DirectConnectionConfig") {}

@@ -1,6 +1,6 @@
 /**
- * TLS to PostgreSQL. `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a database URL, and the variables PGSSLMODE,
- * PGSSLROOTCERT, PGSSLCERT and PGSSLKEY, mean what they mean to libpq (docs/operations/deployment.md).
+ * TLS connections to PostgreSQL. `sslmode`, `sslrootcert`, `sslcert` and `sslkey` in a database URL, and the variables
+ * PGSSLMODE, PGSSLROOTCERT, PGSSLCERT and PGSSLKEY, have the same meaning as in libpq (docs/operations/deployment.md).
  */
 import { Config, Data, Effect, Option, Redacted, Schema } from "effect"
 import { X509Certificate } from "node:crypto"
@@ -10,23 +10,27 @@ import { type Duplex, duplexPair, pipeline } from "node:stream"
 import { connect, type ConnectionOptions, createSecureContext, getCACertificates } from "node:tls"
 import { makeSocketRegistry, parseDatabaseAddress } from "../health/SocketRegistry.ts"
 
+/** The values of `sslmode`, from the least to the most secure. */
 export const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const
 const SslMode = Schema.Literals(sslModes)
 
-/** Defaults for URLs that do not contain the parameter. */
+/** The default of `sslmode` for URLs that do not set it. */
 export const SslModeConfig = Config.option(Config.schema(SslMode, "PGSSLMODE"))
+/** The default of `sslrootcert`: the file of trusted certificate authorities, or `system`. */
 export const SslRootCertificateConfig = Config.option(Config.NonEmptyString("PGSSLROOTCERT"))
+/** The default of `sslcert`: the file with the client's certificate. */
 export const SslCertificateConfig = Config.option(Config.NonEmptyString("PGSSLCERT"))
+/** The default of `sslkey`: the file with the client's private key. */
 export const SslKeyConfig = Config.option(Config.NonEmptyString("PGSSLKEY"))
 
-/** Certificates or settings of TLS cannot be used. The message explains to the operator how to fix it. */
+/** The certificates or TLS settings cannot be used. The message tells the operator how to fix them. */
 export class DatabaseTlsError extends Data.TaggedError("DatabaseTlsError")<{ readonly message: string }> {}
 
 const supportedParameters = new Set(["sslmode", "sslrootcert", "sslcert", "sslkey"])
 
 const isSslMode = Schema.is(SslMode)
 
-/** Whether the TLS parameters of a URL can be used. Ignoring one would weaken the encryption silently. */
+/** Whether the URL's TLS parameters are all supported. Ignoring one could silently weaken the encryption. */
 export const areTlsParametersValid = (url: string) =>
   Array.from(new URL(url).searchParams).every(([name, value]) =>
     name === "sslmode"
@@ -38,10 +42,14 @@ export const areTlsParametersValid = (url: string) =>
       : !/^(ssl|requiressl)/.test(name)
   )
 
+/** What `areTlsParametersValid` requires, for error messages. */
 export const tlsParametersRule = `sslmode must be ${sslModes.join(", ")}; of the other parameters for TLS, only ` +
   "sslrootcert, sslcert and sslkey are supported, each with a value"
 
-/** Reads the parameters of the URL, and for missing ones the variables. Unix sockets never use TLS, as in libpq. */
+/**
+ * Reads the TLS parameters from the URL, or from the environment if the URL lacks them. Unix sockets never use TLS, as
+ * in libpq.
+ */
 export const readTlsSettings = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const address = Redacted.value(url)
   const parameters = new Map(new URL(address).searchParams)
@@ -95,14 +103,14 @@ const readCertificateFile = (parameter: string, file: string | undefined) =>
       }),
   })
 
-/** Throws if a file with authorities contains none, or a damaged one: Node would ignore it. */
+/** Parses a file of certificate authorities. Throws if it contains none or a damaged one, which Node would ignore. */
 const parseAuthorities = (pem: string) => {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
   const authorities = blocks.map((block) => new X509Certificate(block))
   if (authorities.length === 0) throw new Error("sslrootcert contains no certificate")
 }
 
-/** Fails if the files cannot be used, because a connection would fail later, or with a less helpful message. */
+/** Fails if the files cannot be used. Otherwise connections would fail later, with a less helpful message. */
 const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<string | undefined>) =>
   Effect.try({
     try: () => {
@@ -118,7 +126,7 @@ const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<stri
       }),
   })
 
-/** The authorities that Node and this machine trust, for `sslrootcert=system`. */
+/** Returns the authorities that Node and this machine trust, for `sslrootcert=system`. */
 const getSystemAuthorities = () => [...getCACertificates("default"), ...getCACertificates("system")]
 
 const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
@@ -137,17 +145,20 @@ const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
   }
   yield* checkCertificates(files, [rootCertificate, certificate, key])
   if (mode === "verify-full") return files
-  // As in libpq, `require` verifies the certificate if its authority is known, but not the host name.
+  // As in libpq, `require` verifies the certificate if there is a file of authorities, but not the host name.
   return mode === "verify-ca" || (mode === "require" && ca !== undefined)
     ? { ...files, checkServerIdentity: () => undefined }
     : { ...files, rejectUnauthorized: false }
 })
 
-/** The message with which a client asks whether the server supports TLS: its length and a fixed code. */
+/**
+ * PostgreSQL's SSLRequest message, with which a client asks whether the server supports TLS: its length and a fixed
+ * code.
+ */
 const tlsRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 
 /**
- * Opens a stream that is encrypted if the server supports TLS. The driver has such a mode, too, but only with verified
+ * Opens a stream that is encrypted if the server supports TLS. The driver can do this too, but only with verified
  * certificates.
  */
 const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Duplex => {
@@ -172,7 +183,7 @@ const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Du
   return stream
 }
 
-/** The driver's option for TLS to the server in `url`, and the registry of the sockets to it. */
+/** Creates the driver's TLS option for the server in `url`, and the registry of sockets to that server. */
 export const makeTlsSockets = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const settings = yield* readTlsSettings(url)
   const registry = yield* makeSocketRegistry(url)

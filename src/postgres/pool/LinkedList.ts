@@ -1,6 +1,9 @@
-/** A list whose items can leave it in constant time, unlike those of an array or of Effect's `MutableList`. */
+/**
+ * A doubly linked list whose items can be removed in constant time, unlike those of an array or of Effect's
+ * `MutableList`.
+ */
 
-/** An item of at most one list. */
+/** An item that can be in one list at a time. */
 export class ListItem<Self> {
   previous: Self | undefined
   next: Self | undefined
@@ -8,6 +11,7 @@ export class ListItem<Self> {
   isListed = false
 }
 
+/** A list that links its own items, without allocating nodes. */
 export class LinkedList<Item extends ListItem<Item>> {
   first: Item | undefined
   #last: Item | undefined

@@ -1,20 +1,20 @@
 /**
- * Passwords of database URLs in files, such as `DATABASE_URL_FILE`. Each new connection reads the file again, so that
- * an operator can change the password in PostgreSQL and in the file, in any order, without a restart.
+ * Passwords in files with database URLs, such as `DATABASE_URL_FILE`. Each new connection reads the file again, so that
+ * an operator can change the password in PostgreSQL and in the file, in either order, without a restart.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Config, ConfigProvider, Effect, Exit, Option, Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql"
 import { isPasswordRejected } from "../SqlState.ts"
 
-/** A file with a database URL. */
+/** A file that contains a database URL. */
 export interface UrlFile {
   readonly file: string
-  /** Reads the setting again, and with it the file. */
+  /** Reads the setting again, and thereby the file. */
   readonly read: Effect.Effect<Option.Option<Redacted.Redacted>, Config.ConfigError>
 }
 
-/** Finds the file with the URL of a setting; undefined if the setting is not in a file. */
+/** Finds the file that contains the URL of a setting, or undefined if the setting is not in a file. */
 export const findUrlFile = Effect.fnUntraced(function* (
   name: string,
   setting: Config.Config<Option.Option<Redacted.Redacted>>,
@@ -26,7 +26,7 @@ export const findUrlFile = Effect.fnUntraced(function* (
   return urlFile
 })
 
-/** Separates the password that the driver uses from the rest of a URL. */
+/** Splits a URL into the password that the driver uses and the rest. */
 const splitPassword = (address: Redacted.Redacted) => {
   const url = new URL(Redacted.value(address))
   const password = url.searchParams.get("password") ?? decodeURIComponent(url.password)
@@ -36,8 +36,8 @@ const splitPassword = (address: Redacted.Redacted) => {
 }
 
 /**
- * Makes the driver's option for a password that may change. `config` opens a connection on which a new password is
- * tried: until PostgreSQL accepts it, new connections use the previous one.
+ * Creates the driver's option for a password that may change. `config` is used to test a new password: until PostgreSQL
+ * accepts it, new connections use the previous one.
  */
 export const makeRotatedPassword = (
   config: PgConnection.Config & { readonly url: Redacted.Redacted },
@@ -86,10 +86,12 @@ export const makeRotatedPassword = (
   )
 }
 
-/** For five seconds, in which an operator who has changed the password in PostgreSQL changes the file. */
+/**
+ * Tries for five seconds, which gives an operator who has changed the password in PostgreSQL time to change the file.
+ */
 const rotationSchedule = Schedule.spaced("250 millis").pipe(Schedule.upTo({ duration: "5 seconds" }))
 
-/** Retries an effect that connects while PostgreSQL rejects a password from a file, which each attempt reads again. */
+/** Retries connecting while PostgreSQL rejects a password that comes from a file. Each attempt reads the file again. */
 export const retryRejectedPassword = <A, R>(
   { password }: Pick<PgConnection.Config, "password">,
   connect: Effect.Effect<A, SqlError.SqlError, R>,

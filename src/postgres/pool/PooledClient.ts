@@ -1,4 +1,4 @@
-/** `SqlClient` over the connection pool that it shares with reads. The driver's own client has a pool of its own. */
+/** An `SqlClient` that uses the connection pool of the reads. The driver's own client would open a second pool. */
 import { PgClient, type PgConnection } from "@effect/sql-pg"
 import { Effect, Layer, type Redacted } from "effect"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
@@ -29,7 +29,10 @@ const makeSqlConnection = (session: PgConnection.PgConnection): SqlConnection.Co
 
 const sqlConnections = new WeakMap<PgConnection.PgConnection, SqlConnection.Connection>()
 
-/** Adapts a driver session to `SqlClient`'s connection; the driver does not export its own adapter. */
+/**
+ * Adapts a driver session to the connection interface of `SqlClient`, because the driver does not export its own
+ * adapter.
+ */
 export const toSqlConnection = (session: PgConnection.PgConnection) => {
   const existing = sqlConnections.get(session)
   if (existing !== undefined) return existing
@@ -38,7 +41,7 @@ export const toSqlConnection = (session: PgConnection.PgConnection) => {
   return connection
 }
 
-/** Commits a transaction. Fails if it was rolled back, because PostgreSQL itself reports no error in that case. */
+/** Commits a transaction. Fails if PostgreSQL rolled it back instead, which it does without reporting an error. */
 const commit = (connection: SqlConnection.Connection) =>
   Effect.flatMap(
     connection.executeRaw("COMMIT", []),
@@ -57,7 +60,7 @@ const commit = (connection: SqlConnection.Connection) =>
 
 const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
-/** Makes a client for a given pool, with the same spans and transactions as the driver's own client. */
+/** Creates a client for a pool, with the same spans and transactions as the driver's own client. */
 const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"], config: PoolConnectionConfig) {
   const reserve = Effect.flatMap(pool.acquire, ({ pin }) => pin)
   const client = yield* SqlClient.make({

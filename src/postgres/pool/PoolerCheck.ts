@@ -1,6 +1,6 @@
 /**
- * Checks at startup, and while serving, that a connection pooler keeps the session settings the service relies on. In
- * transaction mode, poolers may lose settings and prepared statements, or mix them with those of other clients.
+ * Checks, at startup and while serving, that a connection pooler keeps the session settings that the service relies on.
+ * In transaction mode, a pooler may lose settings and prepared statements, or mix them up with those of other clients.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Metric, type Redacted, Schema } from "effect"
@@ -20,7 +20,7 @@ import {
   sessionSettings,
 } from "./ConnectionSettings.ts"
 
-/** A database URL points to an unsuitable server. The message explains to the operator how to fix it. */
+/** A database URL points to an unsuitable server. The message tells the operator how to fix it. */
 export class DatabaseUrlError extends Data.TaggedError("DatabaseUrlError")<{ readonly message: string }> {}
 
 const SessionRow = Schema.Struct({
@@ -75,7 +75,9 @@ const explainConnectError = (setting: string, pooled: boolean) => (error: SqlErr
   })
 }
 
-/** Builds the error for a session with wrong settings, with which a statement could wait, run or compile for long. */
+/**
+ * Creates the error for a session with wrong settings, with which a statement could wait, run or compile for too long.
+ */
 const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
   const { database, different, role, role_has_settings } = session
   const advice = role_has_settings
@@ -92,20 +94,22 @@ const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => 
 
 const readPid = (connection: PgConnection.PgConnection) => Effect.map(readSession(connection), ({ pid }) => pid)
 
-/** Whether a pooler is in transaction mode, in which a client's server process can change between transactions. */
+/**
+ * Whether a pooler is in transaction mode, in which a client may get a different server process for each transaction.
+ */
 const isTransactionMode = Effect.fnUntraced(
   function* (connection: PgConnection.PgConnection, other: typeof connection) {
     const before = yield* readPid(connection)
     yield* other.query("begin", [], false)
     const isTaken = (yield* readPid(other)) === before
-    // Skipped if the second client took the first client's server process, because this query could then wait forever.
+    // Skipped if the second client was given the first client's server process: this query could then wait forever.
     const hasMoved = !isTaken && (yield* readPid(connection)) !== before
     yield* other.query("rollback", [], false)
     return isTaken || hasMoved
   },
 )
 
-/** A pooler in session mode may have no second connection available, so a timeout counts as session mode. */
+/** A pooler in session mode may have no second connection to give, so a timeout counts as session mode. */
 const modeCheckTimeout = Duration.seconds(5)
 const modeCheckAttempts = 3
 
@@ -115,7 +119,7 @@ const connect = (setting: string, url: Redacted.Redacted, pooled: boolean) =>
     Effect.catchTag("SqlError", (error) => Effect.fail(explainConnectError(setting, pooled)(error))),
   )
 
-/** Checks a connection that must keep its session: PostgreSQL itself, or a pooler in session mode. */
+/** Checks a connection that must stay in one session: to PostgreSQL itself, or through a pooler in session mode. */
 export const checkDirectConnection = Effect.fnUntraced(function* (setting: string, url: Redacted.Redacted) {
   const connection = yield* connect(setting, url, false)
   const session = yield* readSession(connection)
@@ -139,8 +143,8 @@ export const checkDirectConnection = Effect.fnUntraced(function* (setting: strin
 }, Effect.scoped)
 
 /**
- * Whether a pooler supports named prepared statements. Such a pooler renames the statements, so PostgreSQL does not
- * list the driver's names.
+ * Whether a pooler supports named prepared statements. Such a pooler renames them, so PostgreSQL does not list the
+ * driver's names.
  */
 const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
   yield* connection.query("begin", [], false)
@@ -193,7 +197,7 @@ const repairedSettings = Metric.counter("tickerline_pooler_limits_mended_total",
 
 const decodeSettings = decodeRows(Schema.Struct({ name: Schema.String, setting: Schema.String }))
 
-/** Checks the settings of one pooler connection, and corrects them in the same transaction. */
+/** Checks the settings of one connection through the pooler, and corrects them in the same transaction. */
 export const repairSessionSettings = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const expected = Object.entries(sessionSettings)
@@ -217,7 +221,10 @@ export const repairSessionSettings = Effect.gen(function* () {
   )
 })
 
-/** Repairs pooler connections continuously, because settings changed by one client persist for later clients. */
+/**
+ * Repairs connections through the pooler continuously, because settings changed by one client persist for later
+ * clients.
+ */
 export const poolerSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
   yield* initializeCounters(repairedSettings)
   yield* repeatInBackground(Effect.ignore(repairSessionSettings), repairInterval)

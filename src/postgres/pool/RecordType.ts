@@ -1,4 +1,4 @@
-/** Lets `row(…)` stay in PostgreSQL's binary format, for `query/rows/RowEncoder.ts`. */
+/** Makes the driver return `row(…)` in PostgreSQL's binary format, for `query/rows/RowEncoder.ts`. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 import { BinaryRecord } from "../BinaryRecord.ts"
@@ -12,8 +12,8 @@ const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
   Result.succeed(new BinaryRecord(new DataView(bytes.buffer, bytes.byteOffset + offset, size), decodeField))
 
 /**
- * Registers the codec of records for all of the driver's connections. A registry of its own for some connections would
- * turn off the driver's fast path for parameters.
+ * Registers the codec for records globally, for all of the driver's connections. A separate registry for some
+ * connections would turn off the driver's fast path for parameters.
  */
 export const registerRecordType = () =>
   PgTypes.register(recordType, {

@@ -1,6 +1,6 @@
 /**
- * Connections on which the short statements of many requests wait together, so that one write sends several of them
- * (docs/decisions/0144-shared-connections.md). Nothing depends on them: a statement that is not answered soon, for
+ * Connections on which short statements of many requests are pipelined, so that one write sends several of them
+ * (docs/decisions/0144-shared-connections.md). Nothing depends on them: a statement that gets no response soon, for
  * whatever reason, runs again on a connection of its own.
  */
 import { PgConnection } from "@effect/sql-pg"
@@ -13,26 +13,26 @@ import type { CompiledStatement } from "../CompiledStatement.ts"
 import { idleConnectionTimeout } from "../ReadPolicies.ts"
 import type { PoolConnectionConfig } from "./ConnectionPool.ts"
 
-/** Statements that wait on one connection at most. */
+/** Maximum number of statements in flight on one connection. */
 const maxStatements = 16
 
 const checkInterval = Duration.millis(25)
 
-/** A connection that answers no statement between this number of checks is closed. */
+/** A connection on which no statement completes between this many checks is closed. */
 const maxSilentChecks = 3
 
-/** How long an endpoint uses no shared connection after its statement has blocked one. */
+/** How long an endpoint avoids shared connections after one of its statements has blocked one. */
 const avoidanceMillis = 10_000
 
-/** Pause before a connection is opened again that could not be opened. */
+/** Pause before another attempt to open a connection that could not be opened. */
 const reopeningPause = Duration.seconds(1)
 
-/** How many of a pool's connections are shared. A smaller pool needs all of them for statements that take long. */
+/** Returns how many of a pool's connections are shared. A small pool needs all of them for long statements. */
 export const getSharedConnectionCount = (poolSize: number) => poolSize < 10 ? 0 : 2
 
 type Rows = ReadonlyArray<ReadonlyArray<unknown>>
 
-/** A statement that has been sent. PostgreSQL answers those of a connection in their order. */
+/** A statement in flight. PostgreSQL runs the statements of a connection in the order in which they were sent. */
 interface SentStatement {
   readonly partition: string
 }
@@ -40,7 +40,7 @@ interface SentStatement {
 class SharedConnection {
   /** Undefined while the connection is closed. */
   open: { readonly connection: PgConnection.PgConnection; readonly socket: Duplex } | undefined
-  /** The statements without an answer, the oldest first. */
+  /** The statements in flight, oldest first. */
   readonly statements = new Set<SentStatement>()
   answers = 0
   readonly isWanted = Latch.makeUnsafe()
@@ -59,17 +59,18 @@ class SharedConnection {
   }
 }
 
-/** Delays writes until the event loop has read all sockets that are ready, so that one write sends all statements. */
+/** Delays writes until the event loop has read all ready sockets, so that one write sends all statements. */
 const collectWrites = (socket: Duplex) => {
   if (socket.writableCorked > 0) return
   socket.cork()
   setImmediate(() => socket.uncork())
 }
 
+/** Opens the shared connections, and keeps them open until the scope closes. */
 export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolConnectionConfig, count: number) {
   const now = yield* makeMonotonicClock
   const connections = Array.from({ length: count }, () => new SharedConnection())
-  /** Until when partitions avoid the connections, in monotonic milliseconds. */
+  /** Until when each partition avoids shared connections, in monotonic milliseconds. */
   const avoiding = new Map<string, number>()
   let blockedCount = 0
 
@@ -77,7 +78,8 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
     let socket: Duplex | undefined
     const stream = () => socket = config.stream()
     const connection = yield* PgConnection.make({ ...config, multiplex: true, stream })
-    // Ends a statement that waits for a lock soon after the connection was closed. Not every platform supports it.
+    // Makes PostgreSQL notice soon that the connection was closed, even while a statement waits for a lock. Not every
+    // platform supports this.
     yield* Effect.ignore(connection.query("set client_connection_check_interval = '100ms'", [], false))
     if (socket === undefined || socket.destroyed) return undefined
     socket.once("close", () => {
@@ -88,7 +90,7 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
     return socket
   })
 
-  /** Closes the connection if nothing is answered, or nothing sent. Returns when it is closed. */
+  /** Closes the connection if no statement completes, or if it has been idle for long. Returns once it is closed. */
   const watch = Effect.fnUntraced(function* (shared: SharedConnection, socket: Duplex) {
     let [answers, silentChecks] = [0, 0]
     while (!socket.destroyed) {
@@ -100,7 +102,7 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
         })
         if (isIdle) break
       }
-      // Counts checks instead of time, because an answer may wait for the event loop, too.
+      // Counts checks instead of time, because a response may also be waiting for the event loop.
       silentChecks = shared.answers === answers ? silentChecks + 1 : 0
       answers = shared.answers
       const [oldest] = shared.statements
@@ -125,7 +127,10 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
 
   yield* Effect.forEach(connections, (shared) => forkUntraced(Effect.forever(keepOpen(shared))))
 
-  /** Returns the connection with the fewest statements. One that is closed is opened for later statements. */
+  /**
+   * Returns the open connection with the fewest statements in flight. Starts to open a closed one, for later
+   * statements.
+   */
   const choose = () => {
     let chosen: SharedConnection | undefined
     for (const shared of connections) {
@@ -145,7 +150,10 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
 
   return {
     size: count,
-    /** Reads the rows of a short statement. Returns undefined, at the latest after 0.1 s, if it must run again. */
+    /**
+     * Reads the rows of a short statement. Returns undefined, within 0.1 s, if the statement must run on another
+     * connection.
+     */
     read: (partition: string, { parameters, text }: CompiledStatement): Effect.Effect<Rows | undefined> =>
       Effect.suspend(() => {
         const shared = isAvoiding(partition) ? undefined : choose()
@@ -153,7 +161,8 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
         if (shared === undefined || current === undefined || shared.statements.size >= maxStatements) {
           return Exit.succeed(undefined)
         }
-        // An interrupted statement would block the connection without being listed, or be listed forever.
+        // Uninterruptible: an interrupted statement would block the connection without being listed, or be listed
+        // forever.
         return Effect.uninterruptible(Effect.suspend(() => {
           collectWrites(current.socket)
           const statement = shared.begin(partition)
@@ -163,13 +172,14 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
           })
         }))
       }),
-    /** How many of the connections have statements without an answer. */
+    /** How many connections have statements in flight. */
     connectionsInUse: () => connections.filter(({ statements }) => statements.size > 0).length,
-    /** How often a connection was closed because of a statement without an answer. */
+    /** How often a connection was closed because a statement blocked it. */
     blockedCount: () => blockedCount,
   }
 })
 
+/** The shared connections to the primary. */
 export class SharedConnections extends Context.Service<
   SharedConnections,
   Effect.Success<ReturnType<typeof makeSharedConnections>>

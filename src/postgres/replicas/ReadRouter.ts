@@ -1,6 +1,7 @@
 /**
- * Routes a read to a replica whose last poll found the primary's version of the requested tables. The result is at
- * least as recent, so it may be cached under that version (D17: caching). If the replica fails, the primary reads.
+ * Sends a read to a replica whose last poll found the same version of the requested tables as on the primary. The
+ * result is at least that recent, so it may be cached under that version (D17, caching). If the replica fails, the
+ * primary is read instead.
  */
 import { Config, Context, Effect, FiberHandle, Layer, Metric, Option, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -25,7 +26,9 @@ type PrimaryRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | D
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
 
-/** Returns a replica's name for metrics and logs: host, port and database. Undefined if `url` is not for PostgreSQL. */
+/**
+ * Returns a replica's name for metrics and logs: host, port and database. Undefined if `url` is not a PostgreSQL URL.
+ */
 const parseName = (url: string) => {
   try {
     const { hostname, password, pathname, port, protocol, username } = new URL(url)
@@ -38,7 +41,7 @@ const parseName = (url: string) => {
   }
 }
 
-/** The replicas' URLs. Redacted before validation, so that no error message shows a password. */
+/** The replicas' URLs. They are redacted before they are validated, so that no error message shows a password. */
 const RedactedUrls = Schema.Redacted(Schema.String).check(
   Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every((url) => parseName(url) !== undefined), {
     message: "must be URLs, postgres://user:password@host:port/database, separated by spaces or commas",
@@ -52,6 +55,7 @@ const RedactedUrls = Schema.Redacted(Schema.String).check(
   }, { message: "must name each server once" }),
 )
 
+/** The replicas to read from; none by default. */
 export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pipe(
   Config.map((text) =>
     splitUrls(Redacted.value(text)).map((url) => ({ name: parseName(url) ?? "", url: Redacted.make(url) }))
@@ -62,7 +66,7 @@ export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS
 const conflictRetries = makeRetryCounter("conflict")
 const replicaRetries = makeRetryCounter("replica")
 
-/** Whether the failed read may succeed on the primary. A lock or statement timeout would occur there too. */
+/** Whether the failed read may succeed on the primary. A lock or statement timeout would happen there too. */
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
@@ -121,8 +125,8 @@ const makeReadRouter = Effect.gen(function* () {
   if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
 
   /**
-   * Polls every replica in the background, one poll at a time per replica, so that the primary's poll never waits for
-   * them. `primary` is the state that the primary's poll has just read.
+   * Polls every replica in the background, with at most one poll per replica at a time, so that polling the primary
+   * never waits for them. `primary` is the state that was just read from the primary.
    */
   const pollReplicas = (primary: ServerState) => {
     if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
@@ -134,7 +138,10 @@ const makeReadRouter = Effect.gen(function* () {
   }
 
   let firstIndex = 0
-  /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
+  /**
+   * Chooses, among the replicas with the required version, one with the fewest pending reads. Equally busy ones take
+   * turns.
+   */
   const chooseReplica = (required: RequiredTableVersion) => {
     let chosen: Replica | undefined
     firstIndex += 1
@@ -168,7 +175,7 @@ const makeReadRouter = Effect.gen(function* () {
     query: SessionQuery<A, R>,
     primary: PrimaryRead<A, R>,
   ) =>
-    // Suspended, so that each retry chooses a replica anew.
+    // Suspended, so that each retry chooses a replica again.
     Effect.suspend(() => {
       const replica = chooseReplica(required)
       return replica === undefined ? primary : withFallback(replica.read(query, required, partition), replica, primary)
@@ -182,6 +189,7 @@ const makeReadRouter = Effect.gen(function* () {
   }
 })
 
+/** Sends reads to replicas where possible. */
 export class ReadRouter extends Context.Service<ReadRouter, Effect.Success<typeof makeReadRouter>>()(
   "tickerline/postgres/ReadRouter",
 ) {

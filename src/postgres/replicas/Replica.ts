@@ -18,7 +18,7 @@ import {
 } from "../versions/ServerState.ts"
 
 interface WalSample {
-  /** Time of the poll, in monotonic milliseconds. */
+  /** When the primary was polled, in monotonic milliseconds. */
   readonly at: number
   /** The primary's WAL position, in bytes. */
   readonly position: number
@@ -28,20 +28,21 @@ interface WalSample {
 const maxWalSamples = 2_400
 
 /**
- * Records the primary's WAL positions, to measure how long ago the primary first moved past a replica's position.
- * A replica cannot report its own lag: it seems up to date if its link is cut, and behind if there are no writes.
+ * Records the primary's WAL positions, to tell how long ago the primary first moved past a replica's position. A
+ * replica cannot measure its own lag: it believes it is up to date while its link is cut, and behind while nothing is
+ * written.
  */
 export const makeReplicationLagTracker = () => {
   const samples: Array<WalSample> = []
   return {
     record: ({ at, position }: WalSample) => {
       const last = samples.at(-1)?.position ?? -1
-      // After a failover, the new primary may be behind the old one, whose samples are now meaningless.
+      // After a failover, the new primary may be behind the old one, whose samples then mean nothing.
       if (position < last) samples.length = 0
       if (position !== last) samples.push({ at, position })
       if (samples.length > maxWalSamples) samples.shift()
     },
-    /** Returns the lag in milliseconds; `Infinity` if the position is older than all samples. */
+    /** Returns the lag in milliseconds, or `Infinity` if the position is older than all samples. */
     lagOf: (position: number, now: number) => {
       const [first] = samples
       if (first === undefined || position < first.position) return Infinity
@@ -76,12 +77,13 @@ const hasSameVersions = (replica: ServerState, primary: ServerState) =>
 interface ReplicaOptions {
   readonly name: string
   readonly url: Redacted.Redacted
-  /** The file with the URL, if it is in a file. */
+  /** The file that contains the URL, if it was read from one. */
   readonly urlFile: UrlFile | undefined
   /** Returns the lag of a WAL position at a monotonic time, in milliseconds. */
   readonly lagOf: (position: number, now: number) => number
 }
 
+/** Creates the connections to a replica. The caller polls it. */
 export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlFile }: ReplicaOptions) {
   const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
@@ -96,7 +98,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
   const isSilent = () => now() - lastResponseAt > maxSilence
   const connect = makeConnect(config)
   const pool = yield* makeConnectionPool({
-    // A waiting read that gets its turn must not wait again, for a new connection to a replica that does not respond.
+    // Applies when a read's turn comes: if the replica is silent, the read must not wait again for a new connection.
     connect: (retire) =>
       Effect.suspend(() => isSilent() ? makeConnectionError("The replica does not respond.") : connect(retire)),
     size: yield* DatabasePoolSizeConfig,
@@ -107,7 +109,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
 
   let state: ServerState | undefined
   let lag = Infinity
-  /** Reason the replica is not used; undefined while it is in use. */
+  /** Why the replica is not used; undefined while it is in use. */
   let unusedBecause: string | undefined = "it has not been polled yet"
   let readCount = 0
 
@@ -126,8 +128,8 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
   })
 
   /**
-   * Sessions whose version has been checked. A standby restarted after a crash may fall back to an earlier
-   * state, so each new session is polled once before its first read.
+   * Sessions whose version has been checked. A standby that restarts after a crash may return to an earlier state, so
+   * each new session is polled before its first read.
    */
   const checkedSessions = new WeakSet<PgConnection.PgConnection>()
   const checkSession = Effect.fnUntraced(
@@ -157,7 +159,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
 
   const onPollFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
     state = undefined
-    // Waiting reads then fail with a connection error, and run on the primary instead.
+    // Reads that are waiting then fail with a connection error, and run on the primary instead.
     if (isSilent()) sockets.destroySockets()
     yield* logUsage(error.message)
   })
@@ -172,7 +174,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
       yield* logUsage(polled.is_replica ? undefined : "it is not a replica")
       return (polled.wal_position ?? 0) < (primary.wal_position ?? 0) && !hasSameVersions(polled, primary)
     })
-    // The driver waits up to 5 s for the end of an interrupted statement, during which other polls fail, too.
+    // The driver waits up to 5 s for an interrupted statement to end, and other polls fail meanwhile.
     const pollInTime = Effect.gen(function* () {
       const fiber = yield* Effect.forkDetach(pollOnce)
       const interrupt = Effect.sync(() => fiber.interruptUnsafe())
@@ -213,4 +215,5 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
   }
 })
 
+/** A read replica. */
 export type Replica = Effect.Success<ReturnType<typeof makeReplica>>

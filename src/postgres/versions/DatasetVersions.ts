@@ -1,6 +1,7 @@
 /**
  * The current version of each dataset (D17, caching), polled from the primary every 250 ms over a connection outside
- * the pool. A version expires 900 ms after its poll. While no version is known, caches and replicas are not used.
+ * the pool. A version expires 900 ms after its poll. While the versions are unknown, neither caches nor replicas are
+ * used.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Data, Deferred, Duration, Effect, Layer, Metric, Schema, Scope } from "effect"
@@ -21,8 +22,8 @@ import { initializeCounters, makeCounter, registerCounter, registerGauge } from 
 import { describeFailure } from "../FailureText.ts"
 
 /**
- * Maximum size of the ticker changes in memory, and half of that of all cached results and responses: half of
- * `CACHE_MEGABYTES`. 0 turns them off.
+ * Maximum size of the ticker changes in memory, and of half of all cached results and responses: half of
+ * `CACHE_MEGABYTES`. 0 turns caching off.
  */
 export const HalfCacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
@@ -31,7 +32,7 @@ export const HalfCacheBytesConfig = Config.schema(
 
 const pollInterval = Duration.millis(250)
 
-/** After this time without a successful poll, `/health/ready` reports that caching is off. */
+/** After this long without a successful poll, `/health/ready` reports that caching is off. */
 const maxGapMillis = Duration.toMillis(Duration.seconds(3))
 
 const failedPolls = makeCounter(
@@ -39,7 +40,7 @@ const failedPolls = makeCounter(
   "Failed polls of the dataset versions. Without versions, every response comes from the database.",
 )
 
-/** The polled server is a replica instead of the primary. Its versions are not used, because they may be outdated. */
+/** The polled server is a replica, not the primary. Its versions may be outdated, so they are not used. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
 const makeDatasetVersions = Effect.gen(function* () {
@@ -74,7 +75,8 @@ const makeDatasetVersions = Effect.gen(function* () {
   }, Scope.provide(scope))
 
   const poll = Effect.gen(function* () {
-    // The ledger is read first: a replica with these versions has all changes up to the ledger's settled time.
+    // Reads the ledger before the versions: a replica with these versions then has all changes up to the ledger's
+    // settled time.
     const polledLedger = yield* readLedger(ledger)
     const polledState = yield* readState
     if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
@@ -101,15 +103,15 @@ const makeDatasetVersions = Effect.gen(function* () {
   const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 
   /**
-   * Makes a function that returns the combined version of several tables: text that changes with every committed write
-   * to one of them; undefined while no version is known.
+   * Returns a function that returns the combined version of several tables: text that changes with every committed
+   * write to any of them, or undefined while the versions are unknown.
    */
   const watchTables = (tables: ReadonlyArray<string>) => {
     const combine = makeDatasetVersionReader(tables)
     return () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined
   }
 
-  /** Returns the time of the last change to one of the tables, Unix seconds; undefined if none has ever changed. */
+  /** Returns when one of the tables last changed, in Unix seconds, or undefined if none has ever changed. */
   const getLastChange = (tables: ReadonlyArray<string>) => {
     const times = tables.flatMap((table) => state?.datasets.get(table)?.changed_at ?? [])
     return times.length === 0 ? undefined : Math.max(...times)
@@ -117,9 +119,9 @@ const makeDatasetVersions = Effect.gen(function* () {
   return {
     watchTables,
     getLastChange,
-    /** Returns the last polled state of the ledger of changes; undefined before the first successful poll. */
+    /** Returns the last polled state of the transaction ledger, or undefined before the first successful poll. */
     getLedger: () => ledger,
-    /** Returns the id of PostgreSQL's timeline, which changes with every failover; undefined while it is unknown. */
+    /** Returns the id of PostgreSQL's timeline, which changes with every failover, or undefined while it is unknown. */
     getTimeline: () => state?.timeline ?? undefined,
     /** Completes after the next successful poll. */
     nextPoll: Effect.suspend(() => Deferred.await(polled)),
@@ -128,6 +130,7 @@ const makeDatasetVersions = Effect.gen(function* () {
   }
 })
 
+/** The dataset versions that this process last polled. */
 export class DatasetVersions extends Context.Service<DatasetVersions, Effect.Success<typeof makeDatasetVersions>>()(
   "tickerline/postgres/DatasetVersions",
 ) {

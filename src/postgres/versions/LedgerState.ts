@@ -1,19 +1,23 @@
-/** The state of the primary's transaction ledger when polled: its clock, and the time up to which it is complete. */
+/**
+ * The state of the primary's transaction ledger when it was polled: the time by its clock, and up to when it is
+ * complete.
+ */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { makeMomentSql } from "../../contract/rules/Dates.ts"
 
-/** Moments such as `2026-03-01T10:00:00.123456-05:00`, which sort as text. */
+/** Timestamps such as `2026-03-01T10:00:00.123456-05:00`, which sort as text. */
 const LedgerRow = Schema.Struct({
   clock: Schema.String,
-  /** Transactions up to this moment are visible to every later statement. Null while a transaction commits. */
+  /** Every later statement sees all transactions up to this moment. Null while a transaction is committing. */
   settled: Schema.NullOr(Schema.String),
-  /** The earliest moment whose state is known. */
+  /** The earliest moment that `as_of` can read. */
   earliest: Schema.String,
 })
 
+/** The state of the transaction ledger. */
 export interface TransactionLedgerState extends Pick<typeof LedgerRow.Type, "clock" | "earliest"> {
   /** Start of the poll, in monotonic milliseconds. */
   readonly polledAt: number
@@ -23,8 +27,8 @@ export interface TransactionLedgerState extends Pick<typeof LedgerRow.Type, "clo
 const decodeLedger = decodeRows(LedgerRow)
 
 /**
- * Makes a function that polls the ledger. A transaction sets its `recorded_at` under an exclusive advisory lock, which
- * it holds until its commit is visible. So while the lock is free, every transaction up to the current time is visible.
+ * Returns a function that polls the ledger. A transaction sets its `recorded_at` under an exclusive advisory lock,
+ * which it holds until its commit is visible. So while nobody holds the lock, all transactions up to now are visible.
  */
 export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
   const query = sql.literal(`

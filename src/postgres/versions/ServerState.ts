@@ -1,14 +1,16 @@
 /**
- * The state that a PostgreSQL server reports when polled: its WAL position, its timeline, and each dataset's version.
- * The primary and its replicas run the same query. A change becomes visible within one second (D17: caching).
+ * The state that a PostgreSQL server reports when polled: its WAL position, its timeline, and the version of each
+ * dataset. The same query runs on the primary and on replicas. A change becomes visible within one second (D17,
+ * caching).
  */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 import { decodeRows } from "../DecodeRows.ts"
 
-/** Maximum age of a usable poll result, in milliseconds: one second minus the time a request needs to start. */
+/** How long a poll's result may be used, in milliseconds: one second minus the time that a request needs to start. */
 export const serverStateTtlMillis = Duration.toMillis(Duration.millis(900))
+/** Time limit for a poll. */
 export const serverPollTimeout = Duration.millis(700)
 
 const DatasetRow = Schema.Struct({
@@ -24,13 +26,16 @@ const DatasetRow = Schema.Struct({
   timeline: Schema.NullOr(Schema.String),
 })
 
+/** What a poll found. */
 export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" | "wal_position" | "timeline"> {
   /** Start of the poll, in monotonic milliseconds. */
   readonly polledAt: number
   readonly datasets: ReadonlyMap<string, typeof DatasetRow.Type>
 }
 
-/** Makes an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached. */
+/**
+ * Returns an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached.
+ */
 export const makeServerPoll = (sql: SqlClient.SqlClient) => {
   const readDatasets = decodeRows(DatasetRow)(sql`
     select relname as dataset,
@@ -58,8 +63,8 @@ export const makeServerPoll = (sql: SqlClient.SqlClient) => {
 }
 
 /**
- * Returns a function that combines the versions of `tables` in a polled state; undefined if a table has no version.
- * The timeline is part of the result, because a row that a failover lost must not remain in a cache.
+ * Returns a function that combines the versions of `tables` in a polled state, or returns undefined if one has no
+ * version. The timeline is part of the result, because a row that a failover lost must not stay in a cache.
  */
 export const makeDatasetVersionReader = (tables: ReadonlyArray<string>) => {
   let cachedFor: ServerState | undefined
