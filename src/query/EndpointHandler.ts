@@ -1,4 +1,4 @@
-/** How an endpoint of the contract is handled: its query is decoded, then it is answered. */
+/** What an endpoint's handler consists of: a decoder for its query, and a function that returns the response. */
 import { type Effect, Exit, Predicate, type Schema, type Scope } from "effect"
 import type { PastSource } from "../postgres/Reader.ts"
 import type { Answer, FinishedResponse, StreamUsageRecorder } from "../contract/rules/Answer.ts"
@@ -10,29 +10,29 @@ import type { CurrentAccount } from "../contract/Authentication.ts"
 /** A request whose query has been decoded. */
 export interface ReceivedRequest {
   readonly request: ApiRequest
-  /** What counts as now, in milliseconds since 1970: the arrival of the request, or the moment of `as_of`. */
+  /** What counts as now, in milliseconds since 1970: when the request arrived, or the moment of `as_of`. */
   readonly now: number
 }
 
-/** A request of an account that may use the endpoint. */
+/** A request from an account that may use the endpoint. */
 export interface AdmittedRequest extends ReceivedRequest {
   readonly account: typeof CurrentAccount.Service
-  /** The declared path of the endpoint, which is also its partition of the connection pool. */
+  /** The path as declared in the contract, which is also the endpoint's partition of the connection pool. */
   readonly route: string
-  /** Where to read with `as_of`; undefined for the present. */
+  /** The past moment to read with `as_of`; undefined for the present. */
   readonly past: PastSource | undefined
   /** Returns the scope that closes when the response has been sent. */
   readonly scope: () => Scope.Scope
-  /** Makes the recorder of an endless stream. */
+  /** Creates the recorder of usage for a stream that has no end. */
   readonly makeStreamUsageRecorder: () => StreamUsageRecorder
-  /** Answers another request inside the process, like one that arrived over HTTP. */
+  /** Handles another request inside this process, as if it had arrived over HTTP. */
   readonly run: (request: ApiRequest) => Effect.Effect<FinishedResponse>
 }
 
 interface Handler<Request, E> {
-  /** The schema of the query, which names the parameters in errors. */
+  /** The schema of the query. Errors name its parameters. */
   readonly query: Schema.Top
-  /** Whether the parameter `ticker` is a list, whose invalid entries are dropped (D5). */
+  /** Whether the parameter `ticker` is a list, from which invalid entries are dropped (D5). */
   readonly hasTickerList: boolean
   /** Whether the endpoint has the parameter `as_of`. */
   readonly hasMoment: boolean
@@ -43,12 +43,12 @@ interface Handler<Request, E> {
   ) => Exit.Exit<(request: Request) => Effect.Effect<Answer, E>, Schema.SchemaError>
 }
 
-/** Handles an endpoint that needs a key. */
+/** Handles an endpoint that requires a key. */
 export interface KeyedHandler<E> extends Handler<AdmittedRequest, E> {
   readonly needsKey: true
 }
 
-/** Handles an endpoint for everybody. */
+/** Handles an endpoint that requires no key. */
 export interface PublicHandler<E> extends Handler<ReceivedRequest, E> {
   readonly needsKey: false
 }
@@ -66,11 +66,13 @@ const makeAnyHandler = <Query, Request, E>(
   }
 }
 
+/** Creates the handler of an endpoint that requires a key. */
 export const makeHandler = <Query, E>(
   query: QueryCodec<Query>,
   answer: (query: Query, request: AdmittedRequest) => Effect.Effect<Answer, E>,
 ): KeyedHandler<E> => ({ ...makeAnyHandler(query, answer), needsKey: true })
 
+/** Creates the handler of an endpoint that requires no key. */
 export const makePublicHandler = <Query, E>(
   query: QueryCodec<Query>,
   answer: (query: Query, request: ReceivedRequest) => Effect.Effect<Answer, E>,

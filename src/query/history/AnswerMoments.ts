@@ -1,33 +1,37 @@
-/** Finds the moments of the history with which a recorded request can be repeated. Why: docs/decisions/0114-as-of.md */
+/**
+ * Finds the moments to use as `as_of` to get the response to an earlier request again. Why:
+ * docs/decisions/0114-as-of.md
+ */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { formatMoment, makeMomentSql } from "../../contract/rules/Dates.ts"
 
-/** When an answer was made, in milliseconds since 1970. */
+/** When a response was produced, in milliseconds since 1970. */
 export interface AnswerTime {
   readonly startedAt: number
   readonly endedAt: number
 }
 
+/** What is known of the data that a response was based on. */
 export interface AnswerMoments {
-  /** The first moment of the history. */
+  /** The earliest moment in the history. */
   readonly earliest: string
-  /** Whether the history no longer has all data that the answer may have seen. */
+  /** Whether some data that the response may have been based on is no longer in the history. */
   readonly isTooEarly: boolean
   /** The tables that have no history. */
   readonly untracked: ReadonlyArray<string>
   /**
-   * One moment for each state of the tables that the answer may have seen, oldest first. It is only one unless the
-   * tables changed at that time.
+   * One moment for each state of the tables that the response may have been based on, oldest first. There is only one
+   * unless the tables changed at that time.
    */
   readonly moments: ReadonlyArray<string>
-  /** How many later states are not listed. */
+  /** How many later states are left out. */
   readonly omitted: number
 }
 
-/** An answer may miss changes of the last second before its request (D17: caching). */
+/** A response may lack changes from the last second before its request (D17, caching). */
 const maxDataAgeMillis = 1_000
 
 const maxListedChanges = 9
@@ -36,13 +40,13 @@ const Row = Schema.Struct({
   earliest: Schema.String,
   is_too_early: Schema.Boolean,
   untracked: Schema.Array(Schema.String),
-  /** The last moment before the first change; null if there is none. */
+  /** The last moment before the first change, or null if there is none. */
   before: Schema.NullOr(Schema.String),
   changes: Schema.Array(Schema.String),
   change_count: Schema.Int,
 })
 
-/** Returns the moments at which the tables had the data that an answer may have seen. */
+/** Returns the moments at which the tables contained the data that a response may have been based on. */
 export const findAnswerMoments = Effect.fnUntraced(
   function* ({ endedAt, startedAt }: AnswerTime, tables: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
@@ -50,7 +54,7 @@ export const findAnswerMoments = Effect.fnUntraced(
     const names = makeArrayParameter(tables, OID.text)
     const [row] = yield* decodeRows(Row)(sql`
       with period as (
-        -- Times of requests are cut off to a millisecond.
+        -- Recorded request times are truncated to the millisecond.
         select ${toTime(startedAt - maxDataAgeMillis)} as since, ${toTime(endedAt + 1)} as until
       ), changes as materialized (
         select recorded_at from history.transactions

@@ -1,7 +1,7 @@
 /**
  * The change feed: what each recorded transaction changed in the rows that endpoints show, oldest first
- * (docs/decisions/0115-change-feed.md, 0121-feed-shows-endpoint-rows.md).
- * Transactions become visible in the order of `recorded_at`, so a reader misses no change before its position.
+ * (docs/decisions/0115-change-feed.md, 0121-feed-shows-endpoint-rows.md). Transactions become visible in the order of
+ * `recorded_at`, so a reader never misses a change before its position.
  */
 import { Context, Data, Effect, Layer, Metric, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -36,64 +36,67 @@ import {
 import { isPartlyShown } from "./ShownRows.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
-/** Selects the changes that a reader wants. */
+/** Which changes a reader wants. */
 export interface ChangeFeedFilter {
   readonly datasets: ReadonlyArray<string>
-  /** Undefined: all symbols. */
+  /** Undefined means all symbols. */
   readonly tickers: ReadonlyArray<string> | undefined
-  /** Undefined: all kinds. */
+  /** Undefined means all kinds. */
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-/** Position of a change in the order of the feed. (`ChangeFeedStart` is the position that a client requests.) */
+/** The position of a change in the feed. (`ChangeFeedStart` is a position that a client requested.) */
 export interface ChangeFeedPosition {
   /** Microseconds since 1970, different for each transaction. */
   readonly recordedAt: number
-  /** Position within the transaction; `Infinity` means after the transaction's last change. */
+  /** Position within the transaction. `Infinity` stands for the end of the transaction. */
   readonly position: number
 }
 
+/** A change as the feed returns it. */
 export interface ChangeFeedEntry extends ChangeFeedPosition {
   readonly dataset: string
   readonly kind: ChangeKind
-  /** The row's symbol, and a second one if the row is a ticker change or had a different symbol before. */
+  /** The row's symbol, and a second one if the row is a ticker change, or had another symbol before. */
   readonly tickers: ReadonlyArray<string>
-  /** With this cursor, a client continues after the change. */
+  /** The cursor with which a client continues after this change. */
   readonly cursor: string
   readonly json: Uint8Array
 }
 
+/** A page of the feed. */
 export interface ChangeFeedPage<A = ChangeFeedEntry> {
   readonly changes: ReadonlyArray<A>
-  /** With this cursor, a client continues after the page. */
+  /** The cursor with which a client continues after this page. */
   readonly cursor: string
   /** The position after the page. Unlike `cursor`, it can be compared with other positions. */
   readonly end: ChangeFeedPosition
-  /** Whether the feed continues after the page. The further changes may or may not match the filter. */
+  /** Whether the feed continues after this page. The changes that follow may not match the filter. */
   readonly hasMore: boolean
 }
 
 /** A change without the values of its rows. */
 export interface RowChangeSummary extends Pick<ChangeFeedEntry, "cursor" | "dataset" | "kind" | "tickers"> {
-  /** The time as the API prints it, with microseconds. */
+  /** The time as the API formats it, with microseconds. */
   readonly recordedAt: string
   /** Undefined unless the row was corrected. */
   readonly correction: RowCorrection | undefined
 }
 
+/** Matches all changes. */
 export const allChangesFilter: ChangeFeedFilter = { datasets: changeFeedDatasets, tickers: undefined, kinds: undefined }
 
-/** The changes of a page, before their rows are read. */
+/** The changes on a page, before their rows have been read. */
 type FoundChanges = ReadonlyArray<
   { readonly dataset: string; readonly tickers: ReadonlyArray<string>; readonly change: ChangeWithoutRows }
 >
 
-/** The history changed between the statements that read a page: months were dropped, or another server took over. */
+/** The history changed while a page was being read: months were dropped, or another server took over. */
 class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
 
 /**
- * Maximum number of transactions that a page examines. If the filter matches few changes, a page may therefore be empty
- * although the feed continues.
+ * Maximum number of transactions that a page examines. So if few changes match the filter, a page may be empty although
+ * the feed continues.
  */
 const maxTransactions = 5_000
 
@@ -103,13 +106,16 @@ const changesWithoutRow = makeCounter(
 )
 
 /**
- * Maximum number of changes that a page examines in addition to its own size, because endpoints do not show their rows.
- * They are examined in batches.
+ * Maximum number of changes that a page examines, beyond its own size, because endpoints may not show them. They are
+ * examined in batches.
  */
 const maxHiddenChanges = 5_000
 const hiddenChangeBatch = 1_000
 
-/** The transactions after which a page starts and with which it ends. Times are moments. */
+/**
+ * The transaction after which a page starts, and the one with which it ends. Times are moments such as
+ * `2026-03-01T10:00:00.123456-05:00`.
+ */
 const Bounds = Schema.Struct({
   earliest: Schema.String,
   is_available: Schema.Boolean,
@@ -147,7 +153,7 @@ const toPosition = ({ position, recordedAt }: ChangeWithoutRows): ChangeFeedPosi
 const decodeBounds = decodePositionalRows(Bounds)
 const decodeChanges = decodePositionalRows(FoundChange)
 
-/** Greater than the position of every change in a transaction. */
+/** Greater than the position of every change in a transaction. Positions are sent to PostgreSQL as text. */
 const endPosition = "999999999999999"
 
 const makeExpiredError = (earliest: string) =>
@@ -187,7 +193,10 @@ const makeChangeFeedReader = Effect.gen(function* () {
   const toMoment = (time: string) => sql.literal(makeMomentSql(time))
   const literal = (text: string) => sql.literal(`'${text}'`)
 
-  /** Returns a query for the start of a page: the cursor's transaction, or the newest one up to the given time. */
+  /**
+   * Returns a query for where a page starts: at the cursor's transaction, or at the newest one up to the requested
+   * time.
+   */
   const startOf = (place: ChangeFeedStart | undefined) => {
     if (place?._tag === "Cursor") {
       const { mark, transaction } = place
@@ -211,8 +220,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Finds the transactions that a page examines, all in one month, so that the next statement reads one partition.
-   * A cursor at the end of a dropped transaction is valid unless a later transaction was dropped as well.
+   * Finds the transactions that a page examines. They are all from one month, so that the next statement reads only one
+   * partition. The cursor may belong to a dropped transaction, as long as no later transaction has been dropped.
    */
   const readBounds = Effect.fnUntraced(function* (place: ChangeFeedStart | undefined) {
     const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
@@ -259,8 +268,9 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   /**
-   * Returns the condition that a change has a kind of the filter. A corrected row of a dataset that is only partly
-   * shown may appear as added or removed, so it meets the condition, too. `isOf` makes the condition for some kinds.
+   * Returns the condition that a change is of a wanted kind. In a dataset of which endpoints show only some rows, a
+   * corrected row may look added or removed to clients, so such corrections also match. `isOf` builds the condition for
+   * a set of kinds.
    */
   const hasWantedKind = (
     { datasets, kinds = changeKinds }: ChangeFeedFilter,
@@ -272,7 +282,10 @@ const makeChangeFeedReader = Effect.gen(function* () {
       : sql`(${isOf(kinds)} or (${isOf(["corrected"])} and dataset = any(${textArray(reinterpreted)})))`
   }
 
-  /** Returns the condition that a transaction has changes of the filter's datasets and kinds, for any symbol. */
+  /**
+   * Returns the condition that a transaction has changes in the wanted datasets and of the wanted kinds, for any
+   * symbol.
+   */
   const hasWanted = (filter: ChangeFeedFilter) => {
     const { datasets, kinds } = filter
     if (kinds === undefined) return sql`changes ?| ${textArray(datasets)}`
@@ -283,7 +296,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     )`
   }
 
-  /** Returns a query for the changes of a transaction that match the filter, in order of `position`. */
+  /** Returns a query for the changes in a transaction that match the filter, ordered by `position`. */
   const changesOf = (
     filter: ChangeFeedFilter,
     start: ChangeFeedStart | undefined,
@@ -315,8 +328,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
     const symbols = sql`
       (select array(select distinct stored_symbol(given) from unnest(${textArray(tickers)}) as given))::text[]
     `
-    // Per symbol, two index scans in order of `position`, each of which ends at the limit. One scan for all symbols
-    // would read a large transaction to its end for each page.
+    // Two index scans per symbol, each in order of `position` and each ending at the limit. A single scan for all
+    // symbols would read a large transaction to its end for each page.
     return sql`
       select found.* from unnest(${symbols}) as symbol cross join lateral (
         (${select([sql`ticker = symbol`])})
@@ -327,7 +340,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     `
   }
 
-  /** Reads the changes between the bounds, at most `limit`. */
+  /** Reads at most `limit` changes between the bounds. */
   const readChanges = Effect.fnUntraced(function* (
     place: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
@@ -367,7 +380,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     })
   })
 
-  /** The datasets of which a lost row was logged. */
+  /** The datasets for which a lost row has already been logged. */
   const damaged = new Set<string>()
 
   const reportLostRow = Effect.fnUntraced(
@@ -384,8 +397,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   )
 
   /**
-   * Reads the rows of changes, one statement per dataset, and maps the changes that endpoints show. Fails if a
-   * change has vanished in the meantime.
+   * Reads the rows of changes, with one statement per dataset, and maps the changes that endpoints show. Fails if a
+   * change has disappeared in the meantime.
    */
   const mapRows = Effect.fnUntraced(function* <A>(
     found: FoundChanges,
@@ -403,7 +416,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
       if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
       const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
       const rows = yield* database.read(compile(reader, changes), source)
-      // One statement reads the changes and their rows, so a row that it does not find is lost.
+      // The statement reads changes and rows together, so a missing row means that it was lost.
       if (rows.length !== changes.length) return yield* new HistoryMoved()
       for (const [index, change] of changes.entries()) {
         const values = rows[index] ?? []
@@ -447,7 +460,9 @@ const makeChangeFeedReader = Effect.gen(function* () {
     })
   })
 
-  /** Returns the first changes, with at most `limit` of datasets whose rows are always shown and may be large. */
+  /**
+   * Returns the first changes, with at most `limit` from datasets whose rows endpoints always show and may be large.
+   */
   const takeAlwaysShown = (found: FoundChanges, limit: number) => {
     let count = 0
     const end = found.findIndex(({ dataset }) => !isPartlyShown(dataset) && ++count > limit)
@@ -455,7 +470,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to those that are
+   * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to changes that are
    * certainly shown.
    */
   const readOnce = Effect.fnUntraced(function* <A>(
@@ -476,7 +491,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     }
     const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
     const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
-    // If there is no transaction up to this position, the cursor is a time.
+    // Without any transaction up to this position, there is no transaction to point at, so the cursor is a time.
     const cursor = mark === null
       ? starts_at
       : formatChangeFeedCursor({ transaction: String(id), position: undefined, mark })
@@ -484,7 +499,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     return { changes, cursor, end, hasMore, isFull: false }
   })
 
-  /** Reads a page. Continues after changes that endpoints do not show, so that a page is seldom empty. */
+  /** Reads a page. Skips changes that endpoints do not show and reads on, so that a page is rarely empty. */
   const readShown = Effect.fnUntraced(function* <A>(
     place: ChangeFeedStart | undefined,
     filter: ChangeFeedFilter,
@@ -514,15 +529,16 @@ const makeChangeFeedReader = Effect.gen(function* () {
       )
   return {
     /**
-     * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts with the earliest
+     * Reads at most `limit` changes after `place` from the primary. If `place` is undefined, starts at the earliest
      * known change.
      */
     readPage: readWith(encodeChanges),
-    /** Like `readPage`, but returns each correction's delay and changed columns instead of its rows. */
+    /** Like `readPage`, but instead of the rows, returns how late each correction was and which columns it changed. */
     summarizePage: readWith(describeChanges),
   }
 })
 
+/** Reads pages of the change feed. */
 export class ChangeFeedReader extends Context.Service<ChangeFeedReader, Effect.Success<typeof makeChangeFeedReader>>()(
   "tickerline/query/ChangeFeedReader",
 ) {

@@ -1,6 +1,7 @@
 /**
- * Streams of changes. One reader per process follows the feed and keeps the newest changes, which every stream sends
- * at its own pace. A stream that begins before them reads its own pages first: docs/decisions/0117-change-stream.md.
+ * Streams of changes. One reader per process follows the feed and keeps the newest changes in memory; each stream sends
+ * them at its own pace. A stream that starts further back first reads pages of its own from the database
+ * (docs/decisions/0117-change-stream.md).
  */
 import {
   Cause,
@@ -63,6 +64,7 @@ import {
 
 type Account = typeof CurrentAccount.Service
 
+/** Maximum number of open streams per account. */
 export const MaxStreamsPerAccountConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
   "MAX_STREAMS_PER_ACCOUNT",
@@ -71,23 +73,23 @@ export const MaxStreamsPerAccountConfig = Config.schema(
 /** How often the reader looks for changes while there are none. */
 const pollInterval = Duration.millis(200)
 
-/** How often usage that is due is recorded, and clients that do not receive the end of a stream are disconnected. */
+/** How often usage that is due is recorded, and clients that do not read the end of their stream are disconnected. */
 const maintenanceInterval = Duration.millis(500)
 
 const maxPageChanges = 1_000
 const firstPageChanges = 100
 const targetPageBytes = 524_288
 
-/** Limits of streams, which tests lower. */
+/** Limits of streams. Tests lower them. */
 export const ChangeStreamLimits = Context.Reference("tickerline/query/ChangeStreamLimits", {
   defaultValue: () => ({
-    /** Silence after which a stream sends a heartbeat, ms. */
+    /** A stream that has sent nothing for this long sends a heartbeat, in milliseconds. */
     heartbeatMillis: 15_000,
-    /** Memory for the newest changes, in bytes. A stream that falls behind them is ended. */
+    /** Memory for the newest changes, in bytes. A stream that falls further behind is ended. */
     recentBytes: 16 * 1024 * 1024,
-    /** How long a client may take to receive the end of its stream before its connection is closed, ms. */
+    /** How long a client may take to read the end of its stream before its connection is closed, in milliseconds. */
     closingMillis: 5_000,
-    /** Usage is recorded after this time or size, whichever comes first. */
+    /** Usage is recorded after this time or this many bytes, whichever comes first. */
     usageIntervalMillis: 60_000,
     usageIntervalBytes: 1_000_000,
   }),
@@ -119,27 +121,28 @@ const makeEndedCounter = (reason: EndReason | "disconnected") =>
 
 const endedCounters = Record.map({ ...endMessages, disconnected: "" }, (_, reason) => makeEndedCounter(reason))
 
+/** What a client requested, and what the stream needs from the request. */
 export interface ChangeStreamOptions {
   readonly account: Account
   readonly request: ApiRequest
   readonly usage: StreamUsageRecorder
   readonly filter: ChangeFeedFilter
-  /** Start of the stream. Undefined: the earliest known change. */
+  /** Where the stream starts. Undefined means at the earliest known change. */
   readonly place: ChangeFeedStart | undefined
   /**
-   * Whether the account may read exactly the datasets of the stream, from the address of the client: false if it has
-   * lost or gained access.
+   * Whether the account may still read exactly the stream's datasets from the client's address. False if it has lost or
+   * gained access to any.
    */
   readonly hasSameAccess: (account: Account) => boolean
-  /** Closes the connection of a client that does not receive the end of the stream. */
+  /** Closes the connection of a client that does not read the end of its stream. */
   readonly disconnect: () => void
 }
 
 interface Ending {
   readonly reason: EndReason
-  /** The error that explains why changes are missing; undefined if none are. */
+  /** The error that tells the client why changes are missing; undefined if none are. */
   readonly gap: CursorExpired | undefined
-  /** Time at which the stream was ended, monotonic ms. */
+  /** When the stream ended, in monotonic milliseconds. */
   readonly at: number
 }
 
@@ -147,25 +150,25 @@ class StreamState implements RecentChangesPosition {
   readonly options: ChangeStreamOptions
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
-  /** Opened when the stream may have something to send. */
+  /** Open when the stream may have something to send. */
   readonly wake = Latch.makeUnsafe()
-  /** Whether the stream sends the recent changes; otherwise it reads its own pages from the database. */
+  /** Whether the stream sends the recent changes in memory; otherwise it reads its own pages from the database. */
   isLive = false
   next = 0
   cursor: string
   end: ChangeFeedPosition
-  /** Whether the feed had more changes after the page that the stream read last. */
+  /** Whether the feed continued after the page that the stream last read. */
   hasMore = true
-  /** Maximum number of changes to read in the next page. */
+  /** How many changes to read at most with the next page. */
   pageChanges = firstPageChanges
   reading: Fiber.Fiber<ChangeFeedPage, ReadError> | undefined
-  /** The last cursor that was sent to the client. Initially the cursor in its request, if there is one. */
+  /** The last cursor sent to the client; at first, the cursor in its request, if any. */
   sentCursor: string | undefined
-  /** Time of the last event or heartbeat, monotonic ms. */
+  /** When the stream last sent an event or heartbeat, in monotonic milliseconds. */
   sentAt: number
   sent: StreamedAmount = { bytes: 0, records: 0 }
   recorded = this.sent
-  /** Time of the last record of usage, Unix ms. */
+  /** When usage was last recorded, in milliseconds since 1970. */
   recordedAt: number
   ending: Ending | undefined
   isEnded = false
@@ -188,7 +191,9 @@ const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" ||
 
 const encodeText = (text: string): Uint8Array => Buffer.from(text)
 
-/** Returns how many changes make a page of the target size, if they are as large as those of the given page. */
+/**
+ * Returns how many changes make up a page of the target size, assuming they are as large as those on the given page.
+ */
 const choosePageChanges = ({ changes }: ChangeFeedPage) => {
   const bytes = changes.reduce((sum, { json }) => sum + json.length, 0)
   return Math.max(1, Math.min(maxPageChanges, Math.floor((targetPageBytes * changes.length) / Math.max(1, bytes)) || 1))
@@ -231,7 +236,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Database
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** The reader and the streams that read their own pages share one connection, which they use in turns. */
+  /** The reader and the streams that read their own pages take turns with one connection. */
   const { withPermit } = yield* makeBulkhead({
     permits: makePermits(1),
     timeout: yield* poolTimeout,
@@ -251,7 +256,7 @@ const makeChangeStream = Effect.gen(function* () {
     stream.wake.openUnsafe()
   }
 
-  /** The end of a stream is recorded even if it sent no change, so that every stream is in the usage. */
+  /** Records the end of a stream even if it sent no changes, so that every stream appears in the usage. */
   const recordUsage = (stream: StreamState, isEnd = false) => {
     const { recorded: from, recordedAt: startedAt, sent: to } = stream
     stream.recordedAt = clock.currentTimeMillisUnsafe()
@@ -265,7 +270,7 @@ const makeChangeStream = Effect.gen(function* () {
     return encodeText(text)
   }
 
-  /** Counts `text`, which consists of `records` changes, as sent by the stream. Returns `text`. */
+  /** Counts `text`, which contains `records` changes, as sent. Returns `text`. */
   const sendChanges = (stream: StreamState, text: Uint8Array, records: number) => {
     const { sent } = stream
     stream.sent = { bytes: sent.bytes + text.length, records: sent.records + records }
@@ -279,7 +284,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Sending
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** Switches a stream to the recent changes if they reach back to its position. Returns whether it did. */
+  /** Switches a stream to the recent changes in memory if they reach back to its position. Returns whether it did. */
   const joinRecent = (stream: StreamState) => {
     if (recent === undefined) {
       if (stream.hasMore) return false
@@ -331,7 +336,7 @@ const makeChangeStream = Effect.gen(function* () {
     return sendChanges(stream, encodeChangeEvents(page.changes).text, page.changes.length)
   }
 
-  /** Returns the stream's next events; undefined if there are none yet. */
+  /** Returns the next events to send, or undefined if there are none yet. */
   const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
     if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
     const exit = stream.reading?.pollUnsafe()
@@ -402,14 +407,14 @@ const makeChangeStream = Effect.gen(function* () {
 
   let livePageChanges = firstPageChanges
 
-  /** Reads one page for all live streams. */
+  /** Reads one page for all streams that send the recent changes. */
   const followFeed = Effect.gen(function* () {
     yield* hasLiveStreams.await
     const followed = recent
     if (followed === undefined) return
     const place = parseChangeFeedStart(followed.getCursor())
     const page = yield* withPermit("reader")(readPage(place, allChangesFilter, livePageChanges))
-    // During the read, all live streams may have ended, and new ones may have joined at a different position.
+    // During the read, all these streams may have ended, and new ones may have started at another position.
     if (followed !== recent) return
     followed.append(page)
     for (const stream of liveStreams()) {
@@ -428,7 +433,7 @@ const makeChangeStream = Effect.gen(function* () {
   )
   yield* forkUntraced(followForever)
 
-  /** Ends a stream whose key or account lost access or credit. */
+  /** Ends a stream whose key or account has lost its access or run out of credit. */
   const checkStream = (stream: StreamState, account: Account | undefined) => {
     if (account === undefined) return end(stream, "key_revoked")
     if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
@@ -452,7 +457,7 @@ const makeChangeStream = Effect.gen(function* () {
   // Opening
   // ---------------------------------------------------------------------------------------------------------------
 
-  /** The streams that are open, or read their first page. */
+  /** The streams that are open or still reading their first page. */
   const opened = new Set<ChangeStreamOptions>()
 
   const takeSlot = (options: ChangeStreamOptions) =>
@@ -481,7 +486,10 @@ const makeChangeStream = Effect.gen(function* () {
       return Metric.update(endedCounters[reason ?? "disconnected"], 1)
     })
 
-  /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. Closing the scope ends it. */
+  /**
+   * Opens a stream of server-sent events, and reads its first page before succeeding. The stream ends when the scope
+   * closes.
+   */
   const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
     const { account, filter, place } = options
     yield* Effect.acquireRelease(takeSlot(options), () => Effect.sync(() => opened.delete(options)))
@@ -500,7 +508,7 @@ const makeChangeStream = Effect.gen(function* () {
     return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
   })
 
-  /** Ends all streams, and from then on each new stream right after it opens. */
+  /** Ends all streams. Streams that are opened afterwards end at once. */
   const stop = Effect.sync(() => {
     isStopping = true
     for (const stream of streams) end(stream, "server_stopping")
@@ -508,6 +516,7 @@ const makeChangeStream = Effect.gen(function* () {
   return { open, stop }
 })
 
+/** Opens streams of changes. */
 export class ChangeStream extends Context.Service<ChangeStream, Effect.Success<typeof makeChangeStream>>()(
   "tickerline/query/ChangeStream",
 ) {

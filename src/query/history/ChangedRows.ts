@@ -1,6 +1,6 @@
 /**
- * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed. A
- * version that endpoints do not show is as if it did not exist (`ShownRows.ts`).
+ * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed.
+ * Versions that endpoints do not show are treated as nonexistent (`ShownRows.ts`).
  */
 import { Schema } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -11,27 +11,27 @@ import { makeJsonRowWriter, selectRecord } from "../rows/RowEncoder.ts"
 import type { ChangeKind } from "../../contract/endpoints/changes.ts"
 import { selectColumns, type ShownDataset, shownDatasets } from "./ShownRows.ts"
 
-/** A change before its rows are read. */
+/** A change whose rows have not been read. */
 export interface ChangeWithoutRows {
-  /** Id of the transaction in `history.transactions`. */
+  /** The transaction's id in `history.transactions`. */
   readonly transaction: bigint
   readonly position: bigint
   /** The first day of the month whose partitions contain the transaction's rows. */
   readonly month: string
-  /** The change of the row in its table, whether or not endpoints show it. */
+  /** What happened to the row in its table, whether or not endpoints show it. */
   readonly kind: ChangeKind
-  /** With this cursor, a client continues after the change. */
+  /** The cursor with which a client continues after this change. */
   readonly cursor: string
-  /** The time as the API prints it, with microseconds. */
+  /** The time as the API formats it, with microseconds. */
   readonly recordedAt: string
 }
 
-/** A change as endpoints show it: a row that they begin to show is added, one that they cease to show is removed. */
+/** A change as clients see it: a row is added when endpoints start to show it, and removed when they no longer do. */
 export interface ShownChange {
   readonly kind: ChangeKind
   readonly row: BinaryRecord | undefined
   readonly before: BinaryRecord | undefined
-  /** The columns whose values differ; empty unless corrected. */
+  /** The columns whose values differ. Empty unless the row was corrected. */
   readonly changed: ReadonlyArray<string>
 }
 
@@ -39,11 +39,14 @@ export interface ShownChange {
 export interface RowCorrection {
   /** The columns whose values differ, as in the field `changed` of the feed. */
   readonly changed: ReadonlyArray<string>
-  /** Time from recording the replaced version to replacing it. Null if that version is not in the history or older. */
+  /**
+   * Seconds between recording the replaced version and replacing it. Null if that version is not in the history, or
+   * older than it.
+   */
   readonly delaySeconds: number | null
 }
 
-/** Reads and encodes the changes of one dataset. */
+/** Reads and encodes the changes to one dataset. */
 const makeChangedRows = (
   sql: SqlClient.SqlClient,
   { condition, key, model, row, selection, table }: ShownDataset,
@@ -54,23 +57,23 @@ const makeChangedRows = (
   const writeRow = makeJsonRowWriter(model, columns)
 
   const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
-  // Columns that are never null use `=`, because an index does not support `is not distinct from`.
+  // Columns that are never null use `=`, because `is not distinct from` cannot use an index.
   const hasKey = (alias: string) =>
     key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
       .join(" and ")
-  // The history's indexes on key and transaction contain this expression. With the plain column, the planner might use
-  // an index on the transaction alone, and read all rows of a large transaction.
+  // Exactly the expression in the history's indexes on key and transaction. With the plain column, the planner might
+  // use an index on the transaction alone, and read all rows of a large transaction.
   const isOf = (column: string, transaction = "change.transaction") => `coalesce(${column}, 0) = ${transaction}`
 
   const isRecorded = (alias: string) =>
-    // A row whose day has come was recorded by an earlier transaction.
+    // A row that endpoints start to show on this day was recorded by an earlier transaction.
     sql.literal(
       `${hasKey(alias)} and ${isOf(`${alias}.recorded_in`, "coalesce(change.version, change.transaction)")}`,
     )
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
   const values = sql.literal(selection)
-  // If a row of `history.days` is lost, the change's own day decides.
+  // The current day is that of the change. If its row in `history.days` has been lost, the change's own date decides.
   const currentDay = sql.literal(`cross join lateral (
           select coalesce(
             (select day from history.days where days.recorded_at <= requested.recorded_at
@@ -78,14 +81,14 @@ const makeChangedRows = (
             (requested.recorded_at at time zone 'America/Chicago')::date
           ) as day
         ) as current_day`)
-  /** Selects a version, or null if endpoints did not show it on the day of the change (`DayStart.ts`). */
+  /** Selects a version of the row, or null if endpoints did not show it on the day of the change (`DayStart.ts`). */
   const version = condition === undefined
     ? values
     : sql`case when ${condition(sql, sql.literal("current_day.day"))} then ${values} end`
 
   /**
-   * SQL for a correction's delay in seconds. If the transaction that recorded the replaced row was dropped, the delay
-   * is counted from the beginning of the remaining history.
+   * SQL for how late a correction was, in seconds. If the transaction that recorded the replaced row has been dropped,
+   * the time is counted from the start of the remaining history.
    */
   const delay = `(
     select extract(epoch from ended.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
@@ -97,8 +100,8 @@ const makeChangedRows = (
   )`
 
   /**
-   * Compiles the statement that selects, for each change, the key, the row after it, the row before it, whether the
-   * history has these rows, and `more`.
+   * Compiles the statement that selects, for each change: the key, the row before and after it, whether the history
+   * still has these rows, and the expressions in `more`.
    */
   const compileReader = (more: Statement.Fragment) =>
     compileStatement<ReadonlyArray<ChangeWithoutRows>>({
@@ -134,20 +137,20 @@ const makeChangedRows = (
       },
     })
 
-  /** Whether the history has lost a row of the change, from the values that `compile` selects. */
+  /** Whether the history has lost one of the change's rows, judging by the values that `compile` selects. */
   const lacksRow = (
     { kind }: ChangeWithoutRows,
     [, , , isAfterKnown, isBeforeKnown]: ReadonlyArray<unknown>,
   ) => (kind !== "removed" && isAfterKnown !== true) || (kind !== "added" && isBeforeKnown !== true)
 
-  /** Decides what a change is to clients, from the values that `compile` selects. */
+  /** Determines what the change is to clients from the values that `compile` selects. */
   const interpret = (change: ChangeWithoutRows, values: ReadonlyArray<unknown>): ShownChange | "hidden" => {
     const { kind } = change
     const [, after, ended, isAfterKnown] = values
     const row = kind !== "removed" && after instanceof BinaryRecord ? after : undefined
     const before = kind !== "added" && ended instanceof BinaryRecord ? ended : undefined
     if (lacksRow(change, values)) {
-      // Endpoints may have shown the lost row. If they do not show the row now, clients must not keep it.
+      // Endpoints may have shown the row that was lost. If they do not show the row now, clients must drop it.
       return { kind: row === undefined && isAfterKnown === true ? "removed" : kind, row, before, changed: [] }
     }
     if (row === undefined) return before === undefined ? "hidden" : { kind: "removed", row, before, changed: [] }
@@ -159,7 +162,7 @@ const makeChangedRows = (
   const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
     record instanceof BinaryRecord ? write(record, position) : rowOutputBuffer.writeText("null", position)
 
-  /** Encodes a change. `values` are those that `compile` selects. */
+  /** Encodes a change from the values that `compile` selects. */
   const encode = (
     { cursor, recordedAt }: ChangeWithoutRows,
     { before, changed, kind, row }: ShownChange,
@@ -175,7 +178,7 @@ const makeChangedRows = (
     return rowOutputBuffer.take(rowOutputBuffer.writeText(`,"changed":${JSON.stringify(changed)}}`, end))
   }
 
-  /** Describes a correction with the delay that `compileWithDelay` selects. */
+  /** Describes a correction, including the delay that `compileWithDelay` selects. */
   const describeCorrection = ({ changed }: ShownChange, values: ReadonlyArray<unknown>): RowCorrection => {
     const seconds = values[5]
     return { changed, delaySeconds: typeof seconds === "number" ? seconds : null }
@@ -191,8 +194,9 @@ const makeChangedRows = (
   }
 }
 
+/** Reads and encodes the changes to one dataset. */
 export type ChangedRowReader = ReturnType<typeof makeChangedRows>
 
-/** Makes the readers of changed rows, by dataset. */
+/** Creates the reader of each dataset, by its name. */
 export const makeChangedRowReaders = (sql: SqlClient.SqlClient) =>
   new Map<string, ChangedRowReader>(shownDatasets.map((dataset) => [dataset.table, makeChangedRows(sql, dataset)]))

@@ -1,6 +1,6 @@
 /**
- * Counts the changes of the feed per dataset: how many rows were corrected, how late, and in which fields
- * (docs/decisions/0118-counts-of-corrections.md). A job counts, and requests read the counts.
+ * Counts the changes in the feed per dataset: how many rows were corrected, how late, and in which fields
+ * (docs/decisions/0118-counts-of-corrections.md). A job counts them, and requests read the counts.
  */
 import { Array, Context, Duration, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -28,7 +28,7 @@ const maxBatch = 1_000
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
 
-/** Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key, with its count as `number`. */
+/** Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key, and its count in the field `number`. */
 const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
   const groups = Object.values(Array.groupBy(keys, (key) => JSON.stringify(key)))
   return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
@@ -50,8 +50,8 @@ const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
   )
 
 /**
- * Counts the next changes of the feed, at most `limit`. Returns whether there may be more.
- * One statement adds the counts and moves the cursor, unless another process has moved it in the meantime.
+ * Counts the next changes in the feed, at most `limit`. Returns whether there may be more. One statement adds the
+ * counts and moves the cursor, and does nothing if another process has moved it meanwhile.
  */
 export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient
@@ -98,7 +98,7 @@ const countAllChanges = Effect.suspend(() => countNextFeedChanges()).pipe(
   Effect.mapError((error) => ({ message: describeFailure(error) })),
 )
 
-/** Counts the changes of the feed. Continues where the last run ended, even after a failure or in another process. */
+/** Counts new changes in the feed. Continues where the last run ended, even after a failure or in another process. */
 export const correctionCountsJob = {
   name: "corrections",
   every: Duration.minutes(1),
@@ -143,7 +143,7 @@ const countsQuery = `
     )
   from history.counting_place`
 
-/** How long a process reuses the counts that it has read. */
+/** How long a process reuses the counts it has read. */
 const ttl = Duration.seconds(5)
 
 const makeCorrectionCountReader = Effect.gen(function* () {
@@ -191,11 +191,12 @@ const makeCorrectionCountReader = Effect.gen(function* () {
 
   const read = yield* Effect.cachedWithTTL(readCounts, (exit) => Exit.isSuccess(exit) ? ttl : Duration.zero)
   return {
-    /** Reads the counts of all datasets. A result is reused for a few seconds. */
+    /** Returns the counts of all datasets, which may be a few seconds old. */
     read,
   }
 })
 
+/** Reads the counts of corrections. */
 export class CorrectionCountReader
   extends Context.Service<CorrectionCountReader, Effect.Success<typeof makeCorrectionCountReader>>()(
     "tickerline/query/CorrectionCountReader",

@@ -1,14 +1,17 @@
 /**
- * Begins each day of the change feed (docs/decisions/0121-feed-shows-endpoint-rows.md). A row that endpoints show from
- * that day on, such as a ticker change, is then listed as added, although no transaction writes it. Ingested rows move
- * to the symbols that companies use from that day on (docs/decisions/0126-symbols-of-ingested-rows.md).
+ * Starts each day of the change feed (docs/decisions/0121-feed-shows-endpoint-rows.md). Endpoints start to show some
+ * rows on a certain day, such as a ticker change on its date. The feed then lists such a row as added, although no
+ * transaction writes it on that day. Ingested rows also move to the symbols that companies use from that day on
+ * (docs/decisions/0126-symbols-of-ingested-rows.md).
  */
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 
-/** Begins the current day, unless it has begun. One transaction lists the rows of all days since the last one. */
+/**
+ * Starts the current day unless it has been started. One transaction lists the rows for all days since the last one.
+ */
 export const startFeedDay = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInChicago
@@ -16,6 +19,7 @@ export const startFeedDay = Effect.gen(function* () {
   yield* sql`select edgar_place_due_companies(${today}::text::date)`
 })
 
+/** Starts the current day of the feed, soon after midnight. */
 export const dayStartJob = {
   name: "feed-day",
   every: Duration.seconds(5),

@@ -1,10 +1,10 @@
-/** Maintains the history's monthly partitions: creates those of a new month within an hour, and drops old months. */
+/** Maintains the history's monthly partitions: creates those for a new month within an hour, and drops old ones. */
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
 import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
 
-/** How long the history is kept. `None`: forever. */
+/** How long the history is kept. `None` means forever. */
 export const HistoryRetentionConfig = Config.option(Config.schema(Retention, "HISTORY_RETENTION"))
 
 const maintainHistory = Effect.fnUntraced(function* (retention: Option.Option<Duration.Duration>) {

@@ -1,4 +1,4 @@
-/** Resolves a moment to the transactions that had committed by then: docs/decisions/0114-as-of.md. */
+/** Resolves a moment to the set of transactions that had been committed by then (docs/decisions/0114-as-of.md). */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { LRUCache } from "lru-cache"
@@ -17,20 +17,23 @@ import {
 } from "../../contract/rules/Errors.ts"
 import type { TransactionLedgerState } from "../../postgres/versions/LedgerState.ts"
 
-/** A moment in the past, and the transactions that had committed by then. */
+/** A moment in the past, and the transactions that had been committed by then. */
 export interface ResolvedMoment {
-  /** A moment such as `2026-03-01T10:00:00.123456-05:00`. */
+  /** The moment as text, such as `2026-03-01T10:00:00.123456-05:00`. */
   readonly moment: string
   /** The highest transaction id that had been assigned when the last transaction up to the moment committed. */
   readonly bound: string
-  /** First month that may have versions replaced after the moment, such as `2026-03-01`; `-infinity` if unknown. */
+  /**
+   * The first month that may contain row versions replaced after the moment, such as `2026-03-01`; `-infinity` if
+   * unknown.
+   */
   readonly month: string
   /**
-   * Ids up to the bound whose transactions committed after the moment; usually none. Undefined if such a transaction
-   * may still be running, because its id is not visible yet.
+   * Transactions with ids up to the bound that committed after the moment; usually none. Undefined if one may still be
+   * running, because its id is not visible yet.
    */
   readonly running: ReadonlyArray<string> | undefined
-  /** Whether many requests are for this moment, so that it is worth preparing their statements. */
+  /** Whether so many requests use this moment that it is worth preparing their statements. */
   readonly isPopular: boolean
 }
 
@@ -45,11 +48,11 @@ const makeRunningQuery = (selection: string, bound: string, moment: string) =>
   `select ${selection} from history.transactions
     where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
 
-/** Returns SQL for the array of ids up to the bound whose transactions committed after the moment. */
+/** Returns SQL for an array of the ids up to the bound whose transactions committed after the moment. */
 export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
   `array(${makeRunningQuery("id", bound, moment)})`
 
-/** Maximum wait until all transactions before a moment are visible. A commit takes milliseconds. */
+/** Maximum time to wait until all transactions before a moment are visible. A commit takes milliseconds. */
 const settlingTimeout = Duration.seconds(5)
 
 /** With `as_of=now`, data may be as old as without `as_of`. */
@@ -65,7 +68,7 @@ interface RequestedMoment {
   requests: number
 }
 
-/** Makes the store of resolved moments, whose lists of transactions are usually empty. */
+/** Creates the store of resolved moments. Entries are small, because their lists of transactions are usually empty. */
 export const makeMomentStore = () =>
   new LRUCache<string, RequestedMoment>({
     max: maxMoments,
@@ -91,7 +94,10 @@ const makeMomentResolver = Effect.gen(function* () {
   const now = yield* makeMonotonicClock
   const resolved = makeMomentStore()
 
-  /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
+  /**
+   * Estimates the database's clock, never too early: a moment that has passed there must not be refused as in the
+   * future.
+   */
   const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
 
   const waitUntilSettled = (
@@ -103,8 +109,8 @@ const makeMomentResolver = Effect.gen(function* () {
       if (ledger !== undefined) {
         if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
         if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
-        // Only a poll after the request may refuse the moment: the database's clock may have been set forward since
-        // an older poll.
+        // Only a poll that started after the request may refuse the moment: the database's clock may have been set
+        // forward since an older poll.
         const isCurrent = ledger.polledAt >= requestedAt
         if (isCurrent && Date.parse(moment) > estimateClock(ledger)) {
           return Effect.fail(makeFieldError("as_of", futureReason))
@@ -113,7 +119,7 @@ const makeMomentResolver = Effect.gen(function* () {
       return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
     })
 
-  /** Finds the bound, and whether any transaction is writing: it locks the table before it gets its id. */
+  /** Finds the bound, and whether any transaction is writing. A writer locks the table before it gets its id. */
   const compileBound = compileStatement<string>({
     isPrepared: true,
     build: (parameter) =>
@@ -138,7 +144,7 @@ const makeMomentResolver = Effect.gen(function* () {
   const find = Effect.fnUntraced(function* (moment: string) {
     const { bound, has_writers, month } = yield* readOne(decodeBound(reader.read(compileBound(moment), source)))
     if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
-    // No writer held the lock, so all transactions up to the bound had ended, and the next statement sees them.
+    // No writer held the lock, so all transactions up to the bound had ended, and the next statement will see them.
     const statement = {
       text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
         least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
@@ -155,7 +161,7 @@ const makeMomentResolver = Effect.gen(function* () {
       duration: settlingTimeout,
       orElse: () => Effect.fail(makeDataRefreshingError()),
     })
-    // The timeline is part of the key, because ids of transactions that a failover lost may be assigned again.
+    // The key includes the timeline, because the ids of transactions that a failover lost may be assigned again.
     const key = `${getTimeline()} ${moment}`
     const known = resolved.get(key)
     if (known !== undefined) {
@@ -167,7 +173,7 @@ const makeMomentResolver = Effect.gen(function* () {
     return found
   })
 
-  /** Returns the newest moment whose transactions are all visible, at most a second ago. */
+  /** Returns the newest moment whose transactions are all visible, at most a second old. */
   const findNewest = Effect.suspend(function findNewest(): Effect.Effect<string> {
     const ledger = getLedger()
     return ledger?.settled !== undefined && now() - ledger.polledAt <= Duration.toMillis(maxLedgerAge)
@@ -179,6 +185,7 @@ const makeMomentResolver = Effect.gen(function* () {
   return { findNewest, resolve }
 })
 
+/** Resolves the moments of requests with `as_of`. */
 export class MomentResolver extends Context.Service<MomentResolver, Effect.Success<typeof makeMomentResolver>>()(
   "tickerline/query/MomentResolver",
 ) {

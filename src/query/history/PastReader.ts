@@ -4,13 +4,13 @@ import type { PastSource } from "../../postgres/Reader.ts"
 import { MomentResolver } from "./Moments.ts"
 import { makePastStatementRewriters } from "./PastTables.ts"
 
-/** Resolve symbols to companies. Any request may read these tables in addition to its own. */
+/** The tables that resolve symbols to companies. Any request may read them in addition to its own tables. */
 const lineageTables = ["ticker_changes", "company_symbols"]
 
 const makePastReader = Effect.gen(function* () {
   const { findNewest, resolve } = yield* MomentResolver
   const makeRewriter = yield* makePastStatementRewriters
-  /** Makes the source that reads the given tables as they were at `moment`. */
+  /** Returns the source that reads the given tables as they were at `moment`. */
   const open = (moment: string, tables: ReadonlyArray<string>) =>
     Effect.map(resolve(moment), (resolved): PastSource => ({
       moment,
@@ -19,6 +19,7 @@ const makePastReader = Effect.gen(function* () {
   return { open, findNewest }
 })
 
+/** Opens the past for requests with `as_of`. */
 export class PastReader extends Context.Service<PastReader, Effect.Success<typeof makePastReader>>()(
   "tickerline/query/PastReader",
 ) {

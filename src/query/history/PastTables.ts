@@ -1,6 +1,7 @@
 /**
- * Rewrites statements so that they read tables as they were at a moment: each table becomes the union of its rows and
- * of their earlier versions in the schema `history`, limited to those visible at that time (decision 0114).
+ * Rewrites statements to read tables as they were at a moment. In place of each table, a statement reads the union of
+ * the table's current rows and of their earlier versions in the schema `history`, limited to those visible at that
+ * moment (decision 0114).
  */
 import { Context, Effect, Exit, Schema } from "effect"
 import { LRUCache } from "lru-cache"
@@ -9,10 +10,10 @@ import { type PastSource, Reader } from "../../postgres/Reader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
 
-/** Facts about a table that determine its SQL. Only the columns affect the result; the rest affects the speed. */
+/** What the rewritten SQL depends on. Only the columns affect the result; the rest affects the speed. */
 const TableShape = Schema.Struct({
   table: Schema.String,
-  /** The quoted names, separated by commas. */
+  /** The quoted column names, separated by commas. */
   columns: Schema.String,
   /** Whether at most `MaxPastRowsToSort` current rows of the table are visible at the requested time. */
   has_few_rows: Schema.Boolean,
@@ -21,16 +22,16 @@ const TableShape = Schema.Struct({
 })
 type TableShape = typeof TableShape.Type
 
-/** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
+/** Up to this many rows, it is faster to sort them than to read an index in order and skip the invisible ones. */
 export const MaxPastRowsToSort = Context.Reference<number>("tickerline/query/MaxPastRowsToSort", {
   defaultValue: () => 20_000,
 })
 
-/** Shapes expire, because rows that are visible at a moment become earlier versions when they are replaced. */
+/** Shapes expire, because rows that are visible at a moment become earlier versions once they are replaced. */
 const maxShapeAgeMillis = 300_000
 const maxShapes = 10_000
 
-/** Makes the store of table shapes. */
+/** Creates the store of table shapes. */
 export const makeTableShapeStore = () =>
   new LRUCache<string, TableShape>({
     max: maxShapes,
@@ -42,8 +43,9 @@ export const makeTableShapeStore = () =>
 const versionColumns = "recorded_in, replaced_in, replaced_month"
 
 /**
- * Values of the columns that one arm of the union lacks, with which PostgreSQL proves its conditions while it plans.
- * A current row was recorded in `live_in`; null if it is older than the history.
+ * The union has a branch for current rows and one for earlier versions. These are the values of the columns that one of
+ * them lacks; PostgreSQL uses them to discard branches while planning. `live_in` is the transaction that recorded a
+ * current row, or null if the row is older than the history.
  */
 const [noLiveColumn, noVersionColumns] = [
   "null::bigint as live_in",
@@ -51,8 +53,8 @@ const [noLiveColumn, noVersionColumns] = [
 ]
 
 /**
- * Returns the SQL conditions for a version that is visible at the requested time: recorded by then, and replaced later.
- * The values need no escaping, because they come from the database and `parseAsOfTime`.
+ * Returns the SQL conditions for a version that was visible at the requested time: recorded by then, and replaced
+ * later. The values need no escaping, because they come from the database and from `parseAsOfTime`.
  */
 export const makePastConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   const ids = running === undefined
@@ -62,18 +64,22 @@ export const makePastConditions = ({ bound, moment, month, running }: ResolvedMo
   const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
   return {
     isLive: `(live_in is null or live_in <= ${bound}${isNotRunning("live_in")})`,
-    // Without `or`, so that PostgreSQL compares the transactions in the index, and reads only visible versions.
+    // Avoids `or`, so that PostgreSQL compares the transactions in the index, and reads only visible versions.
     isVersion: `recorded_in <= ${bound}${isNotRunning("recorded_in")} and ` +
       `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
   }
 }
 
-/** Returns a common table expression that hides the table, so that a statement reads the table's past rows. */
+/**
+ * Returns a common table expression with the table's own name, so that a statement reads past rows instead of the
+ * table.
+ */
 export const makePastTable = (
   { columns, has_few_rows, has_few_versions, table }: TableShape,
   { isLive, isVersion }: ReturnType<typeof makePastConditions>,
 ) => {
-  // With many rows, the condition is outside the union, so that PostgreSQL merges sorted index scans of both tables.
+  // With many rows, the condition goes outside the union, so that PostgreSQL merges sorted index scans of both
+  // branches.
   const live = `select ${columns}, recorded_in as live_in from public.${table}`
   const rows = has_few_rows
     ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${live}) as live where ${isLive}`
@@ -86,7 +92,7 @@ export const makePastTable = (
     ${has_few_rows && has_few_versions ? "" : `where ${isLive} and ${isVersion}`})`
 }
 
-/** Adds common table expressions to a statement, before those that it already has. */
+/** Puts common table expressions before those that a statement already has. */
 const addTables = (text: string, tables: ReadonlyArray<string>) => {
   const [start] = /^\s*with\s(?:\s*recursive\s)?/.exec(text) ?? []
   return start === undefined
@@ -94,7 +100,9 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
     : `${start}${tables.join(", ")}, ${text.slice(start.length)}`
 }
 
-/** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
+/**
+ * Returns a function that returns the rewriter for a moment. It rewrites statements that read any of the given tables.
+ */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const reader = yield* Reader
   const fewRows = yield* MaxPastRowsToSort
@@ -105,7 +113,7 @@ export const makePastStatementRewriters = Effect.gen(function* () {
   const countUpTo = (table: string, condition: string) =>
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 
-  // Current rows are counted with two counts instead of `or`, so that each count uses its own index.
+  // Two counts instead of one with `or`, so that each can use its own index.
   const findShape = (table: string, { bound, month }: ResolvedMoment) => `
     select '${table}', (
       select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute

@@ -1,20 +1,21 @@
-/** The newest changes of the feed as Server-Sent Events, which all streams of the process share. */
+/** The newest changes in the feed as server-sent events, shared by all streams of the process. */
 import { Struct } from "effect"
 import { toSymbolKey } from "../../contract/rules/Tickers.ts"
 import type { ChangeFeedEntry, ChangeFeedFilter, ChangeFeedPage, ChangeFeedPosition } from "./ChangeFeed.ts"
 
 const textEncoder = new TextEncoder()
 
-/** Approximate memory that a change needs in addition to its text, in bytes. */
+/** Approximate memory that a change needs besides its text, in bytes. */
 const changeOverhead = 512
 
-/** Maximum number of filters whose selection from the newest batch is kept. */
+/** How many selections from the newest batch are kept. There is one for each filter. */
 const maxSelections = 16
 
+/** Whether one position comes after the other in the feed. */
 export const isLaterFeedPosition = (left: ChangeFeedPosition, right: ChangeFeedPosition) =>
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
-/** Encodes changes as Server-Sent Events. */
+/** Encodes changes as server-sent events. */
 export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pick<Batch, "text" | "ends"> => {
   const newline = textEncoder.encode("\n\n")
   const ends: Array<number> = []
@@ -28,16 +29,17 @@ export const encodeChangeEvents = (changes: ReadonlyArray<ChangeFeedEntry>): Pic
   return { text: Buffer.concat(parts, length), ends }
 }
 
-/** A change without its JSON, which the text of a batch contains. */
+/** A change without its JSON, which is part of the batch's text. */
 type ListedChange = Omit<ChangeFeedEntry, "json">
 
-/** A filter that this process applies to changes in memory, without a query. */
+/** A filter that can be applied to changes in memory, without a query. */
 export interface ChangeMatcher {
-  /** Equal for equal filters. */
+  /** The same for equal filters. */
   readonly key: string
   readonly matches: (change: ListedChange) => boolean
 }
 
+/** Creates the matcher for a filter. */
 export const makeChangeMatcher = ({ datasets, kinds, tickers }: ChangeFeedFilter): ChangeMatcher => {
   const wantedDatasets = new Set(datasets)
   const wantedKinds = kinds === undefined ? undefined : new Set(kinds)
@@ -54,7 +56,7 @@ export const makeChangeMatcher = ({ datasets, kinds, tickers }: ChangeFeedFilter
 export interface SelectedChangeEvents {
   readonly text: Uint8Array
   readonly count: number
-  /** The cursor of the last event; undefined if there is none. */
+  /** The cursor of the last event, or undefined if there is none. */
   readonly cursor: string | undefined
 }
 
@@ -63,11 +65,11 @@ const nothing: SelectedChangeEvents = { text: new Uint8Array(), count: 0, cursor
 interface Batch {
   readonly changes: ReadonlyArray<ListedChange>
   readonly text: Uint8Array
-  /** End of each event in the text. */
+  /** Where each event ends in the text. */
   readonly ends: ReadonlyArray<number>
   readonly cursor: string
   readonly end: ChangeFeedPosition
-  /** Selections by filter key. Kept only for the newest batch, which most streams send at about the same time. */
+  /** Selections by filter. Only the newest batch keeps them, because most streams send it at about the same time. */
   readonly selections: Map<string, SelectedChangeEvents>
 }
 
@@ -86,7 +88,7 @@ const select = (
   return { text: parts.length === changes.length ? text : Buffer.concat(parts), count: parts.length, cursor }
 }
 
-/** The position of a stream in the recent changes. */
+/** A stream's position in the recent changes. */
 export interface RecentChangesPosition {
   /** Number of the next batch. */
   next: number
@@ -97,7 +99,7 @@ export interface RecentChangesPosition {
 
 const sizeOf = ({ changes, text }: Batch) => text.length + changeOverhead * (changes.length + 1)
 
-/** Keeps the newest pages of the feed after `from`, up to about `maxBytes` of memory. */
+/** Keeps the newest pages of the feed after `from`, in up to about `maxBytes` of memory. */
 export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "end">, maxBytes: number) => {
   const batches: Array<Batch> = []
   let firstNumber = 0
@@ -115,7 +117,7 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     start = oldest.end
   }
 
-  /** Adds the next page. Above the limit, drops the oldest pages, but never the newest one. */
+  /** Adds the next page. If that exceeds the limit, drops the oldest pages, but never the newest one. */
   const append = ({ changes, ...page }: ChangeFeedPage) => {
     if (!isLaterFeedPosition(page.end, end)) return
     batches.at(-1)?.selections.clear()
@@ -133,14 +135,14 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     while (isTooLarge() && batches.length > 1) dropOldest()
   }
 
-  /** Returns the number of the batch with which a stream at this position continues; undefined if it was dropped. */
+  /** Returns the number of the batch with which a stream at this position continues, or undefined if it was dropped. */
   const find = (place: ChangeFeedPosition) => {
     if (isLaterFeedPosition(start, place)) return undefined
     const index = batches.findIndex((batch) => isLaterFeedPosition(batch.end, place))
     return firstNumber + (index < 0 ? batches.length : index)
   }
 
-  /** Moves a stream past one batch. Returns the batch's matching events; undefined if there is no further batch. */
+  /** Moves a stream past one batch. Returns the batch's matching events, or undefined if there is no further batch. */
   const take = (place: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedChangeEvents | undefined => {
     const batch = batches[place.next - firstNumber]
     if (batch === undefined) return undefined
@@ -150,7 +152,7 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     place.end = batch.end
     place.cursor = batch.cursor
     const [first] = batch.changes
-    // The stream has read the beginning of the batch from the database. Those changes are skipped.
+    // The stream has already read the beginning of this batch from the database, so it skips those changes.
     if (first !== undefined && !isLaterFeedPosition(first, previous)) {
       return select(batch, (change) => isLaterFeedPosition(change, previous) && matches(change))
     }
@@ -165,10 +167,11 @@ export const makeRecentChangeBuffer = (from: Pick<ChangeFeedPage, "cursor" | "en
     append,
     find,
     take,
-    /** Whether the stream's next batch was dropped. */
+    /** Whether the stream's next batch has been dropped. */
     isBehind: ({ next }: RecentChangesPosition) => next < firstNumber,
     getCursor: () => cursor,
   }
 }
 
+/** The newest pages of the feed. */
 export type RecentChangeBuffer = ReturnType<typeof makeRecentChangeBuffer>

@@ -1,5 +1,5 @@
 /**
- * The rows and columns that endpoints show. The feed has no others (docs/decisions/0121-feed-shows-endpoint-rows.md).
+ * Which rows and columns endpoints show. The feed contains no others (docs/decisions/0121-feed-shows-endpoint-rows.md).
  * The endpoints' own SQL contains the same conditions.
  */
 import type { SqlClient, Statement } from "effect/sql"
@@ -15,11 +15,11 @@ import { ownershipHolderSqlCondition } from "../../contract/endpoints/ownership.
 import { ResearchReportTldr } from "../../contract/endpoints/research-reports.ts"
 
 interface ShownRows {
-  /** Condition of the rows that endpoints may return on the given day. Missing: all rows. */
+  /** The condition for rows that endpoints may return on the given day. If missing, they may return all rows. */
   readonly condition?: (sql: SqlClient.SqlClient, today: Statement.Fragment) => Statement.Fragment
   /** A second model, with columns that the dataset's own model lacks. */
   readonly otherModel?: RowModel
-  /** SQL expressions of columns that follow from the others of the row. */
+  /** SQL expressions for columns that are computed from the row's other columns. */
   readonly computed?: Readonly<Record<string, string>>
 }
 
@@ -32,6 +32,7 @@ const shownRows: Partial<Readonly<Record<ChangeFeedDataset, ShownRows>>> = {
   historical_float_pro: { computed: { tradable_float: tradableFloatSql } },
 }
 
+/** What endpoints show of a dataset. */
 export interface ShownDataset extends Pick<ShownRows, "condition">, Pick<LoadableDataset, "key" | "row"> {
   readonly table: ChangeFeedDataset
   /** The columns in the order of the responses. */
@@ -46,7 +47,7 @@ const sourceModel: RowModel = {
   json: { fields: { source: optInColumns.source.schemas.json } },
 }
 
-/** Makes a model of some columns of other models, in the given order. */
+/** Creates a model with some of the other models' columns, in the given order. */
 export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], columns: ReadonlyArray<string>) => {
   const select = (read: (model: RowModel) => RowModel["fields"]) =>
     Object.fromEntries(columns.flatMap((column) => {
@@ -61,13 +62,13 @@ export const selectColumns = (models: readonly [RowModel, ...Array<RowModel>], c
   return model
 }
 
-/** Describes the columns of the responses, except those that depend on other rows, such as `market_cap` on prices. */
+/** Describes the columns in responses, except those that depend on other rows, as `market_cap` depends on prices. */
 const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   const dataset = loadableDatasets.find((dataset) => dataset.table === table)
   if (dataset === undefined) throw new Error(`There is no dataset ${table}`)
   const { key, model, row } = dataset
   const { computed = {}, condition, otherModel } = shownRows[table] ?? {}
-  // Other columns of this name, such as that of `ticker_changes`, are not shown.
+  // Other columns with this name, such as that of `ticker_changes`, are not shown.
   const hasSources = row.fields["source"] === optInColumns.source.schemas.insert
   const others = [...(otherModel === undefined ? [] : [otherModel]), ...(hasSources ? [sourceModel] : [])]
   const models = [model, ...others] as const
@@ -83,11 +84,12 @@ const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   }
 }
 
+/** What endpoints show of each dataset in the feed. */
 export const shownDatasets: ReadonlyArray<ShownDataset> = changeFeedDatasets.map(describeShownDataset)
 
 const partlyShown = new Set<string>(
   shownDatasets.flatMap(({ condition, table }) => condition === undefined ? [] : [table]),
 )
 
-/** Whether the dataset has rows that no endpoint shows, or that endpoints show from a day on. */
+/** Whether the dataset has rows that endpoints never show, or show only from a certain day on. */
 export const isPartlyShown = (dataset: string) => partlyShown.has(dataset)

@@ -1,7 +1,7 @@
 /**
- * Finds the symbols whose rows answer a request for another symbol of the same company, such as GOOGL for GOOG: rows
- * that `ingest edgar` loads carry only the symbol of the primary security (decision 0126). `45_symbols.sql` keeps
- * the table `company_symbols`.
+ * Finds the symbols under which a company's rows are stored when a request uses another of its symbols. For example,
+ * rows loaded by `ingest edgar` carry only the symbol of the primary security, so a request for GOOG also needs those
+ * of GOOGL (decision 0126). `45_symbols.sql` maintains the table `company_symbols`.
  */
 import { Array, Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,8 +12,8 @@ import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import type { VersionDependency } from "../../contract/rules/Answer.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 
-/** A symbol and the one that also answers requests for it. */
 const AnsweringSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
+/** A requested symbol (`alias`), and the symbol under which its rows are stored (`ticker`). */
 export type AnsweringSymbol = typeof AnsweringSymbol.Type
 
 const decodeSymbols = decodePositionalRows(AnsweringSymbol)
@@ -22,10 +22,11 @@ type SymbolMap = ReadonlyMap<string, ReadonlyArray<AnsweringSymbol>>
 
 const noSymbols: SymbolMap = new Map()
 
+/** The symbols that were found for a request. */
 export interface FoundAnsweringSymbols {
   /** Empty unless a requested symbol has rows under another one. */
   readonly found: ReadonlyArray<AnsweringSymbol>
-  /** The version of the symbols of companies at which they were found. */
+  /** The version of `company_symbols` with which they were found. */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
 
@@ -33,6 +34,7 @@ export interface FoundAnsweringSymbols {
 export const formatAnsweringSymbols = (found: ReadonlyArray<AnsweringSymbol>) =>
   Array.dedupe(found.map(({ alias, ticker }) => `${alias}=${ticker}`)).join(", ")
 
+/** Finds the symbols whose rows belong in the response for another symbol. */
 export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
   readonly find: (
     tickers: ReadonlyArray<string>,
@@ -58,7 +60,9 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
           `
         },
       })
-      /** Reads the symbols of a request, or all: a few thousand, because most symbols answer only for themselves. */
+      /**
+       * Reads the entries for the requested symbols, or all of them: a few thousand, because most symbols have none.
+       */
       const read = (tickers?: ReadonlyArray<string>, from: ReadSource = "primary") =>
         Effect.map(
           decodeSymbols(reader.read(compileFind(tickers), { partition: "lineage", from })),

@@ -1,4 +1,7 @@
-/** Errors for symbols that do not resolve to one chain: 409 if ambiguous (§4.1, D21), 422 for an unknown CIK (D35). */
+/**
+ * Errors for symbols that do not resolve to one chain: 409 for an ambiguous symbol (§4.1, D21), 422 for an unknown CIK
+ * (D35).
+ */
 import { Array } from "effect"
 import { AmbiguousTickerLineage, makeFieldError } from "../../contract/rules/Errors.ts"
 import type { LineageConflict, UnknownLineageCik } from "./LineageRules.ts"
@@ -10,12 +13,12 @@ interface AmbiguousSymbol {
 
 const maxListedCandidates = 100
 /**
- * Maximum number of related symbols that are listed for each of several requested symbols.
- * If only one symbol is requested, all of its related symbols are listed.
+ * Maximum number of related symbols listed for each requested symbol. If only one symbol is requested, all of its
+ * related symbols are listed.
  */
 const maxListedTickers = 100
 
-/** Maximum number of entries in all lists of a kind, over all of several requested symbols. */
+/** Maximum total number of entries in all lists of one kind, if several symbols are requested. */
 const maxListedInTotal = 500
 
 const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: number) => {
@@ -33,7 +36,9 @@ const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: 
   }
 }
 
-/** Returns a function that shortens lists until `maxListedInTotal` entries are listed, and then empties them. */
+/**
+ * Returns a function that shortens lists. Once `maxListedInTotal` entries have been listed, further lists are empty.
+ */
 const makeListLimit = () => {
   let remaining = maxListedInTotal
   return <A>(list: ReadonlyArray<A>): ReadonlyArray<A> => {
@@ -43,13 +48,16 @@ const makeListLimit = () => {
   }
 }
 
-/** Lists the related symbols, candidates and events of a component once, for its first requested symbol. */
+/**
+ * Describes the ambiguous symbols. Related symbols, candidates and events are listed only for the first requested
+ * symbol of each component.
+ */
 const formatSymbols = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>) => {
   const firstSymbols = new Map<string | undefined, string>()
   const [limitTickers, limitCandidates, limitEvents] = [makeListLimit(), makeListLimit(), makeListLimit()]
   return Array.map(symbols, (symbol) => {
     const details = formatDetails(symbol, maxListedTickers)
-    // A symbol belongs to one component only, so its first related symbol identifies the component.
+    // Components share no symbols, so the first related symbol identifies the component.
     const [component] = symbol.conflict.tickers
     const same_history_as = firstSymbols.get(component)
     if (same_history_as !== undefined) return { ...details, same_history_as, tickers: [], candidates: [], events: [] }
@@ -70,7 +78,7 @@ const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol
 
 /**
  * Returns the 409 with the details of the first ambiguous symbol. If several symbols were requested, `symbols` has the
- * details of every ambiguous one.
+ * details of each ambiguous one.
  */
 export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
   const sentences = symbols.slice(0, maxNamedSymbols).map(formatSentence)
@@ -88,7 +96,7 @@ export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<A
 
 const maxNamedCandidates = 20
 
-/** Returns the 422 for a CIK that belongs to no chain of the symbol. The message names the possible ones (D35). */
+/** Returns the 422 for a CIK that belongs to none of the symbol's chains. The message names the possible ones (D35). */
 export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownLineageCik) => {
   const names = candidates.slice(0, maxNamedCandidates)
     .map(({ cik, company_name }) => company_name === null ? cik : `${cik} (${company_name})`).join(", ")

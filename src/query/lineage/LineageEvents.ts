@@ -13,8 +13,8 @@ import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./Linea
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
 
 /**
- * Maximum number of events that are found, which bounds the work for a symbol with millions of events. A component with
- * more than `maxLineageLinks` events is a conflict anyway.
+ * Maximum number of events to find, which limits the work for a symbol with millions of events. A component with more
+ * than `maxLineageLinks` events is a conflict anyway.
  */
 export const maxEvents = 25_000
 
@@ -31,8 +31,9 @@ const decodeEvents = decodePositionalRows(TickerChangeEvent)
 export const makeLineageEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // The query walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
-  // The array is a subquery, because PostgreSQL would otherwise see its length and plan each execution (decision 0072).
+  // The recursive query walks from symbol to symbol over two partial indexes. The `limit` on `symbols` ends the
+  // recursion. The array parameter is in a subquery, because otherwise PostgreSQL would see its length and plan every
+  // execution (decision 0072).
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     isShort: true,
@@ -68,8 +69,8 @@ export const makeLineageEventReader = Effect.gen(function* () {
 })
 
 /**
- * Returns a function that finds the component of a symbol now or in the past, in no particular order. `read` reads the
- * table at that time.
+ * Returns a function that finds a symbol's component, now or in the past, in no particular order. `read` reads the
+ * table as of that time.
  */
 export const makeLineageEventFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
@@ -86,7 +87,7 @@ export const makeLineageEventFinder = Effect.gen(function* () {
   }
 })
 
-/** Resolves symbols. Symbols of one component get the same lineage, which is resolved once. */
+/** Resolves symbols. Symbols in one component have the same lineage, which is resolved only once. */
 const resolveSymbols = Effect.fnUntraced(function* <E>(
   tickers: ReadonlyArray<string>,
   findEvents: (ticker: string) => Effect.Effect<ReadonlyArray<TickerChangeEvent>, E>,
@@ -103,8 +104,8 @@ const resolveSymbols = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Returns a function that resolves several symbols, in the pool partition `lineage` and with one statement if possible,
- * unless the changes are in memory.
+ * Returns a function that resolves several symbols. Unless the changes are in memory, it uses one statement where
+ * possible, in the pool partition `lineage`.
  */
 export const makeLineageFinder = Effect.gen(function* () {
   const { getChanges } = yield* LineageIndex
@@ -120,9 +121,9 @@ export const makeLineageFinder = Effect.gen(function* () {
       readEvents({ tickers, today }, (statement) => reader.read(statement, source))
     const all = yield* read(tickers)
     if (tickers.length === 1) return yield* resolveSymbols(tickers, () => Exit.succeed(all))
-    // A component has at most one symbol more than events, so this also tells whether all symbols were reached.
+    // A component has at most one more symbol than events, so below this limit all symbols were reached.
     const isComplete = all.length + tickers.length < maxEvents
-    // If the limit may have cut off events, each component is read again separately.
+    // The limit may have cut off events, so each component is read again separately.
     return yield* resolveSymbols(tickers, isComplete ? findIn(TickerChangeIndex.of(all)) : (ticker) => read([ticker]))
   })
 })

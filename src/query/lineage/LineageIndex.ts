@@ -1,6 +1,7 @@
 /**
- * Keeps all confirmed ticker changes in memory while `ticker_changes` has the version at which they were read, so that
- * lineages need no statement (decision 0141). Larger tables are not kept: `LineageEvents.ts` then reads each lineage.
+ * Keeps all confirmed ticker changes in memory, for as long as `ticker_changes` has the version with which they were
+ * read, so that lineages need no statement (decision 0141). If the table is too large for that, `LineageEvents.ts`
+ * reads each lineage from it.
  */
 import { Context, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,21 +15,23 @@ import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { TickerChangeEvent } from "./LineageRules.ts"
 import { TickerChangeIndex } from "./TickerChangeIndex.ts"
 
-/** Memory of a change without its company name, in bytes, if it belongs to a chain. It limits how many are read. */
+/** Memory of one change in a chain, excluding its company name, in bytes. It limits how many changes are read. */
 const minChangeBytes = 150
 
-/** Number of changes in a row of the statement, which is decoded without a pause: less than 5 ms. */
+/** How many changes one row of the result contains. A row is decoded without a pause, in less than 5 ms. */
 const changesPerRow = 250
 
-/** The changes are read again only after this multiple of the time that the last read took. */
+/** After a read, the next one waits for this multiple of the time that the read took. */
 const pauseFactor = 10
 
-/** Time until a table that was too large is counted again, in milliseconds. */
+/** How long a table that was too large is left alone before it is counted again, in milliseconds. */
 const pauseIfTooLargeMillis = 60_000
 
 const source = { partition: "lineage", from: "primary" } as const
 
-/** Makes an effect that reads all confirmed changes; undefined if they need more than `maxBytes` of memory. */
+/**
+ * Returns an effect that reads all confirmed changes, or returns undefined if they need more than `maxBytes` of memory.
+ */
 export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: number) {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
@@ -45,7 +48,7 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
   })
   const decodeCount = decodePositionalRows(Schema.Struct({ count: Schema.Number, nameBytes: Schema.Number }))
 
-  // A few rows of JSON, because a row per change would take several times as much memory.
+  // Returns a few rows of JSON, because one row per change would take several times as much memory.
   const compileRead = compileStatement<void>({
     isPrepared: false,
     build: () =>
@@ -68,7 +71,7 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
 
   return Effect.gen(function* () {
     const [counted] = yield* decodeCount(reader.read(compileCount(), source))
-    // A larger table is not even read.
+    // A table that is too large is not even read.
     if (counted === undefined || counted.count * minChangeBytes + counted.nameBytes > maxBytes) return undefined
     const rows = yield* decodeRows(reader.read(compileRead(), source))
     const count = rows.reduce((sum, row) => sum + row.count, 0)
@@ -87,10 +90,10 @@ export const makeTickerChangeReader = Effect.fnUntraced(function* (maxBytes: num
   })
 })
 
+/** The confirmed ticker changes in memory. */
 export class LineageIndex extends Context.Service<LineageIndex, {
   /**
-   * Returns the confirmed changes. Undefined if they are not in memory, if they may be outdated, or for a past moment
-   * (`as_of`).
+   * Returns the confirmed changes. Undefined if they are not in memory, may be outdated, or a past moment is requested.
    */
   readonly getChanges: (moment: string | undefined) => TickerChangeIndex | undefined
 }>()("tickerline/query/LineageIndex") {
@@ -102,7 +105,7 @@ export class LineageIndex extends Context.Service<LineageIndex, {
       const getVersion = versions.watchTables(["ticker_changes"])
       const maxBytes = yield* HalfCacheBytesConfig
       const readChanges = yield* makeTickerChangeReader(maxBytes)
-      /** `changes` is undefined if the table is too large at this version. */
+      /** `changes` is undefined if the table was too large at this version. */
       let known: { readonly version: string; readonly changes: TickerChangeIndex | undefined } | undefined
       let nextReadAt = Number.NEGATIVE_INFINITY
 
@@ -113,12 +116,12 @@ export class LineageIndex extends Context.Service<LineageIndex, {
 
       const readVersion = Effect.fnUntraced(function* (version: string) {
         const startedAt = now()
-        // Frees the outdated changes, so that memory never has to hold both.
+        // Frees the outdated changes first, so that memory never has to hold both.
         known = undefined
         const changes = yield* readChanges
         nextReadAt = now() + (changes === undefined ? pauseIfTooLargeMillis : pauseFactor * (now() - startedAt))
-        // Requests may have read a later change from the table in the meantime. Unless this poll notices it, responses
-        // would return to the state before it.
+        // Requests may have read a later change from the table meanwhile. Without waiting for a poll that notices it,
+        // responses would go back to the state before it.
         yield* versions.nextPoll
         known = { version, changes }
       })

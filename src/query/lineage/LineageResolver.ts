@@ -24,24 +24,25 @@ import { makeLineageFinder } from "./LineageEvents.ts"
 /** A requested symbol. A ten-digit CIK selects one of its candidates (D35). */
 export interface RequestedSymbol {
   readonly ticker: string
-  /** The symbol as errors name it, if the request spells it differently. */
+  /** The symbol as the client wrote it, for errors, if that differs from the spelling in the tables. */
   readonly query_ticker?: string | undefined
   readonly cik?: string | undefined
 }
 
-/** When lineages are resolved: now, or at the moment of `as_of`. */
+/** The time as of which lineages are resolved: now, or the moment of `as_of`. */
 export interface LineageTime {
   /** Milliseconds since 1970. */
   readonly now: number
   readonly past: PastSource | undefined
 }
 
+/** The companies that a request's symbols stand for. */
 export interface ResolvedLineages {
   /** One per company, in the order of the requested symbols. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
   /**
-   * The version of `ticker_changes` at which the symbols were resolved. Lineages also depend on the date, but that
-   * needs no check, because cached responses expire at midnight.
+   * The version of `ticker_changes` with which the symbols were resolved. Lineages also depend on the date, but need no
+   * check for that, because cached responses expire at midnight.
    */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
@@ -53,10 +54,10 @@ interface CachedLineage {
   readonly today: string
 }
 
-/** The fraction of the configured cache size that resolved symbols may use. */
+/** The share of the configured cache memory that resolved symbols may use. */
 const cacheShare = 1 / 8
 
-/** Estimates the memory of one cached symbol, in bytes. The symbols of a chain share its memory. */
+/** Estimates the memory of one cached symbol, in bytes. The symbols of a chain share the memory of the chain. */
 const estimateSize = ({ lineage }: CachedLineage) =>
   Result.match(lineage, {
     onSuccess: () => 768,
@@ -64,11 +65,11 @@ const estimateSize = ({ lineage }: CachedLineage) =>
       512 + 128 * (candidates.length * 4 + events.length + tickers.length),
   })
 
-/** Makes the store of resolved symbols. */
+/** Creates the store of resolved symbols. */
 export const makeLineageStore = (maxBytes: number) =>
   new LRUCache<string, CachedLineage>({ maxSize: maxBytes, sizeCalculation: estimateSize })
 
-/** Returns the symbols for which the lineage is cached: all symbols of a chain, but only `ticker` for a conflict. */
+/** Returns the symbols for which a lineage is cached: all symbols of a chain, but only `ticker` for a conflict. */
 const listSymbols = (ticker: string, lineage: Lineage) =>
   new Set([
     ticker,
@@ -78,7 +79,7 @@ const listSymbols = (ticker: string, lineage: Lineage) =>
     }),
   ])
 
-/** Memoized, so that a chain always gives the same object, which lists use as the key of values that they memoize. */
+/** Memoized so that a chain always gives the same object: lists use it as the key of values that they memoize. */
 const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: RequestedSymbol) =>
@@ -98,8 +99,9 @@ const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>)
     ({ company }) => company,
   )
 
+/** Resolves symbols to companies. */
 export class LineageResolver extends Context.Service<LineageResolver, {
-  /** Resolves symbols to companies. Fails with 409 if a symbol is ambiguous, with 422 if no candidate has the CIK. */
+  /** Fails with 409 if a symbol is ambiguous, and with 422 if no candidate has the requested CIK. */
   readonly resolve: (
     requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
     time: LineageTime,
@@ -145,7 +147,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         requests: Array.NonEmptyReadonlyArray<RequestedSymbol>,
         time: LineageTime,
       ) {
-        // Past states never change, unless a failover loses transactions. The timeline then has another value.
+        // The past never changes, unless a failover loses transactions, and then the timeline changes.
         const getVersion = time.past === undefined ? getChangesVersion : versions.getTimeline
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, time)

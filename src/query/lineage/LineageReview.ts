@@ -1,6 +1,6 @@
 /**
- * Reviews estimated ticker changes: a person confirms or rejects each one. Only a confirmed change is eligible (D19).
- * docs/decisions/0107-review-of-estimates.md
+ * The review of estimated ticker changes: a person confirms or rejects each one. Only confirmed changes are eligible
+ * (D19). docs/decisions/0107-review-of-estimates.md
  */
 import { Data, Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,15 +10,15 @@ import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { type LineageChain, type LineageConflict, resolveLineage, type TickerChangeEvent } from "./LineageRules.ts"
 import { makeLineageEventReader } from "./LineageEvents.ts"
 
-/** A change with the status `estimated`. */
+/** A ticker change with the status `estimated`. */
 export interface EstimatedTickerChange extends TickerChangeEvent {
   readonly source: string | null
   readonly source_links: ReadonlyArray<string> | null
-  /** The date in UTC on which the change was recorded, `YYYY-MM-DD`. */
+  /** The date on which the change was recorded, in UTC, `YYYY-MM-DD`. */
   readonly recorded_on: string
 }
 
-/** Identifies an estimated change. Without a CIK, the symbols and the date must match only one change. */
+/** Identifies an estimated change. The CIK is only needed if several changes have the same symbols and date. */
 export interface TickerChangeKey {
   readonly old_ticker: string
   readonly new_ticker: string
@@ -26,6 +26,7 @@ export interface TickerChangeKey {
   readonly cik: string | undefined
 }
 
+/** Describes a change for messages. */
 export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: Omit<TickerChangeKey, "cik">) =>
   `${old_ticker} to ${new_ticker} on ${effective_date}`
 
@@ -33,6 +34,7 @@ export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: O
 export class TickerChangeNotReviewable
   extends Data.TaggedError("TickerChangeNotReviewable")<{ readonly message: string }> {}
 
+/** Lists the changes that wait for a review. */
 export const listEstimatedTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<EstimatedTickerChange>`
@@ -42,19 +44,20 @@ export const listEstimatedTickerChanges = Effect.gen(function* () {
   `
 })
 
-/** Returns the chain, or the conflict, that the confirmed changes would form with this change. */
+/** Returns the chain or conflict that the confirmed changes would form together with this change. */
 export const previewConfirmedLineage = Effect.fnUntraced(function* (change: TickerChangeEvent) {
   const readEvents = yield* makeLineageEventReader
   const reader = yield* Reader
   const read = (statement: CompiledStatement) => reader.read(statement, { partition: "lineage", from: "primary" })
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change
-  // The preview of a future change is the lineage that clients will get on the change's date.
+  // For a future change, previews the lineage that clients will get on the date of the change.
   const today = effective_date > now ? effective_date : now
   const events = yield* readEvents({ tickers: [old_ticker, new_ticker], today }, read)
   return resolveLineage([change, ...events])
 })
 
+/** The chain or conflict that a change would lead to. */
 export type LineagePreview = Result.Result<LineageChain, LineageConflict>
 
 /** Finds the estimated change with this key. Fails if none or several match. */
@@ -87,7 +90,7 @@ export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: Ticke
   })
 })
 
-/** Changes the status of an estimated change. Fails if the change is no longer estimated. */
+/** Sets the status of an estimated change. Fails if the change is no longer estimated. */
 export const reviewTickerChange = Effect.fnUntraced(
   function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
     const sql = yield* SqlClient.SqlClient

@@ -1,34 +1,38 @@
 /**
- * The lineage of a symbol: D20 (components: all events connected with a symbol), D21 (chains and conflicts), D35
- * (selection by CIK). `LineageEvents.ts` reads a component; these pure functions turn it into a chain.
+ * The rules for the lineage of a symbol: D20 (components: all events connected with a symbol), D21 (chains and
+ * conflicts) and D35 (selection by CIK). `LineageEvents.ts` reads a component, and the pure functions in this file turn
+ * it into a chain.
  */
 import { Array, Data, Order, Result, Schema, Struct } from "effect"
 import { type ChangeEvent, LineageEvent, type LineageReason } from "../../contract/rules/Errors.ts"
 
-/** A ticker change: the columns of `ticker_changes` from which a lineage is resolved. */
+/** A ticker change, with only the columns that determine a lineage. */
 export const TickerChangeEvent = Schema.Struct(Struct.omit(LineageEvent.fields, ["reasons"]))
+/** A ticker change, decoded. */
 export type TickerChangeEvent = typeof TickerChangeEvent.Type
 
+/** One step of a chain: a company exchanged one symbol for another. */
 export type LineageLink = typeof ChangeEvent.Type
 
-/** A chain, oldest link first. `current_ticker` is the new symbol of the last link. */
+/** A chain, oldest link first. `current_ticker` is the new symbol in the last link. */
 export interface LineageChain {
   readonly history: Array.NonEmptyReadonlyArray<LineageLink>
   readonly current_ticker: string
   /** Null if no event of the chain has a CIK. */
   readonly cik: string | null
-  /** The newest company name in the chain's events; null if no event has one. */
+  /** The latest company name in the chain's events, or null if no event has one. */
   readonly company_name: string | null
 }
 
-/** The chain of one issuer, if the events of several issuers conflict. */
+/** The chain of one issuer within a conflict between the events of several issuers. */
 export interface LineageCandidate extends LineageChain {
   readonly cik: string
 }
 
-/** An event of a conflict, with the reasons to which the event contributes; the list may be empty. */
+/** An event of a conflict, with the reasons that it contributes to. The list of reasons may be empty. */
 type ConflictingEvent = typeof LineageEvent.Type
 
+/** Why the events of a component form no chain. */
 export interface LineageConflict {
   readonly reasons: Array.NonEmptyReadonlyArray<LineageReason>
   /** The symbols involved, sorted. */
@@ -43,8 +47,8 @@ export interface LineageConflict {
 export const maxLineageLinks = 12
 
 /**
- * Maximum number of events that a conflict lists. It is greater than `maxLineageLinks`, so that the listed events of a
- * chain that is too long include some with `max_hops_exceeded`.
+ * Maximum number of events that a conflict lists. It exceeds `maxLineageLinks`, so that the listed events of a chain
+ * that is too long include some with `max_hops_exceeded`.
  */
 const maxListedEvents = 100
 
@@ -63,13 +67,13 @@ const isSameChange = (left: TickerChangeEvent, right: TickerChangeEvent) =>
   left.effective_date === right.effective_date
 
 /**
- * Sorts events by date, and merges those that are one (D20): a change that is recorded both with a CIK and without. The
- * one without is left out. If only one has a CIK, and no company name, it gets the name of the other.
+ * Sorts events by date and merges duplicates (D20): a change may be recorded both with and without a CIK. The one
+ * without is dropped. If the other has no company name, it takes over the name.
  */
 const orderEvents = (events: Array.NonEmptyReadonlyArray<TickerChangeEvent>) =>
   Array.flatMap(
     Array.groupWith(Array.sort(events, byEffectiveDate), isSameChange),
-    // An event without a CIK is the first of its group. There is at most one, because of the key (D22).
+    // An event without a CIK comes first in its group. There is at most one, because of the table's key (D22).
     (group): Array.NonEmptyReadonlyArray<TickerChangeEvent> => {
       const [{ cik, company_name }, ...others] = group
       if (cik !== null || !Array.isReadonlyArrayNonEmpty(others)) return group
@@ -78,7 +82,7 @@ const orderEvents = (events: Array.NonEmptyReadonlyArray<TickerChangeEvent>) =>
     },
   )
 
-/** Returns the distinct CIKs. A missing CIK is unknown, so it does not count as another CIK. */
+/** Returns the distinct CIKs. A missing CIK may be any, so it does not count as a different one. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
 const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
@@ -135,8 +139,8 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
 })
 
 /**
- * Returns one chain per issuer, sorted by first date. Empty if there are fewer than two issuers, if an event has no
- * CIK, or if the events of an issuer form no chain.
+ * Returns one chain per issuer, ordered by first date. Empty if there are fewer than two issuers, if an event has no
+ * CIK, or if the events of some issuer form no chain.
  */
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)
@@ -153,7 +157,7 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   )
 }
 
-/** Resolves a component to a chain, or to a conflict if its events form no chain. They may come in any order. */
+/** Resolves a component to a chain, or to a conflict if its events form none. The events may be in any order. */
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
 ): Result.Result<LineageChain, LineageConflict> => {
@@ -177,10 +181,11 @@ export const resolveLineage = (
 /** The chain of a symbol, or the conflict that prevents it. Undefined if no event involves the symbol. */
 export type Lineage = Result.Result<LineageChain | undefined, LineageConflict>
 
+/** Resolves all events of a component, or none, to a lineage. */
 export const resolveLineageOfEvents = (events: Events): Lineage =>
   Array.isReadonlyArrayNonEmpty(events) ? resolveLineage(events) : Result.succeed(undefined)
 
-/** A requested CIK that belongs to none of the candidates whose chain contains the symbol. */
+/** The requested CIK belongs to none of the candidates whose chain contains the symbol. */
 export class UnknownLineageCik extends Data.TaggedClass("UnknownCik")<{
   readonly cik: string
   /** The candidates whose chain contains the symbol. */
@@ -193,9 +198,9 @@ const containsSymbol = ({ history }: LineageChain, ticker: string) =>
   history.some(({ new_ticker, old_ticker }) => old_ticker === ticker || new_ticker === ticker)
 
 /**
- * Selects the chain that contains the symbol, and whose issuer has this ten-digit CIK (D35). The only candidate of an
- * unambiguous symbol is its issuer. A conflict without candidates stays a conflict, because its reasons say more than
- * an empty list.
+ * Selects the chain that contains the symbol and whose issuer has this ten-digit CIK (D35). For an unambiguous symbol,
+ * its issuer is the only candidate. A conflict without candidates stays a conflict, because its reasons say more than
+ * an empty list would.
  */
 export const selectLineageCandidate = (
   lineage: Lineage,
@@ -217,19 +222,19 @@ export const selectLineageCandidate = (
 /** The days on which a company used a symbol, `YYYY-MM-DD`: from `from` up to, but not including, `until`. */
 export interface SymbolPeriod {
   readonly ticker: string
-  /** Absent for the oldest symbol. */
+  /** Missing for the oldest symbol. */
   readonly from?: string
-  /** Absent for the current symbol. */
+  /** Missing for the current symbol. */
   readonly until?: string
 }
 
-/** A company's symbols, oldest first. A symbol that the company returned to has several periods. */
+/** A company's symbols, oldest first. A symbol to which the company returned has several periods. */
 export interface CompanyLineage {
   readonly current_ticker: string
   readonly periods: Array.NonEmptyReadonlyArray<SymbolPeriod>
 }
 
-/** Converts a chain to periods. The dates of a chain increase, so each period has at least one day. */
+/** Converts a chain to periods. The dates in a chain increase, so each period has at least one day. */
 export const toCompanyLineage = ({ current_ticker, history }: LineageChain): CompanyLineage => {
   const [first, ...later] = Array.map(history, ({ new_ticker: ticker, effective_date: from }, index) => {
     const until = history[index + 1]?.effective_date
@@ -239,6 +244,8 @@ export const toCompanyLineage = ({ current_ticker, history }: LineageChain): Com
   return { current_ticker, periods: [{ ticker, until }, first, ...later] }
 }
 
-/** Formats a lineage for `X-Lineage`: each former symbol with the first day of the next, then the current symbol. */
+/**
+ * Formats a lineage for `X-Lineage`: each former symbol with the first day of its successor, then the current symbol.
+ */
 export const formatLineage = ({ periods }: CompanyLineage) =>
   periods.map(({ ticker, until }) => until === undefined ? ticker : `${ticker}..${until}`).join(", ")

@@ -1,6 +1,6 @@
 /**
- * Finds how the tables spell requested symbols (D41, spelling of symbols): a request for BRK.B or BRK-B is one for the
- * spelling that is stored. `12_spellings.sql` keeps the table `symbol_spellings`.
+ * Finds out how the tables spell requested symbols (D41, spelling of symbols): whether a client asks for BRK.B or
+ * BRK-B, it gets the rows of whichever is stored. `12_spellings.sql` maintains the table `symbol_spellings`.
  */
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,21 +15,23 @@ import { hasSeparator, splitTickerListEntry, toSymbolKey } from "../../contract/
 
 const decodeSpellings = decodePositionalRows(Schema.Struct({ key: Schema.String, spelling: Schema.String }))
 
-/** Spellings in memory, of about 200 bytes each. */
+/** Maximum number of spellings in memory, of about 200 bytes each. */
 const maxSpellings = 10_000
 
+/** The spellings that were found for a request. */
 export interface FoundSpellings {
-  /** Each symbol as the tables spell it, or as it is if they do not have it. */
+  /** Each symbol as the tables spell it, or unchanged if they do not have it. */
   readonly symbols: ReadonlyArray<string>
   /** The version of the tables before the spellings were read. Empty if no symbol has a separator. */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
 
+/** Finds how the tables spell symbols. */
 export class SymbolSpellings extends Context.Service<SymbolSpellings, {
   /**
-   * Finds the spellings of symbols, for a response from the tables whose version `getVersion` returns. Takes entries of
-   * ticker lists, such as `BRK.B:0001067983`. Needs a statement only for symbols with a separator that were not found
-   * before.
+   * Finds the spellings of symbols, for a response from the tables whose version `getVersion` returns. Accepts entries
+   * of ticker lists, such as `BRK.B:0001067983`. Needs a statement only for symbols with a separator that were not
+   * found before.
    */
   readonly find: (
     entries: ReadonlyArray<string>,
@@ -51,7 +53,7 @@ export class SymbolSpellings extends Context.Service<SymbolSpellings, {
             where key = any ((select ${parameter((keys) => makeArrayParameter(keys, OID.text))}::text[])::text[])
           `,
       })
-      // A spelling never changes, unless a failover loses the transaction that kept it. Symbols that the tables lack
+      // A spelling never changes, unless a failover loses the transaction that stored it. Symbols that the tables lack
       // are looked up each time. Once a table has one, its new version shows that responses without it are outdated.
       const spellings = new LRUCache<string, string>({ max: maxSpellings })
       let timeline: string | undefined

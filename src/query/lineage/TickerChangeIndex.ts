@@ -1,12 +1,15 @@
-/** Ticker changes in arrays of numbers. Finds the component of a symbol (D20) like the statement of a lineage. */
+/**
+ * Ticker changes in arrays of numbers, to save memory. Finds the component of a symbol (D20), as the statement in
+ * `LineageEvents.ts` does.
+ */
 import type { TickerChangeEvent } from "./LineageRules.ts"
 
-/** Estimated memory of a text and of its entry in a map, in bytes, apart from its characters. */
+/** Estimated memory of a text and of its map entry, in bytes, excluding its characters. */
 const textBytes = 72
 
-/** Texts numbered from 1, each stored once. */
+/** Texts, each stored once and numbered from 1. */
 class Texts {
-  /** Characters of all texts. */
+  /** Total number of characters in all texts. */
   length = 0
   readonly #texts: Array<string> = [""]
   readonly #numbers = new Map<string, number>()
@@ -23,7 +26,7 @@ class Texts {
     return this.#texts[number] ?? ""
   }
 
-  /** Returns the number of the text, or 0 if it is unknown. */
+  /** Returns the number of a text, or 0 if it is unknown. */
   find(text: string) {
     return this.#numbers.get(text) ?? 0
   }
@@ -39,8 +42,8 @@ class Texts {
 }
 
 /**
- * Changes are numbered from 1. The changes from a symbol, and those to it, are linked lists: the number of the first
- * change by symbol, and that of the next one by change. 0 ends a list.
+ * Changes are numbered from 1. For each symbol, the changes from it and the changes to it form two linked lists: one
+ * array has the first change of each symbol, another the next change after each change. 0 ends a list.
  */
 export class TickerChangeIndex {
   size = 0
@@ -54,12 +57,12 @@ export class TickerChangeIndex {
   readonly #oldTickers: Int32Array
   readonly #newTickers: Int32Array
   readonly #dateNumbers: Int32Array
-  /** 0 if the company's name is null. */
+  /** 0 if the change has no company name. */
   readonly #nameNumbers: Int32Array
-  /** CIKs as numbers; -1 is null. */
+  /** CIKs as numbers; -1 stands for null. */
   readonly #ciks: Float64Array
 
-  /** `count`: the number of changes that will be added. */
+  /** `count` is the number of changes that will be added. */
   constructor(count: number) {
     const makeIntegers = (length = count + 1) => new Int32Array(length)
     this.#firstFrom = makeIntegers(2 * count + 1)
@@ -106,7 +109,7 @@ export class TickerChangeIndex {
     if (first === 0) return []
     const events: Array<TickerChangeEvent> = []
     const symbols = new Set([first])
-    // The loop includes the symbols that are added meanwhile.
+    // The loop also visits symbols that are added to the set while it runs.
     for (const symbol of symbols) {
       for (let change = this.#firstFrom[symbol] ?? 0; change !== 0; change = this.#nextFrom[change] ?? 0) {
         const event = this.#getEvent(change)

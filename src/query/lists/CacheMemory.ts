@@ -1,6 +1,6 @@
 /**
- * The memory that cached results and cached responses share. One limit for both leaves it to the requests which of them
- * it holds: once a response is cached, nobody asks for its result any more, and it makes room
+ * The memory that cached results and cached responses share. Because there is only one limit, requests determine how it
+ * is divided: once a response is cached, the result behind it is no longer requested, so it is evicted
  * (docs/decisions/0032-response-cache-before-effect.md).
  */
 import { Context, Effect, Layer } from "effect"
@@ -11,14 +11,14 @@ import { HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts
 /** Results are found by their query, and responses by their request. */
 const parts = ["results", "responses"] as const
 
-/** What is cached. Each part has a class of its own, with which it recognizes its entries. */
+/** What is cached. Each part uses a class of its own, by which it recognizes its entries. */
 export interface CacheEntry {
   readonly part: typeof parts[number]
-  /** Estimated memory of the entry, without its key. */
+  /** Estimated memory of the entry, excluding its key. */
   readonly size: number
 }
 
-/** Makes the store of both parts, and counts the bytes of each. Keys of one part must not be keys of the other. */
+/** Creates the store for both parts, and counts the bytes of each. The two parts must not use the same keys. */
 export const makeCacheMemory = (maxBytes: number) => {
   const bytes = { results: 0, responses: 0 }
   const measure = ({ size }: CacheEntry, key: string) => size + key.length
@@ -31,6 +31,7 @@ export const makeCacheMemory = (maxBytes: number) => {
   return { entries, bytes }
 }
 
+/** The cached results and responses of this process. */
 export class CacheMemory extends Context.Service<CacheMemory, ReturnType<typeof makeCacheMemory>["entries"]>()(
   "tickerline/query/CacheMemory",
 ) {

@@ -22,8 +22,8 @@ const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 type Comparison = ">=" | "<=" | "="
 
 /**
- * Returns the smallest or largest `bigint` within a decimal bound. A bound beyond all of them becomes the nearest
- * `bigint`, which no row contains, because numbers have at most 16 digits (the domains of `10_types.sql`).
+ * Returns the smallest or largest `bigint` that satisfies a decimal bound. A bound beyond the range of `bigint` becomes
+ * the nearest `bigint`; no row contains it, because numbers have at most 16 digits (the domains in `10_types.sql`).
  */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound
@@ -35,10 +35,12 @@ const getIntegerBound = (comparison: Comparison, bound: string) => {
 /** Escapes the wildcards of `like`. */
 const escapePattern = (text: string) => text.replace(/[%_\\]/g, "\\$&")
 
-/** Removes runs of nine or more dashes. A text search reads them as negations, and PostgreSQL rejects 33 in a row. */
+/**
+ * Removes runs of nine or more dashes. A text search treats dashes as negations, and PostgreSQL rejects 33 in a row.
+ */
 const removeDashRuns = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
 
-/** Asserts that a decoded value has the type that its operator needs. */
+/** Checks that a decoded value has the type that its operator expects. */
 const assertType = <Value>(is: (value: unknown) => value is Value, value: unknown): Value => {
   if (is(value)) return value
   throw new TypeError(`A filter has a value of the type ${typeof value}, which its operator does not support`)
@@ -56,8 +58,9 @@ export type DecodedListQuery = DecodedQuery & PagingQuery & Partial<WithFollowed
 export type ListStatementParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>
 
 /**
- * Returns the number of SQL parameters for a list of values: the next power of two, so that 1 to 128 values need only
- * eight statements. The last value is repeated. A single array parameter would hide the number from the planner.
+ * Returns the number of SQL parameters for a list of values: the next power of two, so that all lengths from 1 to 128
+ * need only eight statements. The last value is repeated to fill the rest. A single array parameter would hide the
+ * number of values from the planner.
  */
 export const countPaddedParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
 
@@ -66,11 +69,11 @@ interface ConditionOptions {
   readonly hasTicker?: boolean
   /** Whether the column is a `bigint`. */
   readonly isInteger?: boolean
-  /** The number of SQL parameters for a list of values, from `countPaddedParameters`; 1 by default. */
+  /** The number of SQL parameters for a list of values, as returned by `countPaddedParameters`; 1 by default. */
   readonly listParameters?: number
 }
 
-/** Builds the conditions of a column, with a parameter in place of the value. */
+/** Builds the conditions for a column, with a parameter in place of the value. */
 type ConditionBuilder = (column: string, parameter: ListStatementParameter, options?: ConditionOptions) => Fragments
 
 const listElements = (list: ListStatementParameter, { listParameters = 1 }: ConditionOptions = {}) => {
@@ -81,23 +84,23 @@ const listElements = (list: ListStatementParameter, { listParameters = 1 }: Cond
   )
 }
 
-/** The time at which a day begins, as in all timestamps of responses. */
+/** Returns the time at which a day begins, at UTC-05:00, as in all timestamps of responses. */
 export const makeMidnightSql = (sql: SqlClient.SqlClient, day: ListStatementParameter) =>
   sql`${day.map((text) => `${assertText(text)} 00:00:00${printedOffset.text}`)}::timestamptz`
 
-/** Makes the condition builder of each filter operator. Lists that write their own `where` clause also use them. */
+/** Creates the condition builder for each filter operator. Lists that write their own `where` clause also use them. */
 export const makeFilterConditionBuilders = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<FilterOperator, ConditionBuilder>> => {
   /**
-   * With a ticker, uses a subquery to hide the value from the planner. PostgreSQL then reuses one generic plan with the
-   * index on the ticker. Planning each execution would take longer than the execution itself.
+   * With a ticker, puts the value in a subquery, which hides it from the planner. PostgreSQL then reuses one generic
+   * plan with the index on the ticker. Planning each execution would take longer than the execution itself.
    */
   const compare = (column: string, comparison: Comparison, exact: Statement.Fragment, hasTicker = false) => [
     sql`${sql(column)} ${sql.literal(comparison)} ${hasTicker ? sql`(select ${exact})` : exact}`,
   ]
 
-  /** Compares exactly. Only a bound of the column's own type lets PostgreSQL use an index on the column. */
+  /** Compares exactly. PostgreSQL can use an index on the column only if the bound has the column's own type. */
   const compareNumber =
     (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker, isInteger } = {}) => {
       const bound = parameter.map(assertText)
@@ -136,7 +139,7 @@ export const makeFilterConditionBuilders = (
     fromDayOfInstant: (column, day) => [sql`${sql(column)} >= ${makeMidnightSql(sql, day)}`],
     toDayOfInstant: (column, day) => [sql`${sql(column)} < ${makeMidnightSql(sql, day)} + interval '24 hours'`],
     contains: (column, part) => [sql`${sql(column)} ilike ${pattern(part)}`],
-    // The index contains the joined elements. The second condition excludes matches that span two elements.
+    // The index contains the elements joined to one text. The second condition excludes matches that span two elements.
     elementContains: (column, part) => {
       const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${pattern(part)})`
       return [sql`joined(${sql(column)}) ilike ${pattern(part)} and ${element}`]
@@ -151,15 +154,18 @@ export const makeFilterConditionBuilders = (
 }
 
 interface CompiledFilters {
-  /** Returns the conditions for the parameters of a request. Values become SQL parameters, except in literals. */
+  /**
+   * Returns the conditions for a request's parameters. Values become SQL parameters, except those that must be
+   * literals.
+   */
   readonly buildConditions: (query: DecodedQuery) => Fragments
-  /** Returns the conditions whose SQL depends on the value as text, for the key of the compiled statement. */
+  /** Returns the literals in the conditions as text. They are part of the key of the compiled statement. */
   readonly describeLiterals: (query: DecodedQuery) => string
 }
 
 /**
- * Compiles the filters of a query schema. Throws during startup if a parameter declares none. `models` are those of the
- * rows, which name the types of their columns.
+ * Compiles the filters of a query schema. Throws at startup if a parameter declares no filter. `models` are the models
+ * of the rows, from which the column types are taken.
  */
 export const compileFilters = (
   sql: SqlClient.SqlClient,
@@ -167,7 +173,7 @@ export const compileFilters = (
   models: RowModels = [],
 ): CompiledFilters => {
   const operators = makeFilterConditionBuilders(sql)
-  /** By the name of the parameter. A request without it gets no condition from the filter. */
+  /** By parameter name. If the request lacks the parameter, the filter adds no condition. */
   const builders = new Map<string, (query: DecodedQuery) => Fragments>()
   const literals: Array<(query: DecodedQuery) => string | undefined> = []
   for (const [name, field] of Object.entries(fields)) {
@@ -186,7 +192,7 @@ export const compileFilters = (
     const isInteger = getColumnType(models, column) === postgresTypeIds.bigint
     const parameter = new StatementParameter((query: DecodedQuery) => query[name])
     builders.set(name, ({ followed, [name]: value, ticker }) =>
-      // The periods of followed lineages contain the symbols, so no condition on the ticker is needed.
+      // The periods of followed lineages already contain the symbols, so no condition on the ticker is needed.
       name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
         hasTicker: ticker !== undefined,
         isInteger,

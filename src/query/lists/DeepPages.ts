@@ -1,6 +1,6 @@
 /**
- * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index and reads only the page's rows
- * from the table. This is about a hundred times faster than also reading the earlier rows from the table.
+ * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index, and reads only the page's own rows
+ * from the table, which is about a hundred times faster than reading the earlier rows too.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "./Conditions.ts"
@@ -9,26 +9,32 @@ import type { SymbolPeriodClauses } from "./SymbolPeriodClauses.ts"
 /** The smallest offset of a deep page. Below it, looking up each row by its key costs more than it saves. */
 export const minDeepPageOffset = 1_000
 
-/** Order and position of a page. */
+/** The order and position of a page. */
 export interface PageClauses {
   /** Builds `order by … limit … offset …`. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
-  /** Builds `order by … limit …` for one of several subqueries to be merged. The limit includes all earlier pages. */
+  /**
+   * Builds `order by … limit …` for one of several subqueries whose rows are merged. The limit includes all earlier
+   * pages.
+   */
   readonly orderUpToPage: (order: Statement.Fragment) => Statement.Fragment
   /** Builds `order by …`, for a statement whose limit is in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
   /** The number of rows on the page, as SQL. */
   readonly limit: Statement.Fragment
   readonly offset: ListStatementParameter<number>
-  /** The number of rows up to the end of the page. */
+  /** The number of rows from the start of the list to the end of the page. */
   readonly end: ListStatementParameter<number>
   /** Whether the offset is at least `minDeepPageOffset`. */
   readonly isDeep: boolean
 }
 
+/** What the SQL of a page depends on. */
 export interface DeepPageOptions {
   readonly table: string
-  /** Columns that identify a row, all in the index that provides the order. Without a key, deep pages are slow. */
+  /**
+   * Columns that identify a row, all of them in the index that provides the order. Without a key, deep pages are slow.
+   */
   readonly key?: ReadonlyArray<string>
   readonly where: Statement.Fragment
   readonly order: Statement.Fragment

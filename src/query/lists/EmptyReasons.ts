@@ -1,4 +1,4 @@
-/** D40: finds out why a list has no rows, with further statements that only a list without rows needs. */
+/** Finds out why a list has no rows (D40), with additional statements that only an empty list needs. */
 import { Duration, Effect, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql"
 import { compileStatement, makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
@@ -21,8 +21,8 @@ export const listFilterNames = ({ fields }: QuerySchema) =>
   })
 
 /**
- * An expensive list needs several expensive statements, so a process looks for few reasons at the same time, and gives
- * up after a while.
+ * A list that is expensive to read also has expensive reasons. So a process looks for only a few reasons at once, and
+ * gives up after a while.
  */
 const maxConcurrency = 2
 const timeLimit = Duration.seconds(2)
@@ -30,7 +30,7 @@ const timeLimit = Duration.seconds(2)
 interface EmptyList {
   readonly query: DecodedListQuery
   readonly filterNames: ReadonlyArray<string>
-  /** Whether rows of the symbols are omitted, because the company did not use them on those days. */
+  /** Whether rows of the symbols were omitted because the company did not use these symbols on the rows' dates. */
   readonly omitsRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly hasRows: (query: DecodedListQuery) => Effect.Effect<boolean, ReadError>
   readonly read: StatementReader
@@ -42,16 +42,17 @@ const symbolTables = loadableDatasets.flatMap(({ row, table }) =>
   symbolColumns.filter((column) => column in row.fields).map((column) => ({ table, column }))
 )
 
-/** The tables in which a symbol can become known. */
+/** The tables from which the service knows symbols. */
 export const symbolTableNames = symbolTables.map(({ table }) => table)
 
+/** Creates the function that finds out why a list has no rows. */
 export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
   const compileIsKnown = compileStatement<ReadonlyArray<string>>({
     isPrepared: true,
     build: (parameter) => {
       const symbols = parameter((symbols) => makeArrayParameter(symbols, OID.text))
       const rows = symbolTables.map(({ column, table }) => {
-        // Like the indexes, which other changes are not in.
+        // Unconfirmed changes are not shown, and the indexes do not contain them.
         const isShown = sql.literal(table === "ticker_changes" ? " and status = 'confirmed'" : "")
         return sql`exists (select from ${sql(table)} where ${sql(column)} = any (${symbols}::text[])${isShown})`
       })
@@ -81,7 +82,8 @@ export const makeEmptyReasonFinder = (sql: SqlClient.SqlClient) => {
       if (filters.length > 0 && (yield* omitsRows(without(filters)))) return { code: "symbol_not_used" }
       const symbols = [query["ticker"] ?? []].flat().map(String)
       if (symbols.length === 0) return { code: "no_rows" }
-      // Symbols that became known after the moment of `as_of` would change a response that is never to change.
+      // If symbols became known after the moment of `as_of`, the response could change, which a response about the past
+      // must not.
       const isKnown = query["as_of"] !== undefined || (yield* read(compileIsKnown(symbols))).length > 0
       return { code: isKnown ? "no_rows_for_symbol" : "unknown_symbol" }
     },

@@ -14,11 +14,17 @@ import { makeExportWriter } from "./ExportWriter.ts"
 
 class CursorEndedEarly extends Data.TaggedError("CursorEndedEarly")<{ readonly message: string }> {}
 
-/** Chunk size: large enough that fetching a row costs little, small enough that encoding delays no other request. */
+/**
+ * Chunk size: large enough that the overhead per row is small, small enough that encoding a chunk delays no other
+ * request.
+ */
 const targetChunkBytes = 131_072
 const [firstChunkRows, maxChunkRows] = [10, 5_000]
 
-/** Estimates how many rows the next chunk needs for the target size; at most four times as many as the last chunk. */
+/**
+ * Estimates how many rows the next chunk needs to reach the target size, but at most four times as many as the last
+ * one.
+ */
 const computeChunkRows = (requested: number, rows: number, bytes: number) =>
   Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
@@ -36,10 +42,11 @@ const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor
   return count
 })
 
+/** What to export. */
 export interface ExportOptions {
   readonly results: ResultEncoder
   readonly format: ExportFormat
-  /** The version of the tables when the export began, or shortly before; undefined if it is unknown. */
+  /** The version of the tables when the export started, or shortly before. Undefined if unknown. */
   readonly version: string | undefined
   /** Response headers that depend on the data and the request, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
@@ -52,31 +59,31 @@ const describeExport = (
   { past, request, route }: AdmittedRequest,
 ) => {
   const [, ...search] = request.target.split("?")
-  // `explain` does not change a list with rows (D40).
+  // `explain` only affects empty lists (D40).
   const query = search.join("?").split("&").filter((parameter) => !parameter.startsWith("explain=")).join("&")
   return {
     "tickerline.endpoint": route,
     "tickerline.query": redactApiKeys(query),
     "tickerline.row_count": String(cursor.rows),
-    // The past stays the same while the version changes.
+    // A past state is the same at every version.
     ...(version === undefined || past !== undefined
       ? {}
       : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
   }
 }
 
-/** Number of fetched rows, and their size in the file. For Parquet, `bytes` is the size of the database records. */
+/** How many rows were fetched, and their size in the file. For Parquet, `bytes` is the size of the database records. */
 interface FetchedRows {
   readonly rows: number
   readonly bytes: number
 }
 
 interface CountedChunk extends FileChunk {
-  /** All rows that were fetched up to this chunk. */
+  /** All rows that had been fetched when this chunk was complete. */
   readonly fetched: FetchedRows
 }
 
-/** Returns an effect that reads the next chunk that is not empty. After the last chunk, it succeeds with undefined. */
+/** Returns an effect that reads the next chunk that is not empty, or succeeds with undefined after the last one. */
 const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) => {
   const { format, results } = options
   const writeRows = makeExportWriter(results, format, describeExport(options, cursor, request))
@@ -95,7 +102,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     if (fetchedRows > 0) chunkRows = computeChunkRows(chunkRows, fetchedRows - previous.rows, bytes - previous.bytes)
     previous = fetched
     const remaining = cursor.rows - fetchedRows
-    // The row groups of Parquet depend on the chunks, and must be those of which an estimate measures the size.
+    // Parquet's row groups depend on the chunks, and the export must have the same ones as the estimate of its size.
     const readsAhead = format !== "parquet"
     return Effect.flatMap(remaining === 0 ? Exit.succeed([]) : cursor.fetch(chunkRows, readsAhead), (rows) => {
       if (rows.length === 0 && remaining > 0) {
@@ -120,7 +127,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: 
     if (format !== "parquet") addBytes(bytes.length)
     return bytes.length > 0 ? Exit.succeed({ bytes, results, fetched }) : readChunk
   })
-  // Encoding a column of a row group takes milliseconds, so let other requests run before each column.
+  // Encoding one column of a row group takes milliseconds, so other requests may run before each column.
   const readChunk = format === "parquet" ? Effect.andThen(Effect.yieldNow, readNext) : readNext
   return readChunk
 }
@@ -141,7 +148,7 @@ const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: Exp
 const failWithApiError = <A, R>(read: Effect.Effect<A, SqlError.SqlError | CursorEndedEarly, R>) =>
   Effect.catch(read, (error) => error._tag === "CursorEndedEarly" ? Effect.die(error) : toApiError(error))
 
-/** Splits a chunk that is larger than the target size, so that the socket can signal backpressure between its parts. */
+/** Splits a chunk that exceeds the target size, so that the socket can apply backpressure between its parts. */
 const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
   Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
     const end = (index + 1) * targetChunkBytes
@@ -154,7 +161,9 @@ const makeHeaders = ({ format, headers }: ExportOptions, rows: number, route: st
   "cache-control": "private, no-store",
 })
 
-/** Makes an export, of which the first chunk has been read. For an estimate, it only measures the export. */
+/**
+ * Creates the response of an export, whose first chunk has then been read. For an estimate, only measures the export.
+ */
 export const makeExport = Effect.fnUntraced(function* (
   options: ExportOptions,
   cursor: ExportCursor,

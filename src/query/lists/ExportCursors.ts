@@ -1,6 +1,6 @@
 /**
- * Opens a cursor for an export (`limit=all`), on a connection outside the pool. PostgreSQL materializes the rows
- * before the first byte is sent: docs/decisions/0031-exports-from-held-cursors.md.
+ * Opens a cursor for an export (`limit=all`), on a connection outside the pool. PostgreSQL materializes all rows before
+ * the first byte is sent (docs/decisions/0031-exports-from-held-cursors.md).
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Exit, Fiber, Layer, Schema, Scope } from "effect"
@@ -18,17 +18,21 @@ import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { type BinaryRecord, getRecordColumn } from "../../postgres/BinaryRecord.ts"
 import { type ExportPlaces, makeExportPlaces } from "./ExportPlaces.ts"
 
-/** Time limit for the commit, which reads all rows of the held cursor and has no `statement_timeout` (§8, limits). */
+/**
+ * Time limit for the commit, which reads all rows of the held cursor, and to which `statement_timeout` does not apply
+ * (§8, limits).
+ */
 export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/query/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
 
+/** The rows of an export. */
 export interface ExportCursor {
   /** Number of rows in the list. */
   readonly rows: number
   /**
-   * Returns the next rows, at most `count`. `readsAhead`: from the second call on, also begins to read the rows after
-   * them, so the next call may return as many rows as this one was asked for.
+   * Returns the next `count` rows. With `readsAhead`, from the second call on, also starts to read the rows after them.
+   * The next call then returns those, so it may return as many rows as this call was asked for.
    */
   readonly fetch: (
     count: number,
@@ -42,7 +46,7 @@ export interface ExportCursor {
 
 interface CursorOptions {
   readonly tables: ReadonlyArray<string>
-  /** The version of the tables. If it is known, the cursor may be opened on a replica with this version. */
+  /** The version of the tables. If it is known, the cursor may be opened on a replica that has this version. */
   readonly version?: string | undefined
   readonly statement: CompiledStatement
   readonly request: AdmittedRequest
@@ -50,7 +54,7 @@ interface CursorOptions {
 
 type Session = Effect.Effect<PgClient.PgClient, DatabaseReadError, Scope.Scope | Reactivity.Reactivity>
 
-/** Closes the connection of a failed attempt immediately, before the next attempt opens one. */
+/** Closes the connection of a failed attempt at once, before the next attempt opens another. */
 const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,
@@ -74,8 +78,9 @@ const limitTime = <A>(statement: Effect.Effect<A, SqlError.SqlError>) =>
 
 const MoveResult = Schema.Struct({ rowCount: Schema.Int })
 
+/** Opens cursors for exports. */
 export class ExportCursors extends Context.Service<ExportCursors, {
-  /** Opens a cursor for all rows of the statement. Closing the scope closes the cursor. */
+  /** Opens a cursor for all rows of the statement. It closes with the scope. */
   readonly open: (
     options: CursorOptions,
   ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout | Refusal, Scope.Scope>
@@ -92,9 +97,10 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       const declare = Effect.fnUntraced(function* (session: Session, { parameters, text }: CompiledStatement) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
-        // The commit of `withTransaction` cannot be interrupted. Closing the connection rolls back an open transaction.
+        // `withTransaction` is not used, because its commit cannot be interrupted. Closing the connection rolls back an
+        // open transaction.
         yield* sql`begin`
-        // PostgreSQL must plan for reading all rows. By default it optimizes a cursor for the first rows.
+        // By default, PostgreSQL plans a cursor for reading its first rows quickly; an export reads all of them.
         yield* sql`set local cursor_tuple_fraction = 1`
         yield* sql.unsafe(`declare export scroll cursor with hold for ${text}`, parameters)
         yield* Effect.timeoutOrElse(sql`commit`, {
@@ -111,7 +117,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
           )
         const scope = yield* Effect.scope
         let position = 0
-        /** The rows after `position`, which PostgreSQL sends while the last ones are encoded and sent. */
+        /** Reads the rows after `position` while the previous ones are encoded and sent. */
         let ahead: Fiber.Fiber<ReadonlyArray<BinaryRecord>, SqlError.SqlError> | undefined
 
         const fetch = (count: number, readsAhead = false) =>
@@ -120,7 +126,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
             return Effect.tap(ahead === undefined ? fetchNext(count) : Fiber.join(ahead), (rows) => {
               ahead = undefined
               position += rows.length
-              // HEAD, and an export that the account cannot pay for, need only the first rows.
+              // HEAD requests, and exports that the account cannot pay for, need only the first rows.
               if (!readsAhead || isFirst || position === rowCount) return Effect.void
               return Effect.map(Effect.forkIn(fetchNext(count), scope, { startImmediately: true }), (fiber) => {
                 ahead = fiber
@@ -139,8 +145,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Opens the cursor on a replica if possible. With a pooler, opens it on the primary over a direct connection,
-       * because a cursor needs a session. If the replica's recovery cancels the query, the primary repeats the query.
+       * Opens the cursor on a replica if possible. Otherwise opens it on the primary, bypassing any pooler, because a
+       * cursor needs a session. If the replica's recovery cancels the query, repeats it on the primary.
        */
       const declareAnywhere = ({ statement, tables, version }: CursorOptions) => {
         const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }

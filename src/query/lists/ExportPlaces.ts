@@ -1,6 +1,7 @@
 /**
- * The places of a process for exports. An export holds its place until its client has received it. A client that reads
- * slowly loses its place while others wait for one: docs/decisions/0163-slow-exports-lose-their-place.md
+ * Limits how many exports run at once in this process. An export holds its place until its client has received all of
+ * it. A client that reads slowly loses its place while others wait for one
+ * (docs/decisions/0163-slow-exports-lose-their-place.md).
  */
 import { Config, Context, Duration, Effect, Metric, Schema, Scope } from "effect"
 import { Refusal } from "../../contract/AccountErrors.ts"
@@ -28,19 +29,19 @@ export const MinExportRateConfig = Config.schema(
   "WHOLE_LISTS_MIN_RATE",
 ).pipe(Config.withDefault(16_384))
 
-/** Maximum time from the beginning of an export to its end. */
+/** Maximum time from the start of an export to its end. */
 export const MaxExportTimeConfig = Config.Duration("WHOLE_LISTS_MAX_TIME").pipe(
   Config.withDefault(Duration.hours(1)),
 )
 
-/** How long a client may receive nothing before it is too slow, such as in a tunnel. Tests shorten it. */
+/** How long a client may receive nothing, for example in a tunnel, before it counts as too slow. Tests shorten it. */
 export const MaxExportPause = Context.Reference<Duration.Duration>("tickerline/query/MaxExportPause", {
   defaultValue: () => Duration.seconds(60),
 })
 
 const checkInterval = Duration.millis(500)
 
-/** Advises clients of an account whose exports are all in progress. Most exports end within seconds. */
+/** The `Retry-After` for an account whose exports are all in progress. Most exports end within seconds. */
 const retryAfterSeconds = "5"
 
 const makeEndedCounter = (reason: "slow" | "time") =>
@@ -53,24 +54,24 @@ const makeEndedCounter = (reason: "slow" | "time") =>
 
 const endedCounters = { slow: makeEndedCounter("slow"), time: makeEndedCounter("time") }
 
-/** How fast the client of an export takes its chunks. Does not count the time that the service needs to make them. */
+/** Measures how fast an export's client takes its chunks, not counting the time in which the service prepares them. */
 export interface ReadingClient {
-  /** The client has taken all that it was given, and the service makes the next chunk. */
+  /** The client has taken everything so far, and the service prepares the next chunk. */
   readonly requestChunk: () => void
-  /** The client is given a chunk of this size. */
+  /** A chunk of this size is handed to the client. */
   readonly giveChunk: (bytes: number) => void
 }
 
 class Reading implements ReadingClient {
-  /** Ends the export, for the reason that completes "An export was aborted: …". */
+  /** Ends the export. The reason completes the sentence "An export was aborted: …". */
   readonly end: (reason: string) => Effect.Effect<void>
   readonly startedAt: number
-  /** When the client will be too slow (monotonic ms); Infinity while it waits for the service. */
+  /** When the client will count as too slow, in monotonic milliseconds. Infinity while it waits for the service. */
   slowAt = Infinity
   readonly #now: () => number
   readonly #bytesPerMilli: number
   readonly #maxPauseMillis: number
-  /** For how long the client may pause; negative if it has been too slow. */
+  /** How long the client may still pause. Negative once it has been too slow. */
   #pauseMillis: number
 
   constructor(
@@ -101,7 +102,7 @@ class Reading implements ReadingClient {
   }
 }
 
-/** Makes the places. */
+/** Creates the places. */
 export const makeExportPlaces = Effect.gen(function* () {
   const maxExports = yield* MaxConcurrentExportsConfig
   const minRate = yield* MinExportRateConfig
@@ -165,7 +166,7 @@ export const makeExportPlaces = Effect.gen(function* () {
     return Effect.andThen(Metric.update(endedCounters[why], 1), reading.end(reason))
   }
 
-  /** Ends exports that last too long and, for each waiting export, the slowest one whose client is too slow. */
+  /** Ends exports that last too long. Also ends, for each waiting export, the slowest one whose client is too slow. */
   const endSlowExports = Effect.suspend(() => {
     const time = now()
     const late = Array.from(readings).filter(({ startedAt }) => time - startedAt > Duration.toMillis(maxTime))
@@ -181,9 +182,9 @@ export const makeExportPlaces = Effect.gen(function* () {
   yield* repeatInBackground(endSlowExports, checkInterval)
 
   return {
-    /** Holds a place for the account until the scope closes. */
+    /** Takes a place for the account until the scope closes. */
     take: (account_id: number) => acquireScoped(String(account_id)),
-    /** Watches how fast the client of an export reads, until the scope closes or `end` runs. */
+    /** Watches how fast an export's client reads, until the scope closes or `end` runs. */
     watch: (scope: Scope.Scope, end: Reading["end"]): ReadingClient => {
       const reading = new Reading(end, speed)
       readings.add(reading)
@@ -193,4 +194,5 @@ export const makeExportPlaces = Effect.gen(function* () {
   }
 })
 
+/** The places for exports in this process. */
 export type ExportPlaces = Effect.Success<typeof makeExportPlaces>

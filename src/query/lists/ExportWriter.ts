@@ -4,7 +4,9 @@ import { makeParquetWriter } from "./ParquetWriter.ts"
 import { type FileChunk, makeCsvOrNdjsonWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 
-/** Encodes the next rows. Each step of the iterator encodes one chunk, so other requests can run between the steps. */
+/**
+ * Encodes the next rows. Each step of the iterator encodes one chunk, so that other requests can run between the steps.
+ */
 type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<FileChunk>
 
 const makeParquetExportWriter = (

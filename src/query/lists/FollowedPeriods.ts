@@ -1,29 +1,32 @@
-/** The periods in which companies used their symbols, for lists with `follow_lineage`, and the header `X-Lineage`. */
+/**
+ * The periods in which companies used their symbols, for lists with `follow_lineage` and for the header `X-Lineage`.
+ */
 import { Data, Function } from "effect"
 import { type CompanyLineage, formatLineage } from "../lineage/LineageRules.ts"
 
 /**
- * Days on which a company used a symbol or, for a gap, on which none of the companies used it: from `from` until the
- * day before `until`. Both are dates, `-infinity` or `infinity`, which sort as text.
+ * Days on which a company used a symbol: from `from` until the day before `until`. A gap is the days on which none of
+ * the companies used it. Both fields are dates, `-infinity` or `infinity`, which sort as text.
  */
 export interface FollowedSymbolPeriod {
   readonly ticker: string
   readonly from: string
   readonly until: string
-  /** The current symbol of the company; for a gap, the company's index in `names`. */
+  /** The company's current symbol; for a gap, the company's index in `names`. */
   readonly owner: string
-  /** 0 for the newest periods. All periods of one rank are later than all periods of the next rank. */
+  /** 0 for the newest periods. All periods with one rank are later than all periods with the next rank. */
   readonly rank: number
 }
 
 type UnrankedPeriod = Omit<FollowedSymbolPeriod, "rank">
 
+/** The periods that a query follows. */
 export class FollowedPeriods extends Data.Class<{
-  /** The entry of `X-Lineage` for each company. */
+  /** The entry for each company in `X-Lineage`. */
   readonly names: ReadonlyArray<string>
   /** Sorted by rank. The periods of one symbol do not overlap. */
   readonly periods: ReadonlyArray<FollowedSymbolPeriod>
-  /** For each symbol, the days on which none of the companies used it. Rows of these days are omitted, but counted. */
+  /** For each symbol, the days on which none of the companies used it. Rows for these days are omitted, but counted. */
   readonly gaps: ReadonlyArray<FollowedSymbolPeriod>
 }> {
   /** Keys of the query cache contain only the names, because they are short and determine the periods and the gaps. */
@@ -32,7 +35,7 @@ export class FollowedPeriods extends Data.Class<{
   }
 }
 
-/** The property that a query gets when its lineages are resolved. */
+/** The property that is added to a query once its lineages are resolved. */
 export interface WithFollowedPeriods {
   readonly followed: FollowedPeriods
 }
@@ -40,8 +43,8 @@ export interface WithFollowedPeriods {
 const [firstDay, lastDay] = ["-infinity", "infinity"]
 
 /**
- * Cuts overlapping periods of one symbol. They occur if CIKs select two companies that used the same symbol. The
- * period that began later wins, because a company that takes a symbol is its new user.
+ * Resolves overlaps between periods of one symbol, which occur if CIKs select two companies that used the same symbol.
+ * The period that began later wins, because a company that takes over a symbol is its new user.
  */
 const separatePeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<UnrankedPeriod> => {
   if (periods.length === 1) return periods
@@ -72,7 +75,7 @@ const findGaps = (periods: ReadonlyArray<UnrankedPeriod>) => {
   })
 }
 
-/** Sorts periods, newest first, and ranks them. A period that ends before all newer ones begin gets the next rank. */
+/** Sorts periods, newest first, and ranks them. A period that ends before all newer ones start gets the next rank. */
 const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<FollowedSymbolPeriod> => {
   let rank = 0
   let earliest: string | undefined
@@ -107,7 +110,7 @@ export const followSymbolPeriods = (lineages: ReadonlyArray<CompanyLineage>) => 
   return first !== undefined && others.length === 0 ? followCompany(first) : followCompanies(lineages)
 }
 
-/** Returns the periods for a list whose rows have no date: all days of each company's current symbol. */
+/** Returns the periods for a list whose rows have no date: each company's current symbol, on all days. */
 export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
   new FollowedPeriods({
     names: lineages.map(formatLineage),
@@ -118,20 +121,21 @@ export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
     gaps: [],
   })
 
-/** The omitted rows of each company are counted up to this number. `X-Lineage` reports more as `100+`. */
+/** Each company's omitted rows are counted up to this number. If there are more, `X-Lineage` reports `100+`. */
 export const maxCountedOmittedRows = 100
 
-/** Maximum length of `X-Lineage`, in bytes (D37). Many clients and proxies refuse longer headers. */
+/** Maximum length of `X-Lineage`, in bytes (D37). Many clients and proxies reject longer headers. */
 const maxHeaderLength = 4096
 
 const separator = ", "
 
-/** Longest text for the number of companies that are left out. */
+/** The length of the longest text for the number of companies that are left out. */
 const maxMoreLength = ";more=100".length
 
 /**
- * Formats `X-Lineage`. `outside` contains the number of omitted rows of each company, or is empty. If the header would
- * be too long, leaves out companies with one symbol, then others, the last ones first; `more` is their number (D37).
+ * Formats `X-Lineage`. `outside` is empty, or has the number of omitted rows for each company. If the header would be
+ * too long, companies are left out, the last ones first: those with a single symbol before the others. `more` is how
+ * many are left out (D37).
  */
 export const formatLineageHeader = ({ names }: FollowedPeriods, outside: ReadonlyArray<number>) => {
   const entries = names.map((name, company) => {

@@ -1,4 +1,4 @@
-/** List endpoints: each answers with a page or an export, in the negotiated format (D8). */
+/** List endpoints. Each returns a page or an export, in the negotiated format (D8). */
 import { Array, Context, Effect, Exit, Layer, Scope } from "effect"
 import { Refusal } from "../../contract/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../EndpointHandler.ts"
@@ -38,7 +38,10 @@ import { type PageAdditions, type PageSource, QueryCache } from "./QueryCache.ts
 
 type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | Refusal | ValidationError
 
-/** The statement's values that come from the request instead of its parameters, and what they add to the answer. */
+/**
+ * Values of the statement that are derived from the request rather than its parameters, and what they add to the
+ * response.
+ */
 export interface ResolvedQuery<Query> extends PageAdditions {
   readonly query: Query
 }
@@ -46,7 +49,7 @@ export interface ResolvedQuery<Query> extends PageAdditions {
 /** The query of a list that belongs to an account. */
 export type WithAccountId<Query> = Query & { readonly account_id: number }
 
-/** A requested symbol, and how the tables spell it. */
+/** A requested symbol, and its spelling in the tables. */
 interface SpelledSymbol {
   readonly alias: string
   readonly ticker: string
@@ -58,7 +61,7 @@ const pairSpellings = (asked: ReadonlyArray<string>, stored: ReadonlyArray<strin
     ticker: splitTickerListEntry(entry).ticker,
   }))
 
-/** Lists the requested symbols whose rows carry another symbol, or another spelling of it. */
+/** Lists the requested symbols whose rows are stored under another symbol, or under another spelling. */
 const listAnsweringSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: ReadonlyArray<AnsweringSymbol>) =>
   symbols.flatMap(({ alias, ticker }) => [
     ...(alias === ticker ? [] : [{ alias, ticker }]),
@@ -67,14 +70,15 @@ const listAnsweringSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: Read
 
 const noneFound: FoundAnsweringSymbols = { found: [], dependencies: [] }
 
-/** Makes the error for a format. Its response says whether the format was negotiated. */
+/** Creates the error for a format that cannot be returned. The headers say whether the format was negotiated. */
 const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
   Exit.fail(new Refusal({ error: makeFieldError(field, reason), headers }))
 
+/** Creates the handlers of list endpoints. */
 export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
   /**
-   * Makes the handler of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
-   * caching). Supports `follow_lineage`, and `provenance` if it is a parameter of the query.
+   * Creates the handler of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
+   * caching). Supports `follow_lineage`, and also `provenance` if the query has that parameter.
    */
   readonly makeEndpoint: <
     Query extends PagingQuery & LineageQuery & ProvenanceQuery,
@@ -83,7 +87,9 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: QueryCodec<Query> },
   ) => KeyedHandler<ListError>
-  /** Like `makeEndpoint`, for a list whose statement needs further values. `resolve` adds them to the parameters. */
+  /**
+   * Like `makeEndpoint`, but for a list whose statement needs further values. `resolve` adds them to the parameters.
+   */
   readonly makeResolvedEndpoint: <
     Sent extends PagingQuery,
     Query extends PagingQuery & LineageQuery & ProvenanceQuery,
@@ -94,7 +100,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
     resolve: (query: Sent, request: AdmittedRequest) => ResolvedQuery<Query>,
     definition: ListDefinition<Query, ShapedBy>,
   ) => KeyedHandler<ListError>
-  /** Makes the handler of a list that depends on the account. Its pages are never cached. */
+  /** Creates the handler of a list that depends on the account. Its pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PagingQuery>(
     query: QueryCodec<Query> & QuerySchema,
     definition: ListDefinition<WithAccountId<Query>>,
@@ -126,7 +132,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         return yield* Export.makeExport(options, yield* Scope.provide(cursor, request.scope()), request)
       })
 
-      /** Answers with a page or an export, in the negotiated format. */
+      /** Returns a page or an export, in the negotiated format. */
       const answer = <Query extends PagingQuery>(
         list: CompiledList<Query>,
         source: PageSource<ListError>,
@@ -180,8 +186,8 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         const withSources = hasSources ? compile("source") : plain
 
         /**
-         * Spells the symbols like the tables, and adds those under which the companies have their rows, and then the
-         * lineages of all symbols.
+         * Replaces symbols with their spelling in the tables, adds the symbols under which the companies' rows are
+         * stored, and then resolves the lineages of all symbols.
          */
         const answerCompanies = Effect.fnUntraced(function* (
           { query: sent, ...additions }: ReturnType<typeof resolve>,

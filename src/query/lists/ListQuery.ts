@@ -1,4 +1,7 @@
-/** Compiles list definitions to SQL that reads a page or an export, or counts the results for an estimate (D8, D28). */
+/**
+ * Compiles the definition of a list to SQL that reads a page or an export, or counts the results for an estimate (D8,
+ * D28).
+ */
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
@@ -46,32 +49,35 @@ import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./SymbolPerio
 
 type PageOptions = Omit<DeepPageOptions, "clauses" | "period">
 
-/** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
+/** SQL fragments from which a list builds its statement. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
-  /** The select list: one record with the columns of the JSON. */
+  /** The select list: a single record that contains the columns of the response. */
   readonly columns: Statement.Fragment
-  /** The conditions of the filters in the request. */
+  /** The conditions for the filters in the request. */
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
   /** `conditions`, joined with `and`. */
   readonly where: Statement.Fragment
   /**
-   * Builds the SQL after `from` for a page of a table; the table keeps its name. With a key, pages are fast at any
-   * offset. If the query follows lineages, the SQL reads each period separately.
+   * Builds the SQL after `from` for a page of a table, without an alias. With a key, pages are fast at any offset. If
+   * the query follows lineages, the SQL reads each period separately.
    */
   readonly fromPage: (options: PageOptions) => Statement.Fragment
-  /** Builds the statement of a list that is a table, of which every row meets `condition`. */
+  /** Builds the statement for a list that shows the rows of one table that meet `condition`. */
   readonly selectPage: (
     options: Pick<PageOptions, "table" | "key"> & { readonly condition?: string; readonly order: string },
   ) => Statement.Statement<object>
-  /** Set if the query follows lineages. Without `fromPage`, `select` must use its `from` and add `lineage_ticker`. */
+  /**
+   * Set if the query follows lineages. A `select` that does not call `fromPage` must use its `from`, and add
+   * `lineage_ticker`.
+   */
   readonly period: SymbolPeriodClauses | undefined
 }
 
 type AsParameters<Query> = { readonly [Name in keyof Query]: ListStatementParameter<Exclude<Query[Name], undefined>> }
 
 /**
- * A query whose statement is being compiled: the parameters that were sent, without their values. Only parameters in
- * `shapedBy` keep their values, so that no other value becomes part of the SQL.
+ * A query while its statement is compiled: it tells which parameters were sent, but not their values. Only the
+ * parameters in `shapedBy` keep their values, so that no other value becomes part of the SQL.
  */
 export type ListQueryShape<Query, ShapedBy extends keyof Query = never> =
   & Pick<Query, ShapedBy>
@@ -79,7 +85,7 @@ export type ListQueryShape<Query, ShapedBy extends keyof Query = never> =
 
 /** The model of results that are groups of rows. */
 export interface RowGroupModel {
-  /** Makes the encoder of groups whose rows have additional columns. */
+  /** Creates the encoder of groups whose rows have these additional columns. */
   readonly makeEncoder: (added: ReadonlyArray<OptInColumn>) => ResultEncoder
 }
 
@@ -89,36 +95,41 @@ export interface ListDefinition<Query extends PagingQuery, ShapedBy extends keyo
   readonly Query?: QuerySchema
   /** The model of a row, or of results that are groups of rows. */
   readonly Row: RowModels | RowGroupModel
-  /** Set if `select` itself compares the rows with the periods, because a row has its dates in several columns. */
+  /** Set if `select` compares rows with periods itself, because a row has dates in several columns. */
   readonly comparesPeriods?: true
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
-  /** Called once per query shape. */
+  /** Called once for each query shape. */
   readonly select: (query: ListQueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
-  /** The argument of SQL's `count` if results are groups of rows. `select` must return the columns in this argument. */
+  /**
+   * The argument of SQL's `count`, if results are groups of rows. `select` must return the columns that it refers to.
+   */
   readonly countedExpression?: Statement.Fragment
   /**
    * SQL that returns the place of a row as text, if the query has the parameter `after`. `select` must then return only
-   * the rows after a place that was sent, so that a page begins where the previous one ended.
+   * rows after the requested place, so that a page starts where the previous one ended.
    */
   readonly place?: Statement.Fragment
-  /** Returns the `message` of the JSON envelope for the rows of a page. */
+  /** Returns the `message` of the JSON envelope for the rows on a page. */
   readonly message?: (rows: ReadonlyArray<BinaryRecord>) => string | undefined
 }
 
-/** A query that follows lineages if they have been resolved. */
+/** A query, with the lineages to follow once they have been resolved. */
 type FollowableQuery<Query> = Query & Partial<WithFollowedPeriods>
 
 type ReadError = DataRefreshing | DatabasePoolTimeout
 
-/** `outside` counts, for each company, the results from days when no requested company used the symbol. */
+/**
+ * What a statement reads. `outside` counts, per company, the results for days on which no requested company used the
+ * symbol.
+ */
 type Purpose = "page" | "export" | "count" | "outside"
 
-/** A list, ready to answer queries, which may follow lineages if its rows have the column `lineage_ticker`. */
+/** A list that is ready to run queries. They can follow lineages if its rows have the column `lineage_ticker`. */
 export interface CompiledList<Query> {
   /**
-   * The statement that reads a page (the rows in the range from `getPageRowRange`), reads all rows, or counts all
-   * results, as a `bigint`.
+   * Returns the statement that reads a page (the rows in the range from `getPageRowRange`), reads all rows, or counts
+   * all results as a `bigint`.
    */
   readonly compile: (query: FollowableQuery<Query>, purpose: Purpose) => CompiledStatement
   readonly readPage: (
@@ -138,21 +149,25 @@ export interface CompiledList<Query> {
   readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedPeriods
 }
 
-/** Parameters that select no rows. A statement with any other parameter, but no ticker, is planned for its values. */
+/**
+ * Parameters that do not restrict the rows. A statement with any other parameter, but no ticker, is planned for its
+ * values.
+ */
 const unfilteredParameters = new Set(["sort", "account_id", "today"])
 
 const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<OptInColumn>) =>
   "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addOptInColumns(row, added))
 
 /**
- * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
- * natural limit. A statement with hundreds of parameters is neither stored nor prepared, but compiled for each request.
+ * Memory for compiled statements, which is enough for about 2,000. Clients choose the filters, so the number of shapes
+ * has no natural limit. A statement with hundreds of parameters is neither kept nor prepared, but compiled for each
+ * request.
  */
 const maxStatementBytes = 8_388_608
 const maxBytesPerStatement = 65_536
 const bytesPerParameter = 256
 
-/** Statements for more rows or more symbols are not short (`CompiledStatement.isShort`). */
+/** Statements for more rows or more symbols than this are not short (`CompiledStatement.isShort`). */
 const maxShortLimit = 25
 const maxShortTickers = 4
 
@@ -170,7 +185,7 @@ const unlimited = new StatementParameter(() => unlimitedRowCount)
 
 const toDecodedQuery = (query: FollowableQuery<PagingQuery>): DecodedListQuery => ({ ...query })
 
-/** Properties of a query that are not parameters of its statement, or that its shape represents otherwise. */
+/** Properties of a query that are not parameters of its statement, or that its shape represents in another way. */
 const otherProperties = new Set([
   "page",
   "limit",
@@ -201,8 +216,8 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
   ) as ListQueryShape<Query, ShapedBy>
 
 /**
- * Makes the function that compiles the definition of a list. `added`: columns that a request adds to the rows.
- * `filterNames`: the parameters that can be the reason why the list is empty.
+ * Returns the function that compiles the definition of a list. `added` are columns that a request adds to the rows.
+ * `filterNames` are the parameters that can be the reason why the list is empty.
  */
 export const makeListCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -215,8 +230,9 @@ export const makeListCompiler = Effect.gen(function* () {
   let listCount = 0
 
   /**
-   * A limit that makes PostgreSQL plan a prepared statement for its values, which removes the subquery. A plan for any
-   * values would include it, and appears too expensive: docs/decisions/0143-planned-for-values-but-prepared.md.
+   * A limit that makes PostgreSQL plan a prepared statement for its actual values. While planning for them, it
+   * evaluates and removes the subquery. A generic plan would contain the subquery, and therefore seems too expensive to
+   * PostgreSQL (docs/decisions/0143-planned-for-values-but-prepared.md).
    */
   const planForValues = (rows: ListStatementParameter<number>) =>
     sql`coalesce(${rows}::bigint, (select count(*) from generate_series(1, 1000000000000000)))`
@@ -250,11 +266,12 @@ export const makeListCompiler = Effect.gen(function* () {
       const range = purpose === "page" ? getPageRowRange(query) : { limit: unlimitedRowCount, offset: 0 }
       const hasOffset = range.offset > 0
       const isDeep = range.offset >= minDeepPageOffset
-      // Otherwise PostgreSQL plans five executions. A plan for any values may scan the table for a rare one.
+      // Otherwise PostgreSQL would plan the first five executions, and might then choose a generic plan that scans the
+      // whole table for a rare symbol.
       const { ticker } = query
       const isPlannedForValues = isFiltered && ticker === undefined
       const limit = purpose === "page" && isPlannedForValues ? "parameter" : range.limit
-      /** Whether the rows of a page have a second column with the counts of `outside`. */
+      /** Whether each row of a page has a second column, with the counts of `outside`. */
       const countsOutside = purpose === "page" && query.followed !== undefined && query.followed.gaps.length > 0
       const isShort = purpose === "page" && ticker !== undefined && !isDeep && range.limit <= maxShortLimit &&
         (!Array.isArray(ticker) || ticker.length <= maxShortTickers)
@@ -284,8 +301,8 @@ export const makeListCompiler = Effect.gen(function* () {
     }
 
     /**
-     * Builds an SQL array: for each company, the number of results from days when no requested company used the symbol.
-     * Counts only up to one more than `maxCountedOmittedRows`.
+     * Builds an SQL array with the number of each company's results for days on which no requested company used the
+     * symbol. Stops counting at one more than `maxCountedOmittedRows`.
      */
     const buildOutsideCounts = (query: DecodedQuery) => {
       const limit = sql.literal(String(maxCountedOmittedRows + 1))
@@ -312,7 +329,7 @@ export const makeListCompiler = Effect.gen(function* () {
       if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`
       const [isCount, isPage] = [purpose === "count", purpose === "page"]
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
-      // Otherwise the limit is a literal, because with a parameter PostgreSQL would plan every execution.
+      // Otherwise the limit is a literal, because with a parameter, PostgreSQL would plan every execution.
       const rowLimit = shape.limit === "parameter" ? planForValues(limit) : sql.literal(String(shape.limit))
       const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${rowLimit}` : limitAndOffset
@@ -360,7 +377,10 @@ export const makeListCompiler = Effect.gen(function* () {
 
     const compile: CompiledList<Query>["compile"] = (query, purpose) => compileDecoded(toDecodedQuery(query), purpose)
 
-    /** `counted`: the counts of omitted results from a row. Only a page without rows needs a second statement. */
+    /**
+     * Returns the counts of omitted results. `counted` are the counts in the page's rows; only a page without rows
+     * needs a second statement.
+     */
     const countOutside = (query: DecodedListQuery, read: StatementReader, counted?: unknown) => {
       const toCounts = (outside: unknown): ReadonlyArray<number> => Array.isArray(outside) ? outside.map(Number) : []
       return counted !== undefined || query.followed === undefined || query.followed.gaps.length === 0
@@ -393,7 +413,7 @@ export const makeListCompiler = Effect.gen(function* () {
       return makeHeaders(query, outside, isEmpty ? yield* explain(query, read) : undefined)
     })
 
-    /** Adds the headers that depend on the data to a page that follows lineages, or explains why it is empty. */
+    /** Adds the headers that depend on the data: the lineages that a page follows, or why the page is empty. */
     const addHeaders = Effect.fnUntraced(function* (
       query: FollowableQuery<Query>,
       read: StatementReader,

@@ -1,6 +1,6 @@
 /**
- * Writes the rows of a list as a Parquet file, one row group in memory at a time:
- * docs/decisions/0108-parquet-exports.md.
+ * Writes the rows of a list as a Parquet file, with only one row group in memory at a time
+ * (docs/decisions/0108-parquet-exports.md).
  */
 import type { SchemaElement, Statistics } from "hyparquet"
 import { ByteWriter, ParquetWriter } from "hyparquet-writer"
@@ -31,10 +31,10 @@ import {
   getNextFieldOffset,
 } from "../../postgres/BinaryRecord.ts"
 
-/** Limits of a row group. It ends after the first fetch that reaches one of them. */
+/** Limits of a row group, which ends after the first fetch that reaches one of them. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
 
-/** Encoded bytes are passed on in chunks of at least this size, except at the end of a row group or file. */
+/** Encoded bytes are passed on in chunks of at least this size, except at the end of a row group or of the file. */
 const minChunkBytes = 65_536
 
 const noBytes = new Uint8Array(0)
@@ -45,7 +45,10 @@ const compressors = { ZSTD: (bytes: Uint8Array) => zstdCompressSync(bytes) }
 // Columns
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the Parquet type of a column. A column without an encoder has numbers or lists, which are read as JSON. */
+/**
+ * Returns the Parquet type of a column. A column without an encoder contains numbers or lists, which are read from its
+ * JSON.
+ */
 const findParquetField = ({ ast }: Schema.Top): ParquetField => {
   const encoder = findFieldEncoder(ast)
   if (encoder !== undefined) return encoder.parquet
@@ -70,7 +73,7 @@ const findColumns = (models: RowModels, names: ReadonlyArray<string>): ReadonlyA
     return { name, field: findParquetField(first), isOptional }
   })
 
-/** Describes a column. Elements of a list are required, because the arrays in the database contain no nulls. */
+/** Describes a column. The elements of a list are required, because arrays in the database contain no nulls. */
 const describeColumn = ({ field: { element, isList }, isOptional, name }: Column): ReadonlyArray<SchemaElement> => {
   const repetition_type = isOptional ? "OPTIONAL" : "REQUIRED"
   if (isList === undefined) return [{ ...element, name, repetition_type }]
@@ -81,7 +84,7 @@ const describeColumn = ({ field: { element, isList }, isOptional, name }: Column
   ]
 }
 
-/** Returns a function that finds the fields of a record and checks their types. It reuses the returned array. */
+/** Returns a function that finds the fields of a record and checks their types. It reuses the array that it returns. */
 const makeFieldFinder = (models: RowModels, names: ReadonlyArray<string>) => {
   const types = names.map((name) => getColumnType(models, name))
   const offsets = new Int32Array(names.length)
@@ -123,9 +126,9 @@ const makeValueReader = (model: RowModel, name: string): ReadValue => {
   }
 }
 
-/** Returns a function that finds the index of the first model that a record matches. */
+/** Returns a function that finds the index of the first model that matches a record. */
 const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
-  /** Returns 0 for a record that matches no model. Encoding the record then fails. */
+  /** Returns 0 if no model matches; encoding the record then fails. */
   return (record: BinaryRecord, offsets: Int32Array) => {
     const matches = (model: ReadonlyArray<ReadValue>) => {
       try {
@@ -155,7 +158,7 @@ const grow = <Elements extends Uint8Array | Int32Array>(
   return larger
 }
 
-/** The records of a row group, as PostgreSQL sent them. */
+/** The records of a row group, in the form in which PostgreSQL sent them. */
 class GroupBuffer {
   private bytes = new Uint8Array(65_536)
   private offsets = new Int32Array(4_096)
@@ -173,7 +176,7 @@ class GroupBuffer {
     return this.rows >= this.maxRows || this.length >= maxGroupBytes
   }
 
-  /** Adds a record, whose fields are at these offsets. */
+  /** Adds a record whose fields are at these offsets. */
   add({ decode, view }: BinaryRecord, offsets: Int32Array, model: number) {
     const columns = offsets.length
     const size = view.byteLength
@@ -190,7 +193,7 @@ class GroupBuffer {
     this.rows += 1
   }
 
-  /** Reads a column of all rows. The values may share the buffer's memory, which the next row group overwrites. */
+  /** Reads one column of all rows. The values may share the buffer's memory, which the next row group overwrites. */
   readColumn(column: number, readers: ReadonlyArray<ReadonlyArray<ReadValue>>): Array<ParquetValue | null> {
     const { decode, models, offsets } = this
     const record = { view: new DataView(this.bytes.buffer), decode }
@@ -210,17 +213,20 @@ class GroupBuffer {
   }
 }
 
-/** The library shortens the minimum and maximum of text to this size, for which it needs at most one byte more. */
+/** hyparquet-writer truncates the minimum and maximum of text to this size, and needs one more byte to do so. */
 const maxTextBytes = 16
 
-/** The first byte of U+100000 and above. Text of U+10FFFF has no shorter maximum, so the library needs all of it. */
+/**
+ * The first byte of U+100000 and above. A text of U+10FFFF has no greater prefix to serve as its maximum, so
+ * hyparquet-writer needs all of it.
+ */
 const lastFirstByte = 0xf4
 
 const copyText = (text: Uint8Array) => text.slice(0, text[0] === lastFirstByte ? text.length : maxTextBytes + 1)
 
 /**
- * Copies text in statistics, because the footer needs it after the buffer is reused. Shortens long text. Only for that,
- * the library states whether a value is exact.
+ * Copies the text in statistics, because the footer needs it after the buffer is reused, and shortens long text. (Only
+ * for text does hyparquet-writer state whether a minimum or maximum is exact.)
  */
 const copyStatistics = (statistics: Statistics): Statistics => {
   const { max_value, min_value } = statistics
@@ -234,17 +240,17 @@ const copyStatistics = (statistics: Statistics): Statistics => {
   }
 }
 
-/** The result of encoding one column or the footer. `bytes` is empty while the encoded bytes are still buffered. */
+/** The result of encoding a column or the footer. `bytes` is empty while the encoded bytes are still buffered. */
 interface ParquetChunk {
   readonly bytes: Uint8Array
-  /** Whether the bytes complete a row group, so that the file contains all rows that were added so far. */
+  /** Whether these bytes complete a row group. The file then contains all rows that were added so far. */
   readonly endsGroup: boolean
 }
 
 /** Adds the next rows to the row group, and encodes the group if it is full or the last one. */
 export type ParquetRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Generator<ParquetChunk>
 
-/** Creates a writer for one file with the key-value metadata `metadata`. Tests pass a small `groupRows`. */
+/** Creates a writer for one file. `metadata` becomes the file's key-value metadata. Tests pass a small `groupRows`. */
 export const makeParquetWriter = (
   models: RowModels,
   names: ReadonlyArray<string>,
@@ -276,7 +282,7 @@ export const makeParquetWriter = (
     return bytes
   }
 
-  /** Writes a column of the row group as a row group of its own, which `mergeColumns` merges with the others. */
+  /** Writes a column of the row group as if it were a row group of its own. `mergeColumns` merges these into one. */
   const encodeColumn = (index: number, { field, name }: Column) => {
     const data = group.readColumn(index, readers)
     const encoding = field.isEnumerated === undefined ? {} : { encoding: "RLE_DICTIONARY" as const }

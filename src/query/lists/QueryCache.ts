@@ -1,6 +1,7 @@
 /**
  * Caches results in memory (D17, caching). The key is a hash of the decoded query, so `?a&b` and `?b&a` share an entry.
- * An entry is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
+ * An entry is valid for one version of the endpoint's tables. Concurrent requests for the same uncached result share
+ * one query.
  */
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { LRUCache } from "lru-cache"
@@ -24,7 +25,7 @@ import { type CacheEntry, CacheMemory } from "./CacheMemory.ts"
 /** Estimated memory of an entry, excluding its body and key. */
 const entryOverheadBytes = 640
 
-/** A cached page. `version` is that of its tables. */
+/** A cached page. `version` is the version of its tables. */
 export class CachedPage implements CacheEntry {
   readonly part = "results"
   readonly size: number
@@ -40,7 +41,9 @@ export class CachedPage implements CacheEntry {
   }
 }
 
-/** Makes a page that nothing may store. `route` is the path of the endpoint, which names files. */
+/**
+ * Creates a page that nothing may store. `route` is the path of the endpoint, from which downloaded files are named.
+ */
 const makePrivatePage = (content: ResponseContent, route: string, storage: Partial<Page> = {}): Page => {
   const { body, file, headers = {}, nextPage, records } = content
   const bodyHeaders = file === undefined ? {} : {
@@ -51,7 +54,7 @@ const makePrivatePage = (content: ResponseContent, route: string, storage: Parti
   return makePage({ body, contentType, headers, bodyHeaders, records, nextPage, ...storage })
 }
 
-/** Makes a page that clients may store, with an `ETag`, unless its content is transient. */
+/** Creates a page that clients may store, with an `ETag`, unless its content is transient. */
 export const makeStorablePage = (
   content: ResponseContent,
   { past, route }: Pick<AdmittedRequest, "past" | "route">,
@@ -59,17 +62,18 @@ export const makeStorablePage = (
   content.isTransient === true ? makePrivatePage(content, route) : makePrivatePage(content, route, {
     etag: computeEtag(content.body),
     cacheControl: past === undefined ? noCache : "private, max-age=31536000, immutable",
-    // Stored for a year, the response must not reach another key, which may not be allowed to get it.
+    // Because it is stored for a year, the response must not be reused for another key, which may not be allowed to get
+    // it.
     ...(past === undefined ? {} : { headers: { ...content.headers, vary: "Authorization, X-API-Key" } }),
   })
 
 /**
- * Returns the SHA-256 of a query, so that no key is longer than 44 characters, however long the query is. Two queries
+ * Returns the SHA-256 of a query, so that every key has 44 characters, however long the query is. Two different queries
  * with the same hash are practically impossible, even if a client searches for them.
  */
 export const hashQuery = (text: string) => hash("sha256", text, "base64")
 
-/** Returns a function that checks whether a key is among the last 20,000 requested keys, and records it. */
+/** Returns a function that tells whether a key is among the last 20,000 requested keys, and then records it. */
 export const makeRepetitionDetector = () => {
   const keys = new LRUCache<string, true>({ max: 20_000 })
   return (key: string) => {
@@ -79,14 +83,14 @@ export const makeRepetitionDetector = () => {
   }
 }
 
-/** Parts of a page in addition to its content. */
+/** What a page has besides its content. */
 export interface PageAdditions {
   /** Response headers, by lower-case name. */
   readonly headers?: Page["headers"]
   /** Further endpoints whose rows are on the page. */
   readonly sources?: Page["sources"]
   readonly total?: Page["total"] | undefined
-  /** Versions on which the page depends besides that of its tables. */
+  /** Versions that the page depends on besides the version of its tables. */
   readonly dependencies?: ReadonlyArray<VersionDependency>
 }
 
@@ -101,14 +105,14 @@ const addToPage = (page: Page, { headers = {}, sources = [], total }: PageAdditi
   }
 }
 
-/** Reads and answers for an endpoint. */
+/** Reads pages for an endpoint, and builds their responses. */
 export interface PageSource<E> {
   readonly tables: ReadonlyArray<string>
-  /** Returns the version of the tables; undefined while it is unknown. */
+  /** Returns the version of the tables, or undefined while it is unknown. */
   readonly getVersion: () => string | undefined
-  /** Reads from the past, from a replica that has the current version of the tables, or from the primary. */
+  /** Returns a reader of the past, of a replica that has the current version of the tables, or of the primary. */
   readonly makeReader: (request: AdmittedRequest) => StatementReader
-  /** Answers with the content that `read` returns for the query. Estimates are never cached. */
+  /** Returns the response with the content that `read` produces for the query. Estimates are never cached. */
   readonly answer: (
     query: object,
     request: AdmittedRequest,
@@ -117,8 +121,9 @@ export interface PageSource<E> {
   ) => Effect.Effect<Page, E>
 }
 
+/** The source of the pages of each endpoint. */
 export class QueryCache extends Context.Service<QueryCache, {
-  /** Caches the pages until a table that the endpoint reads changes. Pages of requests with `as_of` remain valid. */
+  /** Caches pages until a table that the endpoint reads changes. Pages for requests with `as_of` stay valid. */
   readonly makeCachedSource: <E>(endpoint: AnnotatedEndpoint) => PageSource<E>
   /** Caches nothing, because the pages depend on the account. */
   readonly makePrivateSource: <E>() => PageSource<E>
@@ -150,15 +155,15 @@ export class QueryCache extends Context.Service<QueryCache, {
           return (statement) => reader.read(statement, { partition: route, from })
         }
 
-        /** Caches only repeated pages, because pages that are requested once would evict them. */
+        /** Caches only pages that are requested repeatedly, because pages requested once would evict them. */
         const store = (key: string, version: string, page: Page, isRepeated: boolean) => {
           if (page.etag !== undefined && isRepeated) memory.set(key, new CachedPage(page, version))
           return page
         }
 
         /**
-         * Waits for a pending read of the same page. If there is none, runs `first`, which is what `read` has returned.
-         * If the pending read is interrupted, reads again.
+         * Waits for a pending read of the same page. If there is none, runs `first`, which is a call of `read` that has
+         * not run yet. If the pending read is interrupted, reads again.
          */
         const readOnce = (
           key: string,
@@ -179,7 +184,8 @@ export class QueryCache extends Context.Service<QueryCache, {
             }
             const listeners: Array<(exit: Exit.Exit<Page, E>) => void> = []
             const isRepeated = wasRequestedRecently(key)
-            // Pending only now that its end is certain: the fiber may be interrupted between two effects.
+            // Registers the read as pending only here, where it is certain to end: the fiber may be interrupted between
+            // two effects.
             const readPending = Effect.suspend(() => {
               pendingReads.set(pendingKey, listeners)
               return first

@@ -1,6 +1,6 @@
 /**
  * SQL for lists that follow lineages. The statement reads each period of a symbol separately, through the index on
- * symbol and date, and reads no more of its rows than the page needs: docs/decisions/0091-followed-lineages.md.
+ * symbol and date, and reads no more of its rows than the page needs (docs/decisions/0091-followed-lineages.md).
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -11,19 +11,21 @@ import { printedOffset } from "../../contract/rules/Dates.ts"
 import type { ListStatementParameter } from "./Conditions.ts"
 import type { FollowedSymbolPeriod } from "./FollowedPeriods.ts"
 
-/** SQL fragments of a statement that reads the rows of each period. */
+/** SQL fragments for a statement that reads the rows of each period. */
 export interface SymbolPeriodClauses {
-  /** Whether the intervals are the gaps between periods. The rows in gaps are only counted. */
+  /** Whether the intervals are the gaps between periods. Rows in gaps are only counted. */
   readonly areGaps: boolean
   /** The intervals as a table for `from`: `period (lineage_ticker, symbol, starts, ends, rank)`. Join it laterally. */
   readonly from: Statement.Fragment
   /** The condition that a row belongs to the period. */
   readonly where: Statement.Fragment
-  /** Like `where`, but if `order` is not the date, PostgreSQL does not use the index on the date. */
+  /**
+   * The same condition, but unless `order` is by date, written so that PostgreSQL does not use the index on the date.
+   */
   readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
-  /** Order and limit of the rows of one period. */
+  /** The order and limit of the rows in one period. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
-  /** The order of the rows of all periods, written so that PostgreSQL reads no more periods than it needs. */
+  /** The order of the rows in all periods, written so that PostgreSQL reads no more periods than it needs. */
   readonly mergeOrder: (order: Statement.Fragment) => Statement.Fragment
 }
 
@@ -33,12 +35,13 @@ interface DateRange {
   readonly end: Statement.Fragment
 }
 
+/** Builds the condition that a row's date is in the range. */
 export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, start }: DateRange) =>
   sql`${date} >= ${start} and ${date} < ${end}`
 
 /**
- * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the
- * date, because PostgreSQL would read and sort the whole range. Counts may use `news_ticker_filed_at_idx`.
+ * Like `buildDateRangeCondition`, but for a list that is not sorted by date. Its pages must not use an index on the
+ * date, because PostgreSQL would then read and sort the whole range. Counts may use `news_ticker_filed_at_idx`.
  */
 export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range
@@ -47,7 +50,7 @@ export const buildDateRangeConditionForOtherOrder = (sql: SqlClient.SqlClient, r
     : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
 }
 
-/** Returns SQL for the date of a row, and for the start and the end of the period in the type of that date. */
+/** Returns SQL for the date of a row, and for the start and end of the period in the type of that date. */
 const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDateColumn): DateRange => {
   const midnight = (day: string) =>
     sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '${printedOffset.text}'`)
@@ -66,6 +69,7 @@ const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedSymbolPeriod
   }
 })
 
+/** What the SQL of followed periods depends on. */
 export interface SymbolPeriodClauseOptions {
   readonly areGaps: boolean
   /** Undefined if the rows have no date. */
@@ -75,15 +79,16 @@ export interface SymbolPeriodClauseOptions {
   readonly selection: string
 }
 
+/** Builds the SQL fragments for a query that follows lineages. */
 export const makeSymbolPeriodClauses = (
   sql: SqlClient.SqlClient,
   intervals: ListStatementParameter<ReadonlyArray<FollowedSymbolPeriod>>,
   { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
 ): SymbolPeriodClauses => {
-  // Each array is in a subquery. Otherwise PostgreSQL would plan every execution for the number of intervals.
+  // The array is in a subquery, because PostgreSQL would otherwise see its length and plan every execution.
   const array = (name: keyof FollowedSymbolPeriod, type: string) =>
     sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
-  /** Whether the list has the newest rows first, so that the rows of a period precede those of the next rank. */
+  /** Whether the newest rows come first, in which case all rows of a period precede those of the next rank. */
   const isSortedByDate = (order: Statement.Fragment) => {
     const [text] = sql`${order}`.compile()
     return rowDate !== undefined && text.startsWith(`${rowDate.column} desc`)

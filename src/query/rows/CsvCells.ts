@@ -1,18 +1,18 @@
 /**
- * CSV cells (RFC 4180), made from JSON so that both formats have the same digits.
- * `load` reads the same cells (D31): null is an empty cell, and a list is JSON.
+ * CSV cells (RFC 4180), converted from JSON so that both formats have the same digits. `load` reads the same cells
+ * (D31): null is an empty cell, and a list is JSON.
  */
 import { rowOutputBuffer } from "./OutputBuffer.ts"
 
-/** The line ending after each record. */
+/** The end of each record. */
 export const csvNewline = "\r\n"
 
-/** Tells Excel that a file is UTF-8. */
+/** Tells Excel that a file is encoded in UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
 /**
- * Matches text that a spreadsheet may run as a formula, and such text with apostrophes before it, so that removing one
- * apostrophe restores each text. Some spreadsheets skip white space, or accept `＝`.
+ * Matches text that a spreadsheet may run as a formula. Also matches such text after apostrophes, so that removing one
+ * apostrophe from any cell restores the original text. Some spreadsheets skip white space, or accept `＝`.
  */
 const formula = /^'*[\s\0]*[=+\-@＝＋－＠]|^'*[\t\r\n]/
 
@@ -32,16 +32,16 @@ const [newline, carriageReturn, quote, apostrophe, comma, bracket, backslash, le
   123,
 ]
 
-/** A fast check before `formula`: text that begins with an ASCII letter or digit is not a formula. */
+/** A fast check before `formula`: text that starts with an ASCII letter or digit is not a formula. */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 
-/** Whether a spreadsheet may run the UTF-8 text in the output as a formula. */
+/** Whether a spreadsheet may run this UTF-8 text in the output as a formula. */
 const isFormula = (start: number, end: number) =>
   start < end && !isAsciiAlphanumeric(rowOutputBuffer.bytes[start] ?? 0) &&
   formula.test(textDecoder.decode(rowOutputBuffer.bytes.subarray(start, end)))
 
-/** Control characters by the letter after the backslash in JSON. Other characters except `u` stand for themselves. */
+/** Control characters by the letter after the backslash in JSON. Any other character except `u` stands for itself. */
 const escapedCharacters = new Map(
   [["b", "\b"], ["f", "\f"], ["n", "\n"], ["r", "\r"], ["t", "\t"]].map(([letter = "", character = ""]) => [
     letter.charCodeAt(0),
@@ -49,10 +49,10 @@ const escapedCharacters = new Map(
   ]),
 )
 
-/** Replaces a lone surrogate, which UTF-8 cannot encode. The JSON escapes no other non-ASCII character as `\u…`. */
+/** Replaces a lone surrogate, which UTF-8 cannot encode. JSON here escapes no other non-ASCII character as `\u…`. */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
-/** Replaces the JSON string in the output with its text. Returns the position after the text. */
+/** Replaces a JSON string in the output with the text that it stands for. Returns the position after the text. */
 const unescape = (start: number, end: number) => {
   const { bytes } = rowOutputBuffer
   let written = start
@@ -73,7 +73,7 @@ const unescape = (start: number, end: number) => {
   return written
 }
 
-/** Encloses text in the output in quotes, in place. Returns the position after the closing quote. */
+/** Quotes text in the output, in place. Returns the position after the closing quote. */
 const quoteInPlace = (start: number, end: number) => {
   let quotes = 2
   for (let at = start; at < end; at += 1) if (rowOutputBuffer.bytes[at] === quote) quotes += 1
@@ -99,7 +99,9 @@ const needsQuotes = (start: number, end: number) => {
   return false
 }
 
-/** Replaces a JSON string with its cell. A formula gets an apostrophe, so that a spreadsheet shows the cell as text. */
+/**
+ * Replaces a JSON string with its cell. A formula gets an apostrophe in front, so that spreadsheets show it as text.
+ */
 const writeTextCell = (start: number, end: number) => {
   let textEnd = unescape(start, end)
   if (isFormula(start, textEnd)) {
@@ -111,8 +113,8 @@ const writeTextCell = (start: number, end: number) => {
 }
 
 /**
- * Replaces the JSON value from `start` to `end` of the output with its CSV cell. Returns the position after the cell.
- * Numbers, `true` and `false` stay unchanged.
+ * Replaces the JSON value between `start` and `end` of the output with its CSV cell. Returns the position after the
+ * cell. Numbers, `true` and `false` stay as they are.
  */
 export const replaceJsonWithCsvCell = (start: number, end: number): number => {
   switch (rowOutputBuffer.bytes[start]) {
@@ -128,16 +130,16 @@ export const replaceJsonWithCsvCell = (start: number, end: number): number => {
   }
 }
 
-/** Removes the apostrophe that the service's CSV adds to text that a spreadsheet may run as a formula. */
+/** Removes the apostrophe that the service adds in CSV to text that a spreadsheet may run as a formula. */
 export const removeFormulaApostrophe = (cell: string) =>
   cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell
 
-/** Quotes the text of a cell if CSV requires it, or if it begins like a list or an object, which are always quoted. */
+/** Quotes a cell if CSV requires it, or if it starts like a list or an object, which are always quoted. */
 export const quoteCsvCell = (text: string) => /^[[{]|[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 
-/** Encodes a JSON value as a CSV cell. */
+/** Converts a JSON value to a CSV cell. */
 export const encodeCsvCell = (json: string): string => {
   const end = replaceJsonWithCsvCell(0, rowOutputBuffer.writeText(json, 0))
-  // Writing may replace the buffer, so its bytes are read afterwards.
+  // Writing may replace the buffer, so `bytes` must be read after it.
   return textDecoder.decode(rowOutputBuffer.bytes.subarray(0, end))
 }

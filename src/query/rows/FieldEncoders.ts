@@ -1,6 +1,6 @@
 /**
- * Encoders from PostgreSQL's binary format to JSON, one per column type, with the column's type in Parquet.
- * docs/decisions/0030-compiled-row-encoders.md
+ * Encoders from PostgreSQL's binary format to JSON, one per column type, together with the column's Parquet type
+ * (docs/decisions/0030-compiled-row-encoders.md).
  */
 import { DateTime } from "effect"
 import type { ColumnType } from "../../contract/rows/Columns.ts"
@@ -22,10 +22,10 @@ import {
 } from "./ParquetFields.ts"
 import { isMissingValue, textTypeId } from "../../postgres/BinaryRecord.ts"
 
-/** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
+/** Returned by an encoder if the column's schema must encode the value instead, because it is rare or invalid. */
 export const unsupportedFieldResult = -1
 
-/** Result of an encoder if the value does not match the schema. */
+/** Returned by an encoder if the value does not match the schema. */
 export const invalidFieldResult = -2
 
 /** OIDs of the PostgreSQL types that have an encoder. */
@@ -40,15 +40,16 @@ export const postgresTypeIds = {
   numeric: 1700,
 } as const
 
-/** Most bytes that a field adds to the output, in addition to its text, and those of an escape such as `\u0001`. */
+/** The most bytes that a field adds to the output besides its text, and the length of an escape such as `\u0001`. */
 export const [fieldOverheadBytes, maxEscapeBytes] = [64, 6]
 
 /**
- * Writes a field that is not null as JSON at the position in the output.
- * Returns the position after the JSON, `unsupportedFieldResult` or `invalidFieldResult`.
+ * Writes a field that is not null as JSON at the position in the output. Returns the position after the JSON,
+ * `unsupportedFieldResult` or `invalidFieldResult`.
  */
 export type FieldWriter = (view: DataView, offset: number, size: number, position: number) => number
 
+/** How columns of one type are encoded. */
 export interface FieldEncoder {
   readonly type: (typeof postgresTypeIds)[keyof typeof postgresTypeIds]
   readonly write: FieldWriter
@@ -77,13 +78,15 @@ const writeEscape = (code: number, position: number) => {
   return position
 }
 
-/** The highest bit of each of four bytes that is less than 32. Bytes after such a byte may also have the bit. */
+/** Sets the highest bit of each of the four bytes that is less than 32. Bytes above such a byte may have it set too. */
 const findControls = (word: number) => (word - 0x2020_2020) & ~word & 0x8080_8080
 
-/** Like `findControls`, for bytes that are zero. */
+/** Like `findControls`, but for bytes that are zero. */
 const findZeros = (word: number) => (word - 0x0101_0101) & ~word & 0x8080_8080
 
-/** Whether one of four bytes needs a JSON escape. PostgreSQL sends valid UTF-8, in which only ASCII needs escapes. */
+/**
+ * Whether one of the four bytes needs a JSON escape. PostgreSQL sends valid UTF-8, in which only ASCII needs escapes.
+ */
 const needsEscape = (word: number) =>
   (findControls(word) | findZeros(word ^ 0x2222_2222) | findZeros(word ^ 0x5c5c_5c5c)) !== 0
 
@@ -109,13 +112,14 @@ const writeText: FieldWriter = (view, offset, size, position) => {
   return position + 1
 }
 
+/** Encodes text. */
 export const textFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.text,
   write: writeText,
   parquet: textParquetField,
 }
 
-/** Makes the encoder of a column that contains only these words. */
+/** Creates the encoder of a column that contains only these words. */
 export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
   const encoded = words.map((word) => ({
     stored: textEncoder.encode(word),
@@ -131,8 +135,8 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
 }
 
 /**
- * Writes an array as JSON, without empty elements (D16, missing values). PostgreSQL sends: number of dimensions, flags,
- * element type, size and lower bound of each dimension, elements.
+ * Writes an array as JSON, without its empty elements (D16, missing values). PostgreSQL sends the number of dimensions,
+ * flags, the element type, the size and lower bound of each dimension, and then the elements.
  */
 const writeTextArray: FieldWriter = (view, offset, size, position) => {
   const dimensions = view.getInt32(offset)
@@ -156,6 +160,7 @@ const writeTextArray: FieldWriter = (view, offset, size, position) => {
   return position + 1
 }
 
+/** Encodes an array of text. */
 export const textArrayFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.textArray,
   write: writeTextArray,
@@ -166,14 +171,16 @@ export const textArrayFieldEncoder: FieldEncoder = {
 // Numbers
 // ----------------------------------------------------------------------------------------------------------------
 
-/** The ASCII digits of each number from 0 to 9999 (a digit group of `numeric`) as four bytes. */
+/**
+ * The four ASCII digits of each number from 0 to 9999, as four bytes. PostgreSQL's `numeric` consists of such numbers.
+ */
 const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
   const digits = String(group).padStart(4, "0")
   return new DataView(textEncoder.encode(digits).buffer).getInt32(0)
 })
-/** The number of digits of each group, not counting leading zeros. */
+/** How many digits each group has without leading zeros. */
 const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
-/** The number of digits of each group, not counting trailing zeros. */
+/** How many digits each group has without trailing zeros. */
 const trailingDigits = Uint8Array.from(
   { length: 10_000 },
   (_, group) => String(group).padStart(4, "0").replace(/0+$/, "").length,
@@ -216,8 +223,8 @@ const maxGroups = 10
 const [positive, negative] = [0, 0x4000]
 
 /**
- * Writes a decimal without trailing zeros. PostgreSQL sends: number of four-digit groups, weight of the first group
- * (as a power of 10,000), sign (or a code for NaN or infinity), number of decimals, groups.
+ * Writes a decimal without trailing zeros. PostgreSQL sends the number of four-digit groups, the weight of the first
+ * group (as a power of 10,000), the sign (or a code for NaN or infinity), the number of decimals, and then the groups.
  */
 const writeDecimal: FieldWriter = (view, offset, _, position) => {
   const count = view.getInt16(offset)
@@ -245,7 +252,7 @@ const writeDecimal: FieldWriter = (view, offset, _, position) => {
   return position + (trailingDigits[group] ?? 0)
 }
 
-/** Makes the encoder of a `numeric` column. `precision` (all digits) and `scale` (decimals) apply only to Parquet. */
+/** Creates the encoder of a `numeric` column. `precision` (all digits) and `scale` (decimals) only apply to Parquet. */
 export const makeDecimalFieldEncoder = (precision: number, scale: number): FieldEncoder => ({
   type: postgresTypeIds.numeric,
   write: writeDecimal,
@@ -257,6 +264,7 @@ const [jsonTrue, jsonFalse] = [encodeAsWords("true"), encodeAsWords("false")]
 const writeBoolean: FieldWriter = (view, offset, _, position) =>
   rowOutputBuffer.writeWords(view.getUint8(offset) === 0 ? jsonFalse : jsonTrue, position)
 
+/** Encodes a boolean. */
 export const booleanFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.boolean,
   write: writeBoolean,
@@ -269,7 +277,7 @@ export const booleanFieldEncoder: FieldEncoder = {
 
 const millisPerDay = 86_400_000
 
-/** PostgreSQL counts days and microseconds from 2000. */
+/** PostgreSQL counts days and microseconds from 2000-01-01. */
 const epochMillis = Date.UTC(2000, 0, 1)
 const epochDay = epochMillis / millisPerDay
 
@@ -281,9 +289,9 @@ const writeTwoDigits = (value: number, position: number) => {
   return position + 2
 }
 
-/** Returns year, month and day of month of a day from year 1 to 9999, counted from 1970. */
+/** Returns the year, month and day of the month for a day from year 1 to 9999, counted from 1970-01-01. */
 const splitDay = (day: number) => {
-  // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms". Years start in March.
+  // From Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms". Years start in March, so leap days come last.
   const shifted = day + 719_468
   const era = Math.floor(shifted / 146_097)
   const dayOfEra = shifted - era * 146_097
@@ -300,10 +308,10 @@ const splitDay = (day: number) => {
   }
 }
 
-/** The columns of a row often have the same day. */
+/** Reused, because the columns of a row often have the same day. */
 let lastDay = splitDay(0)
 
-/** Writes `YYYY-MM-DD` for a day from year 1 to 9999, counted from 1970. */
+/** Writes `YYYY-MM-DD` for a day from year 1 to 9999, counted from 1970-01-01. */
 const writeDay = (day: number, position: number) => {
   if (day !== lastDay.day) lastDay = splitDay(day)
   position = writeFourDigits(lastDay.year, position)
@@ -327,6 +335,7 @@ const writeDate: FieldWriter = (view, offset, _, position) => {
   return end + 1
 }
 
+/** Encodes a date. */
 export const dateFieldEncoder: FieldEncoder = {
   type: postgresTypeIds.date,
   write: writeDate,
@@ -335,10 +344,10 @@ export const dateFieldEncoder: FieldEncoder = {
 
 const offsetSuffix = encodeAsWords(`${printedOffset.text}"`)
 
-/** Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero. */
+/** Writes a time's UTC fields with the suffix -05:00. Omits the milliseconds if they are zero. */
 const writeTime = (time: number, position: number) => {
   const day = Math.floor(time / millisPerDay)
-  // As an integer, because V8 calls a function for the remainder of a float.
+  // Converted to an integer, because V8 calls a slow function for the remainder of a float.
   const millis = (time - day * millisPerDay) | 0
   const seconds = (millis / 1000) | 0
   const minutes = (seconds / 60) | 0
@@ -359,18 +368,24 @@ const writeTime = (time: number, position: number) => {
   return rowOutputBuffer.writeWords(offsetSuffix, position)
 }
 
-/** Times that encoders support: New York had local mean time until 1883, and in 2285 microseconds exceed 2^53. */
+/**
+ * The range of times that encoders support. New York had local mean time until 1883, and after 2285, microseconds since
+ * 1970 exceed 2^53.
+ */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
-/** Makes the encoder of a time. `getShift` returns the milliseconds from the stored time to the printed clock time. */
+/**
+ * Creates the encoder of a time. `getShift` returns the milliseconds from the stored time to the wall-clock time that
+ * is printed.
+ */
 export const makeTimeFieldEncoder = (
   type: typeof postgresTypeIds.timestamp | typeof postgresTypeIds.timestamptz,
   getShift: (time: number) => number,
 ): FieldEncoder => {
-  /** Returns the printed wall-clock time in ms since 1970; undefined if the schemas must compute it. */
+  /** Returns the wall-clock time to print, in milliseconds since 1970, or undefined if the schema must compute it. */
   const readPrinted = (view: DataView, offset: number) => {
     const micros = readInt64(view, offset)
-    // Truncates to milliseconds, toward the start of 2000, like the driver.
+    // Truncates to milliseconds toward the start of 2000, as the driver does.
     const time = Math.trunc(micros / 1000) + epochMillis
     return time >= fastSince && time < fastUntil ? time + getShift(time) : undefined
   }
@@ -389,7 +404,7 @@ export const makeTimeFieldEncoder = (
 
 const maxCachedDays = 50_000
 
-/** Returns a function that caches the value of each day. Days are counted from 1970. */
+/** Returns a function that caches one value per day. Days are counted from 1970-01-01. */
 export const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   const cache = new Map<number, A>()
   let last: { readonly day: number; readonly value: A } | undefined
@@ -407,7 +422,7 @@ export const cachePerDay = <A extends number | null>(compute: (day: number) => A
   }
 }
 
-/** Makes a function that returns the shift from New York's time to -05:00 in milliseconds. It is cached per day. */
+/** Returns a function that returns the shift from New York's time to UTC-05:00 in milliseconds, cached per day. */
 const makeNewYorkShift = () => {
   const computeShift = (time: number) =>
     DateTime.toEpochMillis(decodeNewYorkTime(new Date(time))) + printedOffset.millis - time

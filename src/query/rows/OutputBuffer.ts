@@ -3,18 +3,19 @@
 const initialBytes = 262_144
 /** Maximum size of a buffer that is kept after use. */
 const maxKeptBytes = 4_194_304
-/** Room after the text, because the last write of eight bytes may extend past its end. */
+/** Room after the text, because the last write of eight bytes may go past its end. */
 const spareBytes = 8
 
 const textEncoder = new TextEncoder()
 
-/** Text as groups of eight bytes, which are faster to write than single bytes. */
+/** Text as groups of eight bytes, which can be written faster than single bytes. */
 export interface EncodedWords {
   readonly words: BigInt64Array
-  /** The size of the text in bytes. The last word may extend past the text. */
+  /** The size of the text in bytes. The last group may be longer than the rest of the text. */
   readonly size: number
 }
 
+/** Splits text into groups of eight bytes. */
 export const encodeAsWords = (text: string): EncodedWords => {
   const bytes = textEncoder.encode(text)
   const padded = new DataView(new ArrayBuffer(Math.ceil(bytes.length / 8) * 8))
@@ -44,7 +45,7 @@ class OutputBuffer {
     this.replace(larger)
   }
 
-  /** Writes text into room that the caller has reserved. Returns the position after it. */
+  /** Writes text where the caller has reserved room. Returns the position after it. */
   writeWords({ size, words }: EncodedWords, position: number): number {
     const { view } = this
     for (let index = 0, at = position; index < words.length; index += 1, at += 8) {
@@ -68,7 +69,7 @@ class OutputBuffer {
     return position + text.length
   }
 
-  /** Returns a copy of the bytes before `end`, so that a response does not retain the buffer. */
+  /** Returns a copy of the bytes before `end`, so that a response does not keep the whole buffer in memory. */
   take(end: number): Uint8Array {
     const copy = this.bytes.slice(0, end)
     if (this.bytes.length > maxKeptBytes) this.replace(new Uint8Array(0))
@@ -76,4 +77,5 @@ class OutputBuffer {
   }
 }
 
+/** The only buffer that rows are encoded into. */
 export const rowOutputBuffer = new OutputBuffer()

@@ -9,15 +9,15 @@ import { groupRowsIntoResults, makeCsvOrNdjsonWriter, type ResultEncoder, writeJ
 interface Page {
   readonly results: ResultEncoder
   readonly format: PageFormat
-  /** The rows that `getPageRowRange` selects: one more than the page shows, if a next page exists. */
+  /** The rows that `getPageRowRange` selects: one more than the page shows if there is a next page. */
   readonly rows: ReadonlyArray<BinaryRecord>
-  /** Returns the place of a row by its index, if the list has the parameter `after`. */
+  /** Returns the place of the row with this index, if the list has the parameter `after`. */
   readonly getPlace?: ((row: number) => string) | undefined
-  /** Returns the envelope's `message` for the rows of the page. */
+  /** Returns the envelope's `message` for the rows on the page. */
   readonly message?: ((rows: ReadonlyArray<BinaryRecord>) => string | undefined) | undefined
 }
 
-/** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have no envelope and no `message`. */
+/** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have neither envelope nor `message`. */
 export const encodeListPage = (
   { limit, page }: PagingQuery,
   { format, getPlace, message, results, rows }: Page,

@@ -1,23 +1,30 @@
-/** Parquet types of columns, and readers from PostgreSQL's binary format: docs/decisions/0108-parquet-exports.md. */
+/**
+ * The Parquet types of columns, and their readers from PostgreSQL's binary format
+ * (docs/decisions/0108-parquet-exports.md).
+ */
 import { Data } from "effect"
 import type { SchemaElement } from "hyparquet"
 import { getBytes, isMissingValue, textTypeId } from "../../postgres/BinaryRecord.ts"
 
-/** A value as hyparquet-writer expects it: text as UTF-8, decimals as unscaled integers. */
+/** A value as hyparquet-writer expects it: text in UTF-8, decimals as unscaled integers. */
 export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>
 
 /** A value does not fit the Parquet type of its column. */
 class InvalidParquetValue extends Data.TaggedError("InvalidParquetValue")<{ readonly message: string }> {}
 
+/** The Parquet type of a column, and how its values are read. */
 export interface ParquetField {
-  /** The type of the value, or of each element of a list. */
+  /** The type of the value, or of each element if the column is a list. */
   readonly element: Omit<SchemaElement, "name">
   readonly isList?: true
   /** Enumerated columns are always dictionary-encoded. */
   readonly isEnumerated?: true
-  /** Reads a field that is not null. Undefined if the value is rare or invalid; then `parse` must read its JSON. */
+  /**
+   * Reads a field that is not null. Returns undefined if the value is rare or invalid, and `parse` must read its JSON
+   * instead.
+   */
   readonly read: (view: DataView, offset: number, size: number) => ParquetValue | undefined
-  /** Reads the JSON of a value. Throws if the value does not fit the type. */
+  /** Reads a value from its JSON. Throws if the value does not fit the type. */
   readonly parse: (json: string) => ParquetValue
 }
 
@@ -31,13 +38,14 @@ const textElement: ParquetField["element"] = {
 
 const parseText = (json: string) => textEncoder.encode(JSON.parse(json))
 
+/** A column of text. */
 export const textParquetField: ParquetField = {
   element: textElement,
   read: getBytes,
   parse: parseText,
 }
 
-/** Whether `text` is at this offset of the view. */
+/** Whether the view contains `text` at this offset. */
 export const hasBytesAt = (view: DataView, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
     if (view.getUint8(offset + index) !== text[index]) return false
@@ -45,7 +53,7 @@ export const hasBytesAt = (view: DataView, offset: number, text: Uint8Array) => 
   return true
 }
 
-/** Makes the Parquet type of a column that contains only these words. */
+/** Creates the type of a column that contains only these words. */
 export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetField => {
   const encoded = words.map((word) => textEncoder.encode(word))
   return {
@@ -71,6 +79,7 @@ const readTextList: ParquetField["read"] = (view, offset, size) => {
   return texts
 }
 
+/** A column of text arrays. */
 export const textListParquetField: ParquetField = {
   element: textElement,
   isList: true,
@@ -82,7 +91,9 @@ export const textListParquetField: ParquetField = {
 export const readInt64 = (view: DataView, offset: number) =>
   view.getInt32(offset) * 4_294_967_296 + view.getUint32(offset + 4)
 
-/** For integers up to 2^53-1. INT64 needs no logical type, and hyparquet-writer 0.17 would write an invalid one. */
+/**
+ * A column of integers up to 2^53-1. INT64 needs no logical type, and hyparquet-writer 0.17 would write an invalid one.
+ */
 export const integerParquetField: ParquetField = {
   element: { type: "INT64" },
   read: (view, offset) => {
@@ -92,6 +103,7 @@ export const integerParquetField: ParquetField = {
   parse: BigInt,
 }
 
+/** A column of booleans. */
 export const booleanParquetField: ParquetField = {
   element: { type: "BOOLEAN" },
   read: (view, offset) => view.getUint8(offset) !== 0,
@@ -105,7 +117,7 @@ export const booleanParquetField: ParquetField = {
 /** Every integer with at most this many digits fits into 64 bits. */
 const maxInt64Digits = 18
 
-/** Returns the smallest size in bytes of a signed integer that has room for this many digits. */
+/** Returns how many bytes a signed integer with this many digits needs. */
 const countBytes = (digits: number) => {
   const bits = (10n ** BigInt(digits) - 1n).toString(2).length + 1
   return Math.ceil(bits / 8)
@@ -113,12 +125,12 @@ const countBytes = (digits: number) => {
 
 const [positive, negative] = [0, 0x4000]
 
-/** Makes the type of a decimal with at most `precision` digits, `scale` of them after the point. */
+/** Creates the type of a decimal with at most `precision` digits, `scale` of them after the point. */
 export const makeDecimalParquetField = (precision: number, scale: number): ParquetField => {
   const limit = 10n ** BigInt(precision)
-  /** Number of PostgreSQL's groups of four digits that contain the `scale` digits after the point. */
+  /** How many of PostgreSQL's four-digit groups the `scale` digits after the point occupy. */
   const fractionGroups = Math.ceil(scale / 4)
-  /** The groups may have more decimals than `scale`. Their digits, divided by this, are the unscaled integer. */
+  /** These groups may contain more decimals than `scale`. Dividing their digits by this gives the unscaled integer. */
   const excess = 10 ** (fractionGroups * 4 - scale)
 
   const parse = (json: string) => {
@@ -131,7 +143,10 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
     return unscaled
   }
 
-  /** Reads a `numeric`: number of groups, weight of the first (a power of 10,000), sign, number of decimals, groups. */
+  /**
+   * Reads a `numeric`: the number of groups, the weight of the first (a power of 10,000), the sign, the number of
+   * decimals, and the groups.
+   */
   const read: ParquetField["read"] = (view, offset) => {
     const count = view.getInt16(offset)
     const last = view.getInt16(offset + 2) + fractionGroups
@@ -160,7 +175,7 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
 // Dates and times
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Makes the type of a date. `readDay` returns days since 1970, or undefined if the date cannot be printed. */
+/** Creates the type of a date. `readDay` returns days since 1970, or undefined if the date cannot be printed. */
 export const makeDateParquetField = (
   readDay: (view: DataView, offset: number) => number | undefined,
 ): ParquetField => ({
@@ -176,7 +191,10 @@ const toMicros = (millis: number) => {
   return Number.isSafeInteger(micros) ? BigInt(micros) : BigInt(millis) * 1000n
 }
 
-/** Makes the type of a time. `readMillis` returns ms since 1970, or undefined if only the schemas can compute them. */
+/**
+ * Creates the type of a time. `readMillis` returns milliseconds since 1970, or undefined if only the schema can compute
+ * them.
+ */
 export const makeInstantParquetField = (
   readMillis: (view: DataView, offset: number) => number | undefined,
 ): ParquetField => ({

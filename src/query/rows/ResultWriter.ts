@@ -13,23 +13,26 @@ import {
 import { getColumnNames, type RowModels } from "../../contract/rows/RowModel.ts"
 import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
 
-/** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
+/** The rows of one result: a single row, or a group of adjacent rows, such as those of an ownership filing. */
 export type ResultRows = Array.NonEmptyReadonlyArray<BinaryRecord>
 
-/** Encodes results. The `write` functions write at a position in the output and return the position after the text. */
+/**
+ * Encodes results. The `write` functions write at a position in the output, and return the position after what they
+ * wrote.
+ */
 export interface ResultEncoder {
   readonly models: RowModels
   /** Column names, which are also the CSV header. */
   readonly columns: ReadonlyArray<string>
-  /** The select list in SQL: one record with all columns. */
+  /** The select list in SQL: a single record with all columns. */
   readonly selection: string
   /** Writes a result as JSON. */
   readonly writeJson: (rows: ResultRows, position: number) => number
   /** Writes a row as a CSV record. A result that is a group of rows has one record per row. */
   readonly writeCsvRecord: RowWriter
-  /** The column with the date of a row; undefined if the rows have no date. */
+  /** The column with the date of a row, or undefined if rows have no date. */
   readonly rowDate: RowDateColumn | undefined
-  /** Whether a row belongs to the same result as the previous one; undefined if each result is one row. */
+  /** Whether a row belongs to the same result as the previous row. Undefined if each result is one row. */
   readonly isSameResult: ((row: BinaryRecord, previous: BinaryRecord) => boolean) | undefined
 }
 
@@ -46,12 +49,13 @@ const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson"
   }
 }
 
+/** Creates the encoder of results that are single rows. */
 export const makeSingleRowResultEncoder = (Row: RowModels): ResultEncoder => {
   const write = makeJsonRowWriter(Row)
   return makeResultEncoder(Row, { writeJson: ([row], position) => write(row, position), isSameResult: undefined })
 }
 
-/** Makes the encoder of results that are groups of rows. `writeJson` writes one group. */
+/** Creates the encoder of results that are groups of rows. `writeJson` writes one group. */
 export const makeGroupResultEncoder = (
   Row: RowModels,
   isSameResult: (row: BinaryRecord, previous: BinaryRecord) => boolean,
@@ -100,13 +104,15 @@ export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
 
 /** A part of a file. */
 export interface FileChunk {
-  /** Empty if the bytes that were encoded are still buffered. */
+  /** Empty while the encoded bytes are still buffered. */
   readonly bytes: Uint8Array
-  /** Number of results that end in the chunk. */
+  /** How many results end in the chunk. */
   readonly results: number
 }
 
-/** Encodes the next rows of a file. NDJSON holds back the last group, which may continue, unless `isLast` is true. */
+/**
+ * Encodes the next rows of a file. For NDJSON, holds back the last group, which may continue, unless `isLast` is true.
+ */
 type FileChunkEncoder = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => FileChunk
 
 const makeCsvWriter = (encoder: ResultEncoder): FileChunkEncoder => {

@@ -1,6 +1,6 @@
 /**
- * Encodes database rows as JSON and CSV (D16), directly from PostgreSQL's bytes. An encoder is compiled once per list
- * from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
+ * Encodes database rows as JSON and CSV (D16), directly from PostgreSQL's bytes. Each list compiles its encoder once
+ * from the schemas of its rows (docs/decisions/0030-compiled-row-encoders.md).
  */
 import { Data, Schema, SchemaAST } from "effect"
 import {
@@ -42,7 +42,7 @@ export interface RowDateColumn {
   readonly type: FieldEncoder["type"]
 }
 
-/** Returns the date column that the rows declare with `markAsRowDate`. Throws at startup if they declare several. */
+/** Returns the date column that rows declare with `markAsRowDate`. Throws at startup if they declare several. */
 export const findRowDateColumn = (models: RowModels): RowDateColumn | undefined => {
   const dates = toRowModelArray(models).flatMap(({ fields, json }) =>
     Object.keys(json.fields).flatMap((column) => {
@@ -57,17 +57,17 @@ export const findRowDateColumn = (models: RowModels): RowDateColumn | undefined 
   return dates[0]
 }
 
-/** Returns the encoder of a column's type, which may be nullable. */
+/** Returns the encoder for a column's type, which may be nullable. */
 export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined => {
   const type = findColumnType(ast)
   return type === undefined ? undefined : getFieldEncoder(type)
 }
 
-/** Returns the size below which a field has no value. Text that is required may be empty. */
+/** Returns the size below which a field has no value. Required text may be empty. */
 export const getMinFieldSize = ({ ast }: Schema.Top) =>
   isNullableSchema(ast) && isMissingValue(0, findFieldEncoder(ast)?.type ?? 0) ? 1 : 0
 
-/** Returns the OID of a column in the database; 0 for a column without an encoder, which may have any type. */
+/** Returns the OID of a column's type, or 0 for a column without an encoder, which may have any type. */
 export const getColumnType = (models: RowModels, name: string) => {
   const select = toRowModelArray(models).find((model) => name in model.json.fields)?.fields[name]
   return select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0
@@ -79,8 +79,8 @@ const typeNames = new Map<number, string>(
 )
 
 /**
- * Returns SQL that selects a record of the columns. A record tells the type of each field. That of a column may be a
- * domain, so it is cast to the domain's base type, which costs nothing.
+ * Returns SQL that selects a record of the columns. A record states the type of each of its fields. A column whose type
+ * is a domain is cast to the domain's base type, which costs nothing.
  */
 export const selectRecord = (
   models: RowModels,
@@ -94,7 +94,7 @@ export const selectRecord = (
   return `row(${fields.join(", ")})`
 }
 
-/** Throws unless the record has this number of columns. */
+/** Throws unless the record has this many columns. */
 export const checkColumnCount = (view: DataView, expected: number) => {
   const count = view.getInt32(0)
   if (count !== expected) {
@@ -114,12 +114,13 @@ export const checkFieldType = (view: DataView, offset: number, type: number, nam
 // Columns
 // ----------------------------------------------------------------------------------------------------------------
 
-/** The bytes of one or more records, and the driver's decoder of their fields. */
+/** The bytes of one or more records, and the driver's decoder for their fields. */
 export type RecordData = Pick<BinaryRecord, "view" | "decode">
 
-/** Encodes the field at the offset as JSON with its schemas. Throws if the value does not match them. */
+/** Encodes the field at the offset as JSON with its schema. Throws if the value does not match. */
 export type SchemaFieldEncoder = (record: RecordData, offset: number) => string
 
+/** Creates the slow encoder of a column, which uses its schema. */
 export const makeSchemaFieldEncoder = (
   select: Schema.Codec<unknown, unknown>,
   json: Schema.Codec<unknown, unknown>,
@@ -139,19 +140,19 @@ interface CompiledColumn {
   /** Position in the record. */
   readonly index: number
   readonly type: number
-  /** Written before the value. */
+  /** The text before the value, such as `,"ticker":`. */
   readonly prefix: EncodedWords
   readonly isNullable: boolean
-  /** A field with fewer bytes has no value. */
+  /** A field with fewer bytes than this has no value. */
   readonly minSize: number
   readonly write: FieldWriter
   readonly encodeWithSchemas: SchemaFieldEncoder
 }
 
-/** Larger than every field. */
+/** Larger than any field. */
 const maxSize = 0x7fff_ffff
 
-/** Compiles a column. One that the model lacks is null. */
+/** Compiles a column. If the model lacks it, its value is always null. */
 const compileColumn = (model: RowModel, name: string, index: number, prefix: string): CompiledColumn => {
   const { [name]: select = Schema.Null } = model.fields
   const { [name]: json } = model.json.fields
@@ -162,7 +163,7 @@ const compileColumn = (model: RowModel, name: string, index: number, prefix: str
     type: json === undefined ? 0 : encoder?.type ?? 0,
     prefix: encodeAsWords(prefix),
     isNullable: json === undefined || isNullableSchema(select.ast),
-    // The schemas of a column without an encoder also encode null.
+    // Without an encoder, the schema also encodes null.
     minSize: json === undefined ? maxSize : encoder === undefined ? -1 : getMinFieldSize(select),
     write: encoder?.write ?? (() => unsupportedFieldResult),
     encodeWithSchemas: makeSchemaFieldEncoder(select, json ?? Schema.Null),
@@ -178,7 +179,7 @@ export type RowWriter = (record: BinaryRecord, position: number) => number
 
 type RowFormat = "json" | "csv"
 
-/** A CSV record has a cell for every column of the list. Cells of columns that the model lacks are empty. */
+/** A CSV record has a cell for each column of the list, which is empty if the model lacks the column. */
 const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, format: RowFormat) => {
   const names = Object.keys(model.json.fields)
   const lacking = names.find((name) => !(name in model.fields && columns.includes(name)))
@@ -192,7 +193,7 @@ const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, format:
 
 const jsonNull = encodeAsWords("null")
 
-/** Writes a field with its schemas, and reserves room for the rest of its row. */
+/** Encodes a field with its schema, and reserves room for the rest of the row. */
 const writeWithSchemas = (
   encodeWithSchemas: SchemaFieldEncoder,
   record: BinaryRecord,
@@ -211,13 +212,13 @@ const writeWithSchemas = (
 
 const closeBrace = 125
 
-/** Makes a writer of rows of one model. Returns -1 - i instead of a position if the ith field is invalid. */
+/** Creates a writer for rows of one model. It returns -1 - i instead of a position if the ith field is invalid. */
 const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: RowFormat): RowWriter => {
   const [isCsv, isJson] = [format === "csv", format === "json"]
   const fixedBytes = compiled.reduce((sum, { prefix }) => sum + prefix.size + fieldOverheadBytes, 0)
   return (record, position) => {
     const { view } = record
-    // CSV may double the quotes of JSON.
+    // CSV may double the quotes in JSON.
     const maxBytes = (fixedBytes + view.byteLength * maxEscapeBytes) * (isCsv ? 2 : 1)
     rowOutputBuffer.reserve(position, maxBytes)
     let offset = firstFieldOffset
@@ -246,7 +247,7 @@ const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format
     model: model.identifier,
     write: compileModelWriter(compileColumns(model, columns, format), format),
   }))
-  /** Writes the row using the first model that it matches. */
+  /** Writes the row with the first model that it matches. */
   return (record, position) => {
     checkColumnCount(record.view, columns.length)
     const invalidColumns: Array<string> = []
