@@ -1,14 +1,16 @@
-/** The errors of the admin API. Those that the public API also has are in `contract/rules/Errors.ts`. */
+/** The errors of the admin API. Errors that it shares with the public API are in `contract/rules/Errors.ts`. */
 import { Schema } from "effect"
 import { describeError, makeErrorFields, makeErrorFieldsWithDetails } from "../../contract/rules/Errors.ts"
 
-/** What an admin may do. Each scope includes those before it. */
+/** What an admin may do. Each scope includes the ones before it. */
 export const adminScopes = ["read", "support", "admin"] as const
+/** A scope. Its annotations describe the scopes in the OpenAPI document. */
 export const AdminScope = Schema.Literals(adminScopes).annotate({
   identifier: "AdminScope",
   description:
     "`read`: see everything. `support`: also manage keys, contact addresses and emails. `admin`: everything.",
 })
+/** A scope. */
 export type AdminScope = typeof AdminScope.Type
 
 /** 401: the request has no valid admin token. */
@@ -19,7 +21,7 @@ export class InvalidAdminToken extends Schema.Error<InvalidAdminToken>("InvalidA
   readonly _tag = "InvalidAdminToken"
 }
 
-/** 403: the token's scope does not include the endpoint. */
+/** 403: the endpoint requires a higher scope than the token has. */
 export class InsufficientScope extends Schema.Error<InsufficientScope>("InsufficientScope")(
   makeErrorFieldsWithDetails(
     "insufficient_scope",
@@ -30,7 +32,7 @@ export class InsufficientScope extends Schema.Error<InsufficientScope>("Insuffic
   readonly _tag = "InsufficientScope"
 }
 
-/** 403: the PostgreSQL role of the admin API may not do this. */
+/** 403: the admin API's PostgreSQL role lacks a privilege for this. */
 export class DatabaseRoleInsufficient extends Schema.Error<DatabaseRoleInsufficient>("DatabaseRoleInsufficient")(
   makeErrorFields("database_role_insufficient"),
   describeError(403, "The PostgreSQL role of the admin API lacks a privilege. ADMIN_DATABASE_URL sets another role."),
@@ -38,7 +40,7 @@ export class DatabaseRoleInsufficient extends Schema.Error<DatabaseRoleInsuffici
   readonly _tag = "DatabaseRoleInsufficient"
 }
 
-/** 409: the state of the resource does not permit the change. */
+/** 409: the resource's current state does not permit the change. */
 export class Conflict extends Schema.Error<Conflict>("Conflict")(
   {
     ...makeErrorFields("conflict"),
@@ -91,7 +93,7 @@ export class IdempotencyKeyReused extends Schema.Error<IdempotencyKeyReused>("Id
   readonly _tag = "IdempotencyKeyReused"
 }
 
-/** 428: the change needs `If-Match`. */
+/** 428: the request needs an `If-Match` header. */
 export class PreconditionRequired extends Schema.Error<PreconditionRequired>("PreconditionRequired")(
   makeErrorFields("precondition_required"),
   describeError(428, "The change needs `If-Match` with the ETag of the resource, or `*`."),
@@ -99,7 +101,7 @@ export class PreconditionRequired extends Schema.Error<PreconditionRequired>("Pr
   readonly _tag = "PreconditionRequired"
 }
 
-/** 503: PostgreSQL cannot be reached, or did not answer in time. A write may have been made. */
+/** 503: PostgreSQL cannot be reached, or did not respond in time. A write may nevertheless have been committed. */
 export class DatabaseUnavailable extends Schema.Error<DatabaseUnavailable>("DatabaseUnavailable")(
   makeErrorFields("database_unavailable"),
   describeError(503, "PostgreSQL cannot be reached, or did not answer in time."),

@@ -1,4 +1,7 @@
-/** Handles the endpoints of the admin API. Accounts, tokens and emails are changed by the functions of the commands. */
+/**
+ * Handles the endpoints of the admin API. Accounts, tokens and emails are changed with the same functions as by
+ * commands.
+ */
 import { Duration, Effect, Layer, Option, Predicate, Struct } from "effect"
 import { HttpApiBuilder, HttpApiSchema } from "effect/http-api"
 import { SqlClient } from "effect/sql"
@@ -44,7 +47,7 @@ const toNotFound = ({ message }: DomainError) => new NotFound({ error: { message
 const toConflict = (code: Conflict["error"]["code"]) => ({ message }: DomainError) =>
   new Conflict({ error: { code, message } })
 
-/** The errors of the admin API, by the tags of those that the functions of the commands fail with. */
+/** The error of the admin API for each error of those functions, by its tag. */
 const adminErrors = {
   NoSuchAccount: toNotFound,
   NoSuchAdminToken: toNotFound,
@@ -68,19 +71,19 @@ const adminErrors = {
 
 type DomainTag = keyof typeof adminErrors
 
-/** What becomes of an error: that of the table, or the error itself. */
+/** What an error is converted to: the entry for its tag in `adminErrors`, or else the error itself. */
 type AdminError<E> = E extends { readonly _tag: infer Tag extends DomainTag } ? ReturnType<typeof adminErrors[Tag]> : E
 
 const isDomainError = (error: unknown): error is DomainError & { readonly _tag: DomainTag } =>
   Predicate.hasProperty(error, "_tag") && Predicate.isString(error._tag) && Object.hasOwn(adminErrors, error._tag)
 
-/** TypeScript cannot see that the branches are those of `AdminError`, therefore the overload. */
+/** The overload declares the result, because TypeScript cannot infer that the branches match `AdminError`. */
 function toAdminError<E>(error: E): AdminError<E>
 function toAdminError(error: unknown) {
   return isDomainError(error) ? adminErrors[error._tag](error) : error
 }
 
-/** Turns the errors of domains and of PostgreSQL into those that the endpoint declares. */
+/** Converts errors of those functions and of PostgreSQL to errors that the endpoint declares. */
 const withAdminErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   withDatabaseErrors(Effect.mapError(effect, toAdminError<E>))
 
@@ -89,7 +92,7 @@ const defaultPageSize = 100
 /** Returns the envelope of a list (§1, envelope). */
 const toList = <A>(results: ReadonlyArray<A>) => ({ count: results.length, results })
 
-/** Reads a page of a list. `next` is the id of its last row, unless it is the last page. */
+/** Reads a page of a list. `next` is the id of the page's last row, or null on the last page. */
 const listPage = <Id extends string, Value, Row extends Readonly<Record<Id, Value>>, E, R>(
   id: Id,
   limit = defaultPageSize,
@@ -101,7 +104,10 @@ const listPage = <Id extends string, Value, Row extends Readonly<Record<Id, Valu
 
 const computeEtagOf = (fields: ReadonlyArray<unknown>) => computeEtag(new TextEncoder().encode(JSON.stringify(fields)))
 
-/** Returns the account with an ETag of the fields that admins change. Usage changes the others all the time. */
+/**
+ * Returns the account with an ETag over the fields that admins change. The others change with each request of the
+ * customer.
+ */
 const withAccountEtag = (account: Accounts.Account) => {
   const { balance_microdollars, budget_microdollars, budget_stops, contact_email, name, news, tier } = account
   const isPrepaid = balance_microdollars !== null
@@ -109,7 +115,10 @@ const withAccountEtag = (account: Accounts.Account) => {
   return HttpApiSchema.withHeaders({ body: account, headers: { etag: computeEtagOf(fields) } })
 }
 
-/** Fails unless `If-Match` has the ETag of the present state of a resource, such as `account acme`, or `*`. */
+/**
+ * Fails unless `If-Match` is `*` or contains the current ETag of the resource. `expected` names the resource, such as
+ * `account acme`.
+ */
 const requireMatch = Effect.fnUntraced(function* (expected: string | undefined, etag: string, resource: string) {
   if (expected === undefined) {
     return yield* new PreconditionRequired({
@@ -182,7 +191,7 @@ const budgetHandlers = HttpApiBuilder.group(AdminApi, "budgets", (handlers) =>
       ),
   }))
 
-/** Returns an ETag of what an erasure would change, except usage and webhook messages, which change all the time. */
+/** Returns an ETag over what an erasure would change, except usage and webhook messages, which change all the time. */
 const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = false) {
   const { body: { account_id, erased_at }, headers } = withAccountEtag(yield* Accounts.findAccount(name, isLocked))
   return computeEtagOf([headers.etag, erased_at, yield* readErasureVersion(account_id)])
@@ -191,7 +200,7 @@ const readErasureEtag = Effect.fnUntraced(function* (name: string, isLocked = fa
 const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
   handlers.handleAll({
     preview: ({ params: { name } }) =>
-      // The ETag first, so that it is never newer than the body.
+      // Reads the ETag first, so that it is never newer than the body.
       Effect.all({ etag: readErasureEtag(name), body: readErasureState(name) }).pipe(
         Effect.map(({ body, etag }) => HttpApiSchema.withHeaders({ body, headers: { etag } })),
         withAdminErrors,
@@ -205,7 +214,7 @@ const erasureHandlers = HttpApiBuilder.group(AdminApi, "erasure", (handlers) =>
       ),
   }))
 
-/** Returns the key with an ETag of the fields that admins change. Its use changes the others. */
+/** Returns the key with an ETag over the fields that admins change. The others change when the key is used. */
 const withKeyEtag = (key: Keys.ListedApiKey) => {
   const { endpoints, expires_at, key_id, name, networks, status } = key
   const etag = computeEtagOf([key_id, name, status, expires_at, endpoints, networks])
@@ -233,7 +242,7 @@ const keyHandlers = HttpApiBuilder.group(AdminApi, "keys", (handlers) =>
     revoke: ({ params: { id } }) => Keys.revokeApiKey(id).pipe(withAdminErrors),
   }))
 
-/** The columns of `usage_totals` by which usage is grouped. */
+/** The columns of `usage_totals` for each way to group usage. */
 const usageGroups = {
   account: "accounts.name as account",
   day: "usage_date::text as day",
@@ -357,7 +366,8 @@ const announcementHandlers = HttpApiBuilder.group(AdminApi, "announcements", (ha
           baseUrl: yield* Effect.orDie(BaseUrlConfig),
           unsubscribeAddress: yield* Effect.orDie(UnsubscribeAddressConfig),
         })
-        // Counts, because the response to a write with an Idempotency-Key is stored, and addresses must not be.
+        // Returns only counts, because the response to a write with an Idempotency-Key is stored, and email addresses
+        // must not be.
         const results = announcements.map(({ email, selection }) => ({
           entry_id: selection.entry.id,
           subject: email.subject,
@@ -399,6 +409,7 @@ const tokenHandlers = HttpApiBuilder.group(AdminApi, "tokens", (handlers) =>
     revoke: ({ params: { id } }) => Tokens.revokeAdminToken(id).pipe(withAdminErrors),
   }))
 
+/** The handlers of all endpoints of the admin API. */
 export const adminHandlersLayer = Layer.mergeAll(
   accountHandlers,
   budgetHandlers,

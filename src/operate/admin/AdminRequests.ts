@@ -1,4 +1,4 @@
-/** Runs the requests of the admin API: authentication, scopes, transactions, `Idempotency-Key` and errors. */
+/** Runs requests to the admin API: authentication, scopes, transactions, `Idempotency-Key`, and errors. */
 import { Context, Duration, Effect, Fiber, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -41,7 +41,7 @@ import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 const isTemporary = (error: SqlError.SqlError) =>
   [isConnectionLost, isLockError, isOutOfResources, isReadOnly, isStatementTimeout].some((is) => is(error))
 
-/** Makes an error of its own for each request, because it gets the id of the request. */
+/** Creates a new error each time, because each gets the id of its request. */
 const makeDatabaseUnavailable = () =>
   new DatabaseUnavailable({
     error: {
@@ -50,14 +50,17 @@ const makeDatabaseUnavailable = () =>
     },
   })
 
-/** Logs PostgreSQL's reason, because clients without a valid token get the same error and must not learn it. */
+/**
+ * Logs PostgreSQL's reason instead of returning it: clients without a valid token get this error too, and must not
+ * learn it.
+ */
 const failWithReason = <E>(error: E, reason: SqlError.SqlError) =>
   Effect.andThen(
     Effect.logWarning(`A request to the admin port failed: ${describeSqlError(reason)}`),
     Effect.fail(error),
   )
 
-/** Turns an error of PostgreSQL into one that the admin API declares. An unexpected one is a defect. */
+/** Converts an error from PostgreSQL to one that the admin API declares. An unexpected one is a defect. */
 const toDatabaseError = (
   error: SqlError.SqlError,
 ): Effect.Effect<never, DatabaseRoleInsufficient | DatabaseUnavailable> => {
@@ -70,7 +73,7 @@ const toDatabaseError = (
   return isTemporary(error) ? failWithReason(makeDatabaseUnavailable(), error) : Effect.die(error)
 }
 
-/** Turns errors of PostgreSQL into declared ones. */
+/** Converts errors from PostgreSQL to errors that the admin API declares. */
 export const withDatabaseErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     effect,
@@ -78,10 +81,10 @@ export const withDatabaseErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     (error) => toDatabaseError(error),
   )
 
-/** Names of fields that contain a secret, which is never stored. */
+/** Names of fields that contain a secret. Their values are never stored. */
 const secretFields = new Set(["key", "token"])
 
-/** Returns the body of a response to store: without secrets. */
+/** Returns the response body as it is stored, without secrets. */
 const toStoredBody = ({ body }: HttpServerResponse.HttpServerResponse) => {
   if (body._tag !== "Uint8Array") return null
   const text = new TextDecoder().decode(body.body)
@@ -114,7 +117,10 @@ const makeRunOnce = Effect.gen(function* () {
   const digest = yield* Digest.Digest
   const hash = (text: string) => digest.digestHex(Digest.sha256, new TextEncoder().encode(text))
 
-  /** Makes a write once: if a request with the same key made it within the last 24 hours, returns that response. */
+  /**
+   * Runs a write only once: if a request with the same key ran it within the last 24 hours, returns the response to
+   * that.
+   */
   return Effect.fnUntraced(
     function* <E, R>(
       admin: string,
@@ -130,7 +136,7 @@ const makeRunOnce = Effect.gen(function* () {
       const requestHash = yield* hash(`${request.method} ${request.url}\n${condition}\n${body}`)
       const isRow = sql`admin = ${admin} and key_hash = decode(${keyHash}, 'hex')`
       yield* sql`delete from admin_requests where requested_at < now() - interval '24 hours'`
-      // Waits for a transaction that makes the same write at this moment.
+      // If another transaction is running the same write right now, this waits for it.
       const inserted = yield* sql`
         insert into admin_requests (admin, key_hash, request_hash)
         values (${admin}, decode(${keyHash}, 'hex'), decode(${requestHash}, 'hex'))
@@ -163,28 +169,28 @@ const getReasons = makeValidationReasonFormatter({
   wrongType: "has the wrong type",
 })
 
-/** Turns the error of a request that does not match its schemas into a declared one. */
+/** Converts the error of a request that does not match its schemas to one that the admin API declares. */
 const withValidationErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     effect,
     (error: E): error is E & HttpApiError.HttpApiSchemaError => HttpApiError.HttpApiSchemaError.is(error),
     (error) =>
-      // The service itself made a response that does not match its schema.
+      // The service's own response does not match its schema, which is a bug.
       error.kind === "Body" || error.kind === "ResponseHeaders" ? Effect.die(error) : Effect.fail(makeValidationError(
         getReasons(error.cause.issue).map(({ name, reason }) => ({ field: name || "body", reason })),
       )),
   )
 
-/** Sets the request id of an error that has one. Handlers do not know it. */
+/** Sets the request id in an error that has one. Handlers do not know it. */
 const setRequestId = (request_id: string) => <E>(error: E) => {
   if (Predicate.hasProperty(error, "request_id")) Object.assign(error, { request_id })
   return error
 }
 
-/** Limit of the time for a request, whose connection to PostgreSQL may hang. */
+/** Time limit for a request, because its connection to PostgreSQL may hang. */
 const requestTimeout = Duration.seconds(40)
 
-/** Reads the body before the request uses a connection to PostgreSQL. Later reads get the same text. */
+/** Reads the body before the request takes a connection to PostgreSQL. Later reads return the same text. */
 const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const contentType = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
   const body = yield* request.text.pipe(
@@ -196,13 +202,16 @@ const readBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return body
 })
 
-/** Fails if the URL or a text in the body contains the character NUL, which PostgreSQL cannot store. */
+/** Fails if the URL or a text in the body contains a NUL character, which PostgreSQL cannot store. */
 const refuseNul = ({ body, url }: { readonly body: string; readonly url: string }) =>
   /%00/.test(url) || /(?<!\\)(?:\\\\)*\\u0000/.test(body)
     ? Effect.fail(makeFieldError("request", "must not contain the character NUL"))
     : Effect.void
 
-/** A defect hides the failure with it, such as a rollback that fails on a lost connection. */
+/**
+ * Looks for the database error inside a defect. For example, a rollback on a lost connection fails with a defect, which
+ * hides the error before it.
+ */
 const recoverDefect =
   (request_id: string) => (defect: unknown): Effect.Effect<never, DatabaseUnavailable | InternalError> =>
     defect instanceof DatabaseUnavailable
@@ -211,7 +220,9 @@ const recoverDefect =
       ? failWithReason(makeDatabaseUnavailable(), defect)
       : Effect.flatMap(logDefectAsInternalError(defect, request_id), Effect.fail)
 
-/** Ends a request that PostgreSQL does not answer. Does not wait for the interruption of its query, which may hang. */
+/**
+ * Ends a request to which PostgreSQL does not respond. Does not wait for its query to be interrupted, which may hang.
+ */
 const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Effect.forkDetach(effect), (fiber) =>
     Effect.timeoutOrElse(Fiber.join(fiber), {
@@ -220,15 +231,15 @@ const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     }))
 
 /**
- * How many requests use a connection at once: one fewer than there are connections, because requests are authenticated
- * first. An admin takes at most all but one of them, so that nobody's requests delay those of all others.
+ * How many requests may use a connection at once. There is one more connection, for authentication, which comes first.
+ * One admin may use all but one of these, so that nobody's requests delay everyone else's.
  */
 const maxConcurrentRequests = 3
 
-/** Connections of the admin API to PostgreSQL. */
+/** How many connections to PostgreSQL the admin API opens. */
 export const adminConnections = maxConcurrentRequests + 1
 
-/** Turns defects and errors of PostgreSQL into declared errors. Gives errors the id of the request. */
+/** Converts defects and PostgreSQL errors to errors that the admin API declares, and sets their request id. */
 const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(AdminRequestId, (request_id) =>
     effect.pipe(
@@ -238,7 +249,7 @@ const withRequestId = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.mapError(setRequestId(request_id)),
     ))
 
-/** Logs who was refused, for the alert about many refusals. `what` names the reason, and the admin if known. */
+/** Logs who was refused, for the alert about many refusals. `what` gives the reason, and the admin if known. */
 export const logRefusal = (what: string) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, remoteAddress, url }) => {
     const path = redactApiKeys(url.split("?", 1)[0] ?? "")
@@ -276,6 +287,7 @@ const requireScope = Effect.fnUntraced(function* (
   })
 })
 
+/** Authenticates requests to the admin API. */
 export const adminAccessLayer = Layer.effect(
   AdminAccess,
   Effect.gen(function* () {
@@ -293,6 +305,7 @@ export const adminAccessLayer = Layer.effect(
   }),
 )
 
+/** Runs the writes of the admin API. */
 export const adminTransactionLayer = Layer.effect(
   AdminTransaction,
   Effect.gen(function* () {
@@ -306,7 +319,7 @@ export const adminTransactionLayer = Layer.effect(
 
     return Effect.fnUntraced(function* (httpEffect, { endpoint }) {
       const { kind, name, opened_with, token_id } = yield* CurrentAdmin
-      // The sessions of an admin share their keys, so that a form can be repeated after the next sign-in.
+      // Sessions of the same admin share their keys, so that a form can be sent again after signing in again.
       const owner = kind === "token" ? String(token_id) : opened_with === null ? `name ${name}` : String(opened_with)
       const request = yield* HttpServerRequest.HttpServerRequest
       const write = Effect.gen(function* () {

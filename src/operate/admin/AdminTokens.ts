@@ -1,6 +1,6 @@
 /**
- * Tokens of the admin API: created, listed and revoked by commands and admins (docs/operations/admin-api.md).
- * Sessions of the console and invitations to it are tokens too (docs/operations/console.md).
+ * Tokens of the admin API, which commands and admins create, list and revoke (docs/operations/admin-api.md). Console
+ * sessions and invitations to the console are tokens too (docs/operations/console.md).
  */
 import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,11 +11,13 @@ import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { AdminScope } from "./AdminErrors.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
+/** A usable token already has this name. */
 export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ readonly message: string }> {}
 
+/** No token has this id. */
 export class NoSuchAdminToken extends Data.TaggedError("NoSuchAdminToken")<{ readonly message: string }> {}
 
-/** The session cannot be opened, because the token or invitation does not work. */
+/** The session cannot be opened, because the token or invitation is not valid. */
 export class SignInRefused extends Data.TaggedError("SignInRefused")<{ readonly message: string }> {}
 
 const kinds = ["token", "session", "invitation"] as const
@@ -27,7 +29,7 @@ const formats = {
   invitation: makeSecretFormat("tl_invite_"),
 }
 
-/** How long a session lasts, and for how long it may be unused. */
+/** How long a session lasts, and how long it may go unused. */
 const sessionLength = Duration.hours(12)
 const maxIdleTime = Duration.hours(1)
 
@@ -35,7 +37,7 @@ const invitationLength = Duration.hours(1)
 
 const toIntervalSql = (duration: Duration.Duration) => `interval '${Duration.toSeconds(duration)} seconds'`
 
-/** Whether a row of `admin_tokens as token` works. */
+/** Whether the row `token` of `admin_tokens` can be used. */
 const isUsableSql = `token.revoked_at is null and (token.expires_at is null or token.expires_at > now())
   and (token.kind <> 'session' or token.last_used_at > now() - ${toIntervalSql(maxIdleTime)})
   and not exists (
@@ -43,6 +45,7 @@ const isUsableSql = `token.revoked_at is null and (token.expires_at is null or t
       and (opener.revoked_at is not null or opener.expires_at <= now())
   )`
 
+/** A token, session or invitation, without its secret. */
 export const AdminToken = Schema.Struct({
   token_id: Schema.Int,
   kind: Schema.Literals(kinds),
@@ -55,17 +58,19 @@ export const AdminToken = Schema.Struct({
   revoked_at: Schema.NullOr(PrintedTime),
   last_used_at: Schema.NullOr(PrintedTime).annotate({ description: "Updated at most once a minute." }),
 }).annotate({ identifier: "AdminToken" })
+/** A token, session or invitation, without its secret. */
 export type AdminToken = typeof AdminToken.Type
 
+/** What is chosen when a token is created. */
 export interface NewAdminToken {
   readonly name: string
   readonly scope: AdminScope
-  /** The last day on which the token works (New York), `YYYY-MM-DD`; null if it never expires. */
+  /** The last day on which the token can be used (New York), `YYYY-MM-DD`. Null if it never expires. */
   readonly expires: string | null
   readonly created_by: string
 }
 
-/** Returns the columns of a new secret, of which only the digest and the first characters are stored. */
+/** Returns the columns of a new secret: only its digest and its first characters are stored. */
 const generateSecret = Effect.fnUntraced(function* (kind: Kind) {
   const hash = yield* makeApiKeyHasher
   const secret = yield* formats[kind].generate
@@ -102,13 +107,13 @@ export const createInvitation = Effect.fnUntraced(
   },
 )
 
-/** Someone who has proved who they are. */
+/** Someone who has proved their identity. */
 export interface IdentifiedAdmin {
   readonly name: string
   readonly scope: AdminScope
-  /** How they have proved it, such as `token alice`. */
+  /** How they proved it, such as `token alice`. */
   readonly created_by: string
-  /** The token that ends the session when it is revoked or expires. */
+  /** The token whose revocation or expiry also ends the session. */
   readonly opened_with: number | null
 }
 
@@ -148,7 +153,7 @@ export const findInvitation = makeInvitationReader((isInvitation) =>
   `select name, scope, created_by from admin_tokens as token where ${isInvitation}`
 )
 
-/** Revokes an invitation that works, so that it works only once. */
+/** Revokes a valid invitation, so that it can be used only once. */
 export const acceptInvitation = makeInvitationReader((isInvitation) =>
   `update admin_tokens as token set revoked_at = now(), last_used_at = now() where ${isInvitation}
   returning name, scope, created_by`
@@ -158,7 +163,7 @@ interface TokenFilter extends PageRange {
   readonly isUsable?: boolean
 }
 
-/** Returns the tokens that match, and the sessions and invitations that work, newest first. */
+/** Returns the tokens that match the filter, and all usable sessions and invitations, newest first. */
 export const listAdminTokens = Effect.fnUntraced(function* ({ after, isUsable, limit }: TokenFilter = {}) {
   const sql = yield* SqlClient.SqlClient
   const isUsableToken = sql.literal(isUsableSql)
@@ -192,7 +197,7 @@ const FoundToken = Schema.Struct({
   expires_at: Schema.NullOr(PrintedTime),
 })
 
-/** Finds the admin with a token or a session that works; undefined if there is none. Records its use. */
+/** Finds the admin with this token or session if it can be used, and records its use. Undefined if there is none. */
 export const findAdminToken = Effect.fnUntraced(function* (token: Redacted.Redacted) {
   if (!formats.token.isWellFormed(token) && !formats.session.isWellFormed(token)) return undefined
   const sql = yield* SqlClient.SqlClient

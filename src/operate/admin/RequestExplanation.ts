@@ -1,4 +1,7 @@
-/** Explains a recorded request for a dispute: its cost (D27), and how to repeat it (docs/operations/disputes.md). */
+/**
+ * Explains a recorded request that a customer disputes: its cost (D27), and how to repeat it
+ * (docs/operations/disputes.md).
+ */
 import { Effect, Option, Schema } from "effect"
 import { computeDataCost } from "../../accounts/billing/Pricing.ts"
 import { formatUsd } from "../../accounts/billing/Usd.ts"
@@ -8,6 +11,7 @@ import { findAnswerMoments } from "../../query/history/AnswerMoments.ts"
 import { getParameterNames } from "../../contract/rules/Validation.ts"
 import { errorCodeReference } from "../../site/ReferenceTables.ts"
 
+/** What is known about a recorded request. */
 export const ExplainedRequest = Schema.Struct({
   ...FoundRequest.fields,
   usage_month: Schema.String.annotate({ description: "The month in New York whose budget the request uses." }),
@@ -18,6 +22,7 @@ export const ExplainedRequest = Schema.Struct({
   }),
   as_of_explanation: Schema.String,
 }).annotate({ identifier: "ExplainedRequest" })
+/** What is known about a recorded request. */
 export type ExplainedRequest = typeof ExplainedRequest.Type
 
 const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) => {
@@ -38,7 +43,7 @@ const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) =
   return codes.length > 1 ? `One of these, which is not recorded: ${meanings}` : meanings
 }
 
-/** Formats an amount of microdollars that is not rounded, given a billion times as large. */
+/** Formats an amount of microdollars without rounding it. `product` is the amount times a billion. */
 const formatExactCost = (product: bigint) => {
   const digits = String(product).padStart(10, "0")
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "")
@@ -59,7 +64,7 @@ const explainCost = (request: FoundRequest) => {
       "is rounded up, and the earlier installments are subtracted."
 }
 
-/** Statuses of responses that depend on the data. Other responses are sent before any data is read. */
+/** Statuses of responses that depend on data. All others are sent before any data is read. */
 const dataStatuses = new Set([200, 304, 404, 409, 499])
 
 const parametersAdvice =
@@ -73,7 +78,7 @@ const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
   if (endpoint?.query === undefined || !getParameterNames(endpoint.query).includes("as_of")) {
     return refuse(`${path} has no parameter as_of, so the response cannot be repeated.`)
   }
-  // An export that was ended early has a cost, whatever its status.
+  // An export that ended early has a cost, whatever its status.
   if (!dataStatuses.has(status_code) && cost_microdollars === 0) {
     return refuse("No data were read, so there is nothing to repeat.")
   }
@@ -107,7 +112,7 @@ const explainRequest = (request: FoundRequest) =>
     ...repetition,
   }))
 
-/** Finds and explains the requests with an id. Fails like `findRequests`. */
+/** Finds and explains the requests with an id. Fails as `findRequests` does. */
 export const explainRequests = Effect.fnUntraced(function* (search: UsageSearch) {
   const { requests, searchedBackTo } = yield* findRequests(search)
   return { requests: yield* Effect.forEach(requests, explainRequest), searchedBackTo }
@@ -123,7 +128,7 @@ const formatUsage = ({ is_settled, usage_day, usage_month }: ExplainedRequest) =
   `${usage_day}, budget of ${usage_month} (New York), ` +
   (is_settled ? "settled" : "not settled yet: it is charged within seconds, and balances and sums already include it")
 
-/** Returns what is known about a request for people: the name of each fact, and its lines. */
+/** Describes a request for people: the name of each fact, followed by its lines. */
 export const listFacts = (request: ExplainedRequest): ReadonlyArray<readonly [string, ...ReadonlyArray<string>]> => [
   ["request", request.request_id],
   ["account", `${request.account} (${request.account_id})`],

@@ -1,4 +1,4 @@
-/** What customers request at the moment, and which statements of PostgreSQL are slow, for the admin API. */
+/** What customers are requesting right now, and which PostgreSQL statements are slow, for the admin API. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -33,6 +33,7 @@ const AccountTraffic = Schema.Struct({
   server_errors: Schema.Int,
 })
 
+/** The traffic of the last minutes. */
 export const Traffic = Schema.Struct({
   since: PrintedTime,
   accounts: Schema.Array(AccountTraffic).annotate({ description: "The 50 accounts with the most requests." }),
@@ -43,9 +44,9 @@ export const Traffic = Schema.Struct({
 const trafficMinutes = 15
 
 /**
- * The usage of the last minutes and what failed before its account was known, as the SQL of a common table expression.
- * The index begins with the account, so each
- * account is looked up; `offset 0` keeps PostgreSQL from reading the month instead.
+ * A common table expression with the usage of the last minutes, and the requests that failed before their account was
+ * known. The index starts with the account, so usage is looked up account by account; without `offset 0`, PostgreSQL
+ * would merge the subqueries and read the whole month instead.
  */
 const recentSql = `recent as (
   select recorded.* from accounts cross join lateral (
@@ -60,7 +61,7 @@ const recentSql = `recent as (
   where minute > now() - interval '${trafficMinutes} minutes'
 )`
 
-/** Reads what all accounts requested within the last 15 minutes, as far as processes have written it. */
+/** Reads what all accounts requested within the last 15 minutes, as far as the processes have recorded it. */
 export const readTraffic = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const recent = sql.literal(recentSql)
@@ -94,6 +95,7 @@ export const readTraffic = Effect.gen(function* () {
   return { since: start?.since ?? "", accounts, endpoints, errors }
 })
 
+/** A statement and how long it takes. */
 export const SlowStatement = Schema.Struct({
   statement: Schema.String.annotate({
     description: "The text, with `$1` and so on instead of values, and without comments.",
@@ -104,7 +106,7 @@ export const SlowStatement = Schema.Struct({
   total_ms: Schema.Finite,
 })
 
-/** What the list of the slowest statements has besides them. */
+/** The fields of the list of slow statements besides the statements. */
 export const slowStatementFields = {
   unavailable: Schema.NullOr(Schema.String).annotate({
     description: "Why there are no statements; null if there are.",
@@ -113,19 +115,20 @@ export const slowStatementFields = {
 
 const makeUnavailable = (unavailable: string) => ({ unavailable, count: 0, results: [] })
 
-/** SQL expression for the text of a statement without its comments, which may contain values. */
+/** SQL expression for a statement's text without comments, which may contain values. */
 const uncommentedSql = String.raw`regexp_replace(query, '/\*([^*]|\*+[^*/])*\*+/|--[^\n]*', ' ', 'g')`
 
 /**
- * SQL condition of a text in which PostgreSQL has replaced all constants, so that no quote is left. It does not do so
- * in utility statements, such as `create role … password '…'`, nor if the extension forgot a statement while it ran.
+ * SQL condition that is true if PostgreSQL has replaced all constants in a text, so that no quotes are left. It does
+ * not replace them in utility statements such as `create role … password '…'`, nor if the extension evicted the
+ * statement while it ran.
  */
 const hasNoConstantsSql = String.raw`uncommented ~* '^[\s(]*(select|insert|update|delete|merge|with|values|table)\M'
   and uncommented !~ '''|\$[[:alpha:]_]*\$'`
 
 /**
- * Reads the 20 statements of this database with the longest mean time, if `pg_stat_statements` is installed. Leaves out
- * those whose text may contain values.
+ * Reads the 20 statements of this database with the longest mean time, if `pg_stat_statements` is installed. Omits
+ * statements whose text may contain values.
  */
 export const readSlowStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

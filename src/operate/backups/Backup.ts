@@ -1,6 +1,6 @@
 /**
- * Backs up the database into a folder: a dump in the directory format of `pg_dump`, and a manifest with the counts and
- * digests of all tables. Both are taken in the same snapshot.
+ * Backs up the database to a folder: a dump in `pg_dump`'s directory format, and a manifest with the row counts and
+ * digests of all tables. Both are taken from the same snapshot.
  */
 import { Clock, Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
@@ -16,19 +16,20 @@ import { requireClientProgram, runClientProgram } from "./ClientPrograms.ts"
 import { describeFiles, dumpFolderName, type Manifest, writeManifest } from "./Manifest.ts"
 import { computeTableDigests, listBackedUpTables, readSequences } from "./TableDigests.ts"
 
-/** The database cannot be backed up. The message says what to do. */
+/** The database cannot be backed up. The message tells the operator what to do. */
 export class BackupRefused extends Data.TaggedError("BackupRefused")<{ readonly message: string }> {}
 
+/** What to back up, and how. */
 export interface BackupTask {
-  /** The folder of the backup, which must be empty or not exist. */
+  /** The folder of the backup, which must be empty or not exist yet. */
   readonly folder: string
-  /** Number of tables that `pg_dump` reads at the same time. */
+  /** How many tables `pg_dump` reads in parallel. */
   readonly jobs: number
-  /** Writes only the manifest, by which a restored base backup is checked. */
+  /** Writes only the manifest, with which a restored base backup can be checked. */
   readonly digestsOnly: boolean
 }
 
-/** Creates the folder of a backup, or fails if it contains anything. Returns an effect that removes what was added. */
+/** Creates the folder of a backup. Fails if it contains anything. Returns an effect that removes what was added. */
 const prepareFolder = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const isNew = !(yield* fs.exists(folder))
@@ -50,7 +51,7 @@ const SnapshotRow = Schema.Struct({
   user: Schema.String,
   postgresql: Schema.Number,
   position: Schema.NullOr(Schema.String),
-  /** Whether no transaction was writing, so that the snapshot has all and only what was committed before. */
+  /** Whether no transaction was writing, so that the snapshot contains exactly what had been committed. */
   is_quiet: Schema.Boolean,
 })
 const decodeSnapshot = decodeRows(SnapshotRow)
@@ -58,7 +59,7 @@ const decodePosition = decodeRows(Schema.Struct({ position: Schema.NullOr(Schema
 const decodeMigrations = decodeRows(Schema.Struct({ id: Schema.Number }))
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
-/** The position in the write-ahead log; null on a replica. */
+/** The position in the write-ahead log, or null on a replica. */
 const positionSql = "case when not pg_is_in_recovery() then pg_current_wal_insert_lsn()::text end"
 
 const readPosition = Effect.gen(function* () {
@@ -66,7 +67,10 @@ const readPosition = Effect.gen(function* () {
   return (yield* decodePosition(sql.unsafe(`select ${positionSql} as position`)))[0]?.position ?? null
 })
 
-/** Exports a snapshot. It lasts until the end of the transaction, and must be its first statement. */
+/**
+ * Exports a snapshot. This must be the transaction's first statement, and the snapshot lasts until the transaction
+ * ends.
+ */
 const exportSnapshot = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set transaction isolation level repeatable read read only`
@@ -82,12 +86,12 @@ const exportSnapshot = Effect.gen(function* () {
 /** Other transactions were running when the snapshot was taken. */
 class SnapshotNotQuiet extends Data.TaggedError("SnapshotNotQuiet")<{}> {}
 
-/** An attempt takes about a millisecond, and transactions of the service are as short. */
+/** An attempt takes about a millisecond, and so do the service's transactions. */
 const maxSnapshotAttempts = 100
 
 /**
  * Runs an effect in a transaction with an exported snapshot. Tries to find an instant at which no transaction is
- * writing: then a position in the write-ahead log has exactly the rows of the snapshot.
+ * writing, because the snapshot then corresponds exactly to a position in the write-ahead log.
  */
 const withSnapshot = <A, E, R>(
   use: (snapshot: Omit<typeof SnapshotRow.Type, "is_quiet">) => Effect.Effect<A, E, R>,
@@ -118,7 +122,7 @@ const readMigrations = Effect.gen(function* () {
   return rows.map(({ id }) => id)
 })
 
-/** Finds the roles to which privileges in this database were granted, because a dump does not contain roles. */
+/** Finds the roles that have privileges in this database, because a dump does not contain roles. */
 const readGrantedRoles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeRoles(sql`
@@ -139,7 +143,7 @@ const failUnreadable = () =>
     }),
   )
 
-/** Fails if `pg_dump` ended without an error but wrote no dump, as a wrapper script with a mistake does. */
+/** Fails if `pg_dump` reported success but wrote no dump, as a faulty wrapper script may. */
 const requireDump = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   if (yield* Effect.orElseSucceed(fs.exists(`${folder}/${dumpFolderName}/toc.dat`), () => false)) return
@@ -149,13 +153,13 @@ const requireDump = Effect.fnUntraced(function* (folder: string) {
   })
 })
 
-/** Records in the audit log that the data was copied. A failure does not make the backup unusable. */
+/** Records in the audit log that the data was copied. If that fails, the backup can still be used. */
 const recordBackup = ({ folder }: BackupTask, { created_at }: Manifest) =>
   recordEvent({ subject_type: "backup", subject: resolve(folder), change: "created", after: { created_at } }).pipe(
     Effect.catch((error) => Effect.logWarning(`The audit log does not contain this backup: ${describeFailure(error)}`)),
   )
 
-/** Backs up the database. A failure or an interruption removes what it wrote. Returns the manifest. */
+/** Backs up the database, and returns the manifest. After a failure or an interruption, removes what it wrote. */
 export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
   const { digestsOnly, folder, jobs } = task
   const sql = yield* SqlClient.SqlClient
@@ -171,9 +175,9 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
         message: `The database ${database} has no tables of Tickerline. Check DATABASE_URL.`,
       })
     }
-    // Like pg_dump, so that no table disappears before it is read.
+    // As pg_dump does, so that no table disappears before it is read.
     yield* sql.unsafe(`lock table ${tables.join(", ")} in access share mode`)
-    // Before the dump, which may read later values, because sequences do not belong to a snapshot.
+    // Read before the dump, because sequences are not part of a snapshot: the dump may contain later values.
     const sequences = yield* readSequences
     const version = digestsOnly ? null : yield* requireClientProgram("pg_dump", postgresql)
     if (!digestsOnly) {

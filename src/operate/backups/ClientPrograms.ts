@@ -1,5 +1,5 @@
 /**
- * Runs `pg_dump` and `pg_restore`, which the embedded PostgreSQL does not contain. They get the password in their
+ * Runs `pg_dump` and `pg_restore`, which the embedded PostgreSQL does not include. The password is passed in the
  * environment, because every user of a machine can read the arguments of a program.
  */
 import { Config, Data, Duration, Effect, Option, Redacted, Stream } from "effect"
@@ -10,21 +10,21 @@ import { DirectConnectionConfig } from "../../postgres/pool/ConnectionSettings.t
 import { readTlsSettings } from "../../postgres/pool/DatabaseTls.ts"
 import { parseDatabaseAddress } from "../../postgres/health/SocketRegistry.ts"
 
-/** The folder that contains `pg_dump` and `pg_restore`. If unset, the folders of PATH are searched. */
+/** The folder that contains `pg_dump` and `pg_restore`. If unset, PATH is searched. */
 export const PostgresProgramsConfig = Config.option(Config.NonEmptyString("POSTGRES_PROGRAMS"))
 
 type ClientProgram = "pg_dump" | "pg_restore"
 
-/** A program is missing or too old. The message says which package to install. */
+/** A program is missing or too old. The message names the package to install. */
 export class ClientProgramUnusable extends Data.TaggedError("ClientProgramUnusable")<{ readonly message: string }> {}
 
 /** A program failed. The message contains the end of its output. */
 export class ClientProgramFailed extends Data.TaggedError("ClientProgramFailed")<{ readonly message: string }> {}
 
-/** A program that is interrupted gets this time to end its own processes, and to cancel its statements. */
+/** How long an interrupted program may take to end its own processes and cancel its statements. */
 const stopTimeout = Duration.seconds(15)
 
-/** Only the end of the output is kept, in characters. */
+/** How many characters of the output are kept, from its end. */
 const maxOutput = 4_000
 
 const getInstallAdvice = (major: number) =>
@@ -55,8 +55,8 @@ const run = Effect.fnUntraced(
 )
 
 /**
- * Returns the version of the program, such as `18.1`. Fails unless its major version is that of the server: an older
- * program refuses the server, and an older server refuses what a newer program sends.
+ * Returns the version of the program, such as `18.1`. Fails unless its major version equals the server's: an older
+ * program refuses a newer server, and an older server rejects what a newer program sends.
  */
 export const requireClientProgram = Effect.fnUntraced(function* (program: ClientProgram, major: number) {
   const { output } = yield* Effect.mapError(
@@ -77,13 +77,13 @@ export const requireClientProgram = Effect.fnUntraced(function* (program: Client
   return version
 })
 
-/** The database to which a program connects, on the server to which the command is connected. */
+/** The database to which a program connects, on the server to which the command itself is connected. */
 export interface ProgramTarget {
   readonly database: string
   readonly user: string
 }
 
-/** Returns the variables with which libpq connects as the command does. */
+/** Returns the environment variables with which libpq connects as the command itself does. */
 const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }: ProgramTarget) {
   const { config: { password, url } } = yield* DirectConnectionConfig
   if (url === undefined) return yield* Effect.die(new Error("The connection has no URL."))
@@ -95,7 +95,7 @@ const makeConnectionVariables = Effect.fnUntraced(function* ({ database, user }:
   const [host, port] = "path" in address
     ? [dirname(address.path), address.path.slice(address.path.lastIndexOf(".") + 1)]
     : [address.host, String(address.port)]
-  // Node checks a certificate against the authorities of the system if the URL names none.
+  // If the URL names no certificate authorities, Node uses those of the system.
   const defaultAuthority = tls.mode === "verify-full" ? "system" : undefined
   return {
     PGHOST: host,
@@ -126,6 +126,9 @@ export const runClientProgram = Effect.fnUntraced(
   },
 )
 
-/** Returns the argument of `pg_restore` that names the database. A plain name with `=` would be a connection string. */
+/**
+ * Returns the argument with which `pg_restore` finds the database. A plain name that contains `=` would be read as a
+ * connection string.
+ */
 export const makeDatabaseArgument = ({ database }: ProgramTarget) =>
   `--dbname=dbname='${database.replaceAll(/[\\']/g, String.raw`\$&`)}'`

@@ -1,51 +1,56 @@
-/** The file `manifest.json` of a backup: which database it is from, its tables with their digests, and its files. */
+/**
+ * The file `manifest.json` in a backup: which database was backed up, its tables and their digests, and the files of
+ * the dump.
+ */
 import { Data, Effect, FileSystem, PlatformError, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
 import { describeReadError } from "../../ingest/load/FileErrors.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { SequenceValue, TableDigest } from "./TableDigests.ts"
 
-/** The name of the folder with the dump inside the folder of the backup. */
+/** The name of the folder with the dump, inside the backup's folder. */
 export const dumpFolderName = "dump"
 const manifestName = "manifest.json"
 
-/** A manifest has a line per table and file. A larger file is no manifest, and is not read. */
+/** A manifest has one line per table and file. A larger file is not a manifest, so it is not read. */
 const maxManifestBytes = 64 * 1024 * 1024
 
 const BackupFile = Schema.Struct({ file: Schema.String, bytes: Schema.Number, sha256: Schema.String })
 
+/** The content of `manifest.json`. */
 export const Manifest = Schema.Struct({
-  /** Changes when a program of an older release could misread the manifest. */
+  /** Must change if an older release could misread the manifest. */
   format: Schema.Literal(1),
   created_at: Schema.String.check(
     Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/),
     Schema.makeFilter((text: string) => !Number.isNaN(Date.parse(text))),
   ),
-  /** Version of this program. */
+  /** The version of Tickerline that made the backup. */
   tickerline: Schema.String,
   database: Schema.String,
-  /** Major version of the server. */
+  /** The server's major version. */
   postgresql: Schema.Number,
-  /** Version of the program that wrote the dump; null without a dump. */
+  /** The version of the program that wrote the dump, or null if there is no dump. */
   pg_dump: Schema.NullOr(Schema.String),
   /**
-   * The position in the write-ahead log at which the database had exactly the recorded rows. Null if other transactions
-   * were running all the time, or on a replica.
+   * The position in the write-ahead log at which the database contained exactly the recorded rows. Null on a replica,
+   * or if other transactions were running all the time.
    */
   wal_position: Schema.NullOr(Schema.String),
-  /** Numbers of the applied migrations. */
+  /** The ids of the applied migrations. */
   migrations: Schema.Array(Schema.Number),
-  /** Roles other than the owner to which privileges were granted. */
+  /** The roles other than the owner that have privileges. */
   roles: Schema.Array(Schema.String),
   tables: Schema.Array(TableDigest),
   sequences: Schema.Array(SequenceValue),
   files: Schema.Array(BackupFile),
 })
+/** The content of `manifest.json`. */
 export type Manifest = typeof Manifest.Type
 
 const ManifestText = Schema.fromJsonString(Manifest)
 
-/** A folder is no complete backup, or its files have changed. */
+/** The folder is not a complete backup, or its files have changed. */
 export class DamagedBackup extends Data.TaggedError("DamagedBackup")<{ readonly message: string }> {}
 
 const digestFile = Effect.fnUntraced(function* (path: string) {
@@ -55,7 +60,7 @@ const digestFile = Effect.fnUntraced(function* (path: string) {
   return hash.digest("hex")
 })
 
-/** Lists the files of the dump with their sizes and digests. */
+/** Lists the files of the dump, with their sizes and digests. */
 export const describeFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
@@ -70,12 +75,12 @@ export const describeFiles = Effect.fnUntraced(function* (folder: string) {
   })
 })
 
-/** Writes the manifest, which completes a backup, and waits until it is on the disk. */
+/** Writes the manifest, which completes a backup, and waits until it is on disk. */
 export const writeManifest = Effect.fnUntraced(function* (folder: string, manifest: Manifest) {
   const fs = yield* FileSystem.FileSystem
   const file = yield* fs.open(`${folder}/${manifestName}`, { flag: "wx", mode: 0o600 })
   const text = yield* Effect.orDie(Schema.encodeEffect(ManifestText)(manifest))
-  // One line per table and file, for people and `diff`.
+  // One line per table and file, to be readable for people and `diff`.
   const lines = JSON.stringify(JSON.parse(text), null, 1)
   yield* file.writeAll(new TextEncoder().encode(`${lines}\n`))
   yield* file.sync

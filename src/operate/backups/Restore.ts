@@ -1,4 +1,4 @@
-/** Restores backups, and checks them: by a restore into a scratch database, or against a restored base backup. */
+/** Restores backups, and checks them: by restoring into a scratch database, or by comparing a restored base backup. */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Effect, FileSystem, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,22 +14,23 @@ import { makeDatabaseArgument, requireClientProgram, runClientProgram } from "./
 import { dumpFolderName, type Manifest, readManifest, readManifestWithDump, verifyFiles } from "./Manifest.ts"
 import { findDifferences } from "./TableDigests.ts"
 
-/** A backup may not be restored here. Nothing was changed. The message says why, and what to do. */
+/** The backup may not be restored here. Nothing was changed. The message tells the operator why, and what to do. */
 export class RestoreRefused extends Data.TaggedError("RestoreRefused")<{ readonly message: string }> {}
 
-/** The restored rows are not those that were backed up. */
+/** The restored rows differ from those that were backed up. */
 export class BackupDiffers extends Data.TaggedError("BackupDiffers")<{ readonly message: string }> {}
 
+/** Which backup to restore, and how. */
 export interface RestoreTask {
   /** The folder of the backup. */
   readonly folder: string
-  /** Number of tables and indexes that `pg_restore` restores at the same time. */
+  /** How many tables and indexes `pg_restore` restores in parallel. */
   readonly jobs: number
 }
 
 const maxReportedDifferences = 10
 
-/** Maximum length of the name of a database, in bytes. PostgreSQL truncates longer ones. */
+/** Maximum length of a database name, in bytes. PostgreSQL truncates longer names. */
 const maxNameLength = 63
 
 const failWithDifferences = (subject: string, differences: ReadonlyArray<string>) =>
@@ -58,14 +59,14 @@ const readServer = Effect.gen(function* () {
   return yield* Effect.orDie(Effect.fromNullishOr(server))
 })
 
-/** Runs an effect with a client of another database on the same server. */
+/** Runs an effect on another database of the same server. */
 const withDatabase = <A, E, R>(database: string, effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     DirectConnectionConfig,
     ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, database, maxConnections: 2 })),
   )
 
-/** Fails unless this program and this server can restore the backup. */
+/** Fails unless this release and this server can restore the backup. */
 const requireCompatible = Effect.fnUntraced(
   function* (manifest: Manifest, { postgresql }: typeof ServerRow.Type) {
     const known = new Set((yield* listMigrationScripts).map(([id]) => id))
@@ -86,7 +87,7 @@ const requireCompatible = Effect.fnUntraced(
   },
 )
 
-/** Fails if a role to which the backup grants privileges does not exist. */
+/** Fails if a role that has privileges in the backup does not exist. */
 const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
   const sql = yield* SqlClient.SqlClient
   const existing = new Set(
@@ -100,13 +101,13 @@ const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
   })
 })
 
-/** Fails if other sessions use the database, or if it contains anything. Extensions do not count. */
+/** Fails if other sessions use the database, or if it contains anything but extensions. */
 const requireUnused = Effect.fnUntraced(function* (database: string, applicationName: string) {
   const sql = yield* SqlClient.SqlClient
   const sessions = yield* decodeNames(sql`
     select distinct format('%s as %s', coalesce(nullif(application_name, ''), 'a program'), usename) as name
     from pg_stat_activity
-    -- PostgreSQL hides the type of other roles' sessions. Its own workers have no role.
+    -- PostgreSQL hides the type of sessions of other roles. Its own background workers have no role.
     where datname = current_database() and coalesce(backend_type, 'client backend') = 'client backend'
       and usename is not null and application_name <> ${applicationName}
     order by 1 limit 5
@@ -156,7 +157,7 @@ const requireUnused = Effect.fnUntraced(function* (database: string, application
   })
 })
 
-/** Splits the contents of the dump in two: the rows of the table of migrations, and everything before them. */
+/** Splits the table of contents of the dump in two: the rows of the migrations table, and everything before them. */
 const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof ServerRow.Type) {
   const fs = yield* FileSystem.FileSystem
   const makeFile = fs.makeTempFileScoped({ prefix: "tickerline-restore-" })
@@ -173,8 +174,8 @@ const splitContents = Effect.fnUntraced(function* (dump: string, target: typeof 
 })
 
 /**
- * Restores the dump into the current database, which must be empty, and compares the rows. The rows of the table of
- * migrations come last, so that the service refuses a database that was restored only in part.
+ * Restores the dump into the current database, which must be empty, and compares the rows. Restores the rows of the
+ * migrations table last, so that the service refuses a database that was restored only in part.
  */
 const restoreDump = Effect.fnUntraced(
   function* ({ folder, jobs }: RestoreTask, manifest: Manifest, hasPrivileges: boolean) {
@@ -208,7 +209,7 @@ const restoreDump = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Creates an empty database with the encoding and the locale of the current one. */
+/** Creates an empty database with the same encoding and locale as the current one. */
 const createDatabase = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [create] = yield* decodeStatements(sql`
@@ -219,7 +220,10 @@ const createDatabase = Effect.fnUntraced(function* (name: string) {
   yield* sql.unsafe(create?.statement ?? "")
 })
 
-/** Drops a database. PostgreSQL ends its autovacuum workers, but with `force` only for a superuser. */
+/**
+ * Drops a database, if necessary with `force`, which ends its sessions. First tries without, because PostgreSQL then ends
+ * autovacuum workers by itself, whereas only a superuser may end them with `force`.
+ */
 const dropDatabase = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const drop = `drop database if exists ${quoteIdentifier(name)}`
@@ -233,7 +237,7 @@ const findDatabase = Effect.fnUntraced(function* (name: string) {
   `
 })
 
-/** Reads a backup and checks its files, and that this program and server can restore it. */
+/** Opens a backup: checks its files, and that this release and this server can restore it. */
 const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
   const manifest = yield* readManifestWithDump(folder)
   const server = yield* readServer
@@ -242,7 +246,7 @@ const openBackup = Effect.fnUntraced(function* ({ folder }: RestoreTask) {
   return { manifest, server }
 })
 
-/** Applies the migrations of this release, and prepares the database for the service. */
+/** Applies this release's migrations, and prepares the database for the service. */
 const prepareForService = Effect.fnUntraced(function* (database: string, { created_at }: Manifest) {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
@@ -259,7 +263,7 @@ const prepareForService = Effect.fnUntraced(function* (database: string, { creat
   return applied
 })
 
-/** Restores into the current database while no migration runs, which waits until the restore has ended. */
+/** Restores into the current database. Migrations wait until the restore has ended. */
 const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Manifest, applicationName: string) {
   const sql = yield* SqlClient.SqlClient
   const { database } = yield* readServer
@@ -278,8 +282,8 @@ const restoreHere = Effect.fnUntraced(function* (task: RestoreTask, manifest: Ma
 })
 
 /**
- * Restores a backup into the empty database of the command, or into a new one on its server. A failure or an
- * interruption drops the new database. `applicationName` is the name of the sessions of the command itself.
+ * Restores a backup into the command's database, which must be empty, or into a new one on the same server. After a
+ * failure or an interruption, drops the new database. `applicationName` identifies the command's own sessions.
  */
 export const restoreBackup = Effect.fnUntraced(
   function* (task: RestoreTask, into: string | undefined, applicationName: string) {
@@ -319,7 +323,7 @@ const getScratchName = (database: string) => {
   }${suffix}`
 }
 
-/** Drops the scratch database of a check that was killed. */
+/** Drops the scratch database of an earlier check that was killed. */
 const dropAbandonedScratch = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* findDatabase(name)
@@ -343,7 +347,7 @@ const createScratch = Effect.fnUntraced(function* (name: string) {
   yield* sql.unsafe(`comment on database ${quoteIdentifier(name)} is '${scratchComment}'`)
 })
 
-/** Restores a backup into a scratch database of this server, compares the rows, and drops the database. */
+/** Restores a backup into a scratch database on this server, compares the rows, and drops the database. */
 export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
   const { manifest, server } = yield* openBackup(task)
   const name = getScratchName(server.database)
@@ -360,14 +364,14 @@ export const checkBackup = Effect.fnUntraced(function* (task: RestoreTask) {
   return manifest
 })
 
-/** Checks the files of a backup against its manifest, without a database. */
+/** Checks the files of a backup against its manifest. Needs no database. */
 export const checkBackupFiles = Effect.fnUntraced(function* (folder: string) {
   const manifest = yield* readManifestWithDump(folder)
   yield* verifyFiles(folder, manifest)
   return manifest
 })
 
-/** Compares the current database, which was restored from a base backup, with the digests of a backup. */
+/** Compares the current database, which was restored from a base backup, with the digests in a backup. */
 export const checkRecoveredDatabase = Effect.fnUntraced(function* (folder: string) {
   const sql = yield* SqlClient.SqlClient
   const manifest = yield* readManifest(folder)

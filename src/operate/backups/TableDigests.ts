@@ -1,23 +1,27 @@
-/** Counts and digests of tables, by which a restored database is compared with the one that was backed up. */
+/** Row counts and digests of tables, to compare a restored database with the original. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 
+/** What identifies the content of a table. */
 export const TableDigest = Schema.Struct({
-  /** The name in SQL, such as `public.news`. */
+  /** The table's name in SQL, such as `public.news`. */
   table: Schema.String,
   rows: Schema.Number,
-  /** The sum of a 64-bit hash of each row's text, so that the order of the rows does not matter. */
+  /** The sum of a 64-bit hash of each row's text, which does not depend on the order of the rows. */
   digest: Schema.String,
 })
+/** What identifies the content of a table. */
 export type TableDigest = typeof TableDigest.Type
 
+/** A sequence and its last value. */
 export const SequenceValue = Schema.Struct({
   sequence: Schema.String,
-  /** Null if the sequence has not been used. */
+  /** Null if the sequence has never been used. */
   value: Schema.NullOr(Schema.String),
 })
+/** A sequence and its last value. */
 export type SequenceValue = typeof SequenceValue.Type
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
@@ -25,8 +29,8 @@ const decodeDigests = decodeRows(Schema.Struct({ rows: Schema.String, digest: Sc
 const decodeSequences = decodeRows(SequenceValue)
 
 /**
- * Lists the tables of a backup. Partitions belong to their table. Unlogged tables hold only data of the last minute,
- * and are empty after a crash.
+ * Lists the tables of a backup. Partitions count as part of their table. Unlogged tables are left out: they only hold
+ * data about the last minute, and are emptied by a crash.
  */
 export const listBackedUpTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -44,7 +48,7 @@ export const listBackedUpTables = Effect.gen(function* () {
   return tables.map(({ name }) => name)
 })
 
-/** Makes the text of values independent of the settings of the server and the role. Only in this transaction. */
+/** Makes the text of values independent of the settings of the server and the role, for this transaction only. */
 const fixTextFormats = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -55,14 +59,14 @@ const fixTextFormats = Effect.gen(function* () {
   `
 })
 
-/** Computes the digests of the tables, which must exist. Runs in a transaction. */
+/** Computes the digests of tables, all of which must exist. Must run in a transaction. */
 export const computeTableDigests = Effect.fnUntraced(function* (tables: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
   yield* fixTextFormats
   return yield* Effect.forEach(tables, (table, index) => {
     Object.assign(progress, { label: `digest of ${table}`, done: index, total: tables.length, count: 0 })
-    // The name of a column would hide a shorter alias.
+    // An alias that no column is called, because a column with the same name would hide it.
     const query = decodeDigests(sql.unsafe(`
       select count(*)::text as rows,
         coalesce(sum(hashtextextended("the whole row"::text collate "C", 0)), 0)::text as digest
@@ -76,7 +80,7 @@ export const computeTableDigests = Effect.fnUntraced(function* (tables: Readonly
   })
 })
 
-/** Reads the values of all sequences, which are current even in an older snapshot. */
+/** Reads the current values of all sequences, even in a transaction with an older snapshot. */
 export const readSequences = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeSequences(sql`
@@ -86,8 +90,7 @@ export const readSequences = Effect.gen(function* () {
 })
 
 /**
- * Compares the database with recorded tables and sequences. Returns a description of each difference. Runs in a
- * transaction.
+ * Compares the database with recorded tables and sequences, and describes each difference. Must run in a transaction.
  */
 export const findDifferences = Effect.fnUntraced(
   function* (recorded: {

@@ -1,4 +1,7 @@
-/** The `accounts` command: creates and credits accounts, and changes their tier, budget, email address and news. */
+/**
+ * The `accounts` command: creates accounts, adds credit, and changes tiers, budgets, email addresses and subscriptions
+ * to news.
+ */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { NewAccountName, TrimmedName } from "../../accounts/TrimmedName.ts"
@@ -277,6 +280,7 @@ const eraseCommand = Command.make(
   }),
 )
 
+/** The command `accounts` with its subcommands. */
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Manage accounts and their balances"),
   withExamples({ "accounts list": "List all accounts" }),

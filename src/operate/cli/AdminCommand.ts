@@ -18,10 +18,10 @@ const scopeFlag = Flag.Literals("scope", adminScopes).pipe(
   Flag.withDescription("read: see everything; support: also manage keys and addresses; admin: everything"),
 )
 
-/** The role of the service may not manage admins. The message names a role that may. */
+/** The service's role may not manage admins. The message names a role that may. */
 class AdminRoleNeeded extends Data.TaggedError("AdminRoleNeeded")<{ readonly message: string }> {}
 
-/** Says which role can do it if PostgreSQL refuses that to the role of `DATABASE_URL`. */
+/** If PostgreSQL refuses this to the role in `DATABASE_URL`, names a role that may do it. */
 const explainWrongRole = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     effect,
@@ -112,7 +112,7 @@ const tokensCommand = Command.make("tokens").pipe(
   Command.withSubcommands([createCommand, listCommand, revokeCommand]),
 )
 
-/** The link of an invitation cannot be printed, because the address of the console is unknown. */
+/** The invitation's link cannot be printed, because the console's URL is unknown. */
 class ConsoleAddressUnknown extends Data.TaggedError("ConsoleAddressUnknown")<{ readonly message: string }> {}
 
 const inviteCommand = Command.make(
@@ -138,6 +138,7 @@ const inviteCommand = Command.make(
   withSilentExamples({ "admin invite --name alice": "Print a link for the first sign-in to the console" }),
 )
 
+/** The command `admin` with its subcommands. */
 export const adminCommand = Command.make("admin").pipe(
   Command.withDescription("Manage access to the admin API and the console"),
   withExamples({ "admin tokens list": "List all tokens" }),

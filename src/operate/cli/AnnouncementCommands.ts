@@ -44,6 +44,7 @@ const formatDryRun = ({ email, selection }: Announcements.PreparedAnnouncement) 
     ]),
   ].join("\n")
 
+/** The command `announce`. */
 export const announceCommand = Command.make(
   "announce",
   {
@@ -137,6 +138,7 @@ const retryCommand = Command.make(
   }),
 )
 
+/** The command `announcements`. */
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, and of all notices to accounts, tab-separated"),
   withSilentExamples({ "announcements": "Show all announcements" }),

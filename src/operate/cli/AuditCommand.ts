@@ -30,6 +30,7 @@ const printTable = (rows: ReadonlyArray<AuditRow>) =>
 
 const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, TrimmedName, description))
 
+/** The command `audit`. */
 export const auditCommand = Command.make(
   "audit",
   {

@@ -1,4 +1,6 @@
-/** The commands `backup`, `backup check` and `restore`: back up the database, prove the backup, and restore it. */
+/**
+ * The commands `backup`, `backup check` and `restore`: make a backup, prove that it can be restored, and restore it.
+ */
 import { Console, DateTime, Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import process from "node:process"
@@ -10,7 +12,7 @@ import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { CommandFailed, makeBooleanFlag, makeFlag, makeUsageError, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
-/** Names the sessions of this process, so that a restore knows that they are not those of other programs. */
+/** Identifies the sessions of this process, so that a restore does not mistake them for those of another program. */
 const applicationName = `tickerline-backup-${process.pid}`
 
 const databaseLayer = commandDatabaseClientLayer(applicationName)
@@ -36,10 +38,10 @@ const MaxAge = Schema.DurationFromString.check(
   Schema.makeFilter(Duration.isPositive, { message: "must be a duration greater than zero, such as 26 hours" }),
 )
 
-/** How far the clock of the machine that made a backup may be ahead. */
+/** How far the clock of the machine that made a backup may be ahead of this one. */
 const maxClockDifference = Duration.minutes(1)
 
-/** Fails if the backup is older than allowed, or from the future. For monitoring systems that run the command. */
+/** Fails if the backup is older than allowed, or from the future, so that monitoring systems can run the command. */
 const requireRecent = Effect.fnUntraced(function* ({ created_at }: Manifest, maxAge: Option.Option<Duration.Duration>) {
   if (Option.isNone(maxAge)) return
   const age = Duration.millis(DateTime.toEpochMillis(yield* DateTime.now) - Date.parse(created_at))
@@ -95,6 +97,7 @@ const checkCommand = Command.make(
   }),
 )
 
+/** The command `backup` with its subcommand. */
 export const backupCommand = Command.make(
   "backup",
   {
@@ -126,6 +129,7 @@ export const backupCommand = Command.make(
   withExamples({ "backup /backups/2026-11-27": "Back up the database into a new folder" }),
 )
 
+/** The command `restore`. */
 export const restoreCommand = Command.make(
   "restore",
   {

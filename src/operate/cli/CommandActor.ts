@@ -1,11 +1,16 @@
-/** Who runs a command, for the audit log: the user of the operating system, the host, and the command. */
+/**
+ * Finds out who runs a command, for the audit log: the operating-system user, the host, and the name of the command.
+ */
 import { Effect, Stdio } from "effect"
 import type { Command } from "effect/cli"
 import { hostname, userInfo } from "node:os"
 import process from "node:process"
 import type { SessionActor } from "../../postgres/SessionActor.ts"
 
-/** Returns a fact about the system; undefined if it has none, as in many containers, or if the runtime may not ask. */
+/**
+ * Returns a fact about the system. Undefined if the system cannot tell, as in many containers, or the runtime may not
+ * ask.
+ */
 const ask = (read: () => string) => {
   try {
     return read()
@@ -18,7 +23,7 @@ const findUserName = () =>
   ask(() => userInfo().username) ?? process.env["LOGNAME"] ?? process.env["USER"] ??
     ask(() => String(process.getuid?.())) ?? "unknown"
 
-/** Returns the names of the command in the arguments, without its own arguments: `keys rotate`. */
+/** Returns the names of the command and subcommand in the arguments, such as `keys rotate`, without anything else. */
 const findCommandNames = (command: Command.Command.Any, args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const commands = command.subcommands.flatMap((group) => group.commands)
   for (const [index, name] of args.entries()) {
@@ -28,6 +33,7 @@ const findCommandNames = (command: Command.Command.Any, args: ReadonlyArray<stri
   return []
 }
 
+/** Returns the actor of this process. */
 export const makeCommandActor = Effect.fnUntraced(function* (command: Command.Command.Any) {
   const args = yield* (yield* Stdio.Stdio).args
   const actor: SessionActor = {

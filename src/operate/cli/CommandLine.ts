@@ -1,6 +1,6 @@
 /**
- * The command `tickerline` with all its subcommands. It reads and writes only through `Stdio` and `Console`, so that
- * tests can run it in-process.
+ * The command `tickerline` with all subcommands. It reads and writes only through `Stdio` and `Console`, so that tests
+ * can run it in-process.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { type Config, Console, Effect, Layer, Stdio } from "effect"
@@ -40,18 +40,18 @@ import { undoLoadCommand } from "./UndoLoadCommand.ts"
 import { usageCommand } from "./UsageCommand.ts"
 import { webhooksCommand } from "./WebhooksCommand.ts"
 
-/** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
+/** The service uses all settings, so `serve` reports every invalid one before it starts anything. */
 const validateSettings = Effect.flatMap(
   findInvalidSettings,
   (invalid) =>
     invalid.length === 0 ? Effect.void : Effect.fail(new CommandFailed({ message: formatSettingProblems(invalid) })),
 )
 
-/** Loads the server only for this command, so that all other commands start faster. */
+/** Loads the server for this command only, so that all other commands start faster. */
 const serveModule = Effect.promise(() => import("./ServeCommand.ts"))
 const serve = Effect.flatMap(serveModule, ({ serveUntilInterrupted }) => serveUntilInterrupted)
 
-/** Fails if `serve` could not start, before it creates or starts a database. */
+/** Fails if `serve` cannot start, before a database is created or started. */
 const checkBeforeServe = Effect.andThen(
   validateSettings,
   Effect.flatMap(serveModule, ({ requireFreePorts }) => requireFreePorts),
@@ -84,7 +84,7 @@ const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
   command: Command.Command<Name, Input, ContextInput, E, R>,
 ) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelledSettings(process.env)))
 
-/** Makes the command with all its subcommands. Runs `onServe` before `serve` starts. */
+/** Creates the command with all its subcommands. Runs `onServe` before `serve` starts. */
 export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(
     Command.withDescription("Market-data API over PostgreSQL"),
@@ -108,7 +108,7 @@ export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       adminCommand.pipe(withWarnings),
       auditCommand.pipe(withWarnings),
       webhooksCommand.pipe(withWarnings),
-      // No warnings on standard error: `doctor` lists misspelled settings among its findings.
+      // `doctor` gets no warnings on standard error, because it lists misspelled settings among its findings.
       doctorCommand,
       queryCommand.pipe(withWarnings),
       changesCommand.pipe(withWarnings),
@@ -119,7 +119,7 @@ export const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
     ]),
   )
 
-/** Reports all invalid settings at once, because a command stops at the first one that it reads. */
+/** Reports all invalid settings at once. The command itself stopped at the first one that it read. */
 const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
     findInvalidSettings,
@@ -128,8 +128,8 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
   )
 
 /**
- * Joins a negative value, such as `-1 hours`, with the flag before it. The parser would take its letters for short
- * flags, and `-h` for a request for help.
+ * Joins a negative value, such as `-1 hours`, with the flag before it. Otherwise the parser would take its letters for
+ * short flags, and `-h` for a request for help.
  */
 const joinNegativeValues = (args: ReadonlyArray<string>) => {
   const operands = args.indexOf("--")
@@ -143,7 +143,7 @@ const joinNegativeValues = (args: ReadonlyArray<string>) => {
   })
 }
 
-/** Runs the command given by the arguments in `Stdio`. */
+/** Runs the command with the arguments in `Stdio`. */
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) => {
   const command = makeTickerlineCommand(onServe)
   return Command.run(command, { version: packageJson.version }).pipe(

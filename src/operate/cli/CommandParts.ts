@@ -1,22 +1,22 @@
-/** Parts shared by several commands: names, flags, usage errors, and help examples. */
+/** Parts that several commands share: names, flags, usage errors, and examples in the help. */
 import { Data, Effect, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { silentTickerlineCommand, tickerlineCommand } from "../../postgres/ProjectCommands.js"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { formatNameSuggestion } from "../../contract/rules/Suggestions.ts"
 
-/** A command cannot do what it was asked to do. The message says why, and what to do. */
+/** A command cannot do what it was asked to do. The message tells the user why, and how to proceed. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
 
-/** Makes a required flag whose value the schema decodes. */
+/** Creates a required flag, whose value is decoded with the schema. */
 export const makeFlag = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>
   Flag.String(name).pipe(Flag.withSchema(schema), Flag.withDescription(description))
 
-/** Makes a required argument that the schema decodes. */
+/** Creates a required argument, which is decoded with the schema. */
 export const makeArgument = <A>(name: string, schema: Schema.Codec<A, string>, description: string) =>
   Argument.String(name).pipe(Argument.withSchema(schema), Argument.withDescription(description))
 
-/** Makes a flag that takes no value and is false by default. */
+/** Creates a flag that takes no value and is off by default. */
 export const makeBooleanFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
@@ -30,12 +30,12 @@ export const serviceConnectionFlags = {
   ),
 }
 
-/** Splits a list at its commas, and omits empty entries. */
+/** Splits a list at its commas, and drops empty entries. */
 export const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
 
 /**
- * Makes a parser for a list of datasets that a source fills. It runs before the command connects to the database.
- * `source` is the plural subject of its errors, such as `Prices`.
+ * Creates a parser for a list of datasets that a source can fill. It runs before the command connects to the database.
+ * `source` is the source's name in the plural, such as `Prices`, and starts the error messages.
  */
 export const makeDatasetListParser =
   <Dataset extends string>(source: string, datasets: ReadonlyArray<Dataset>) =>
@@ -54,7 +54,7 @@ export const makeDatasetListParser =
     })
   }
 
-/** Makes an error about an invalid command line. It prints the usage of the command, such as `ingest edgar`. */
+/** Creates the error for an invalid command line. It prints the usage of the command, such as `ingest edgar`. */
 export const makeUsageError = (command: string, message: string) =>
   new CliError.ShowHelp({
     commandPath: ["tickerline", ...command.split(" ")],
@@ -69,7 +69,10 @@ export const requireHttpUrls = (command: string, addresses: ReadonlyArray<string
   )
 }
 
-/** Whether text contains an API key. Arguments must not contain keys, as shell history and process lists show them. */
+/**
+ * Whether text contains an API key. Arguments must not contain one, because shell histories and process lists show
+ * them.
+ */
 export const containsApiKey = (text: string) => redactApiKeys(text) !== text
 
 /** Fails if one of the arguments contains an API key. */
@@ -88,10 +91,14 @@ type CommandExamples = Readonly<Record<string, string>>
 const makeExamples = (program: string, examples: CommandExamples) =>
   Object.entries(examples).map(([args, description]) => ({ command: `${program} ${args}`, description }))
 
+/** Adds examples to the help of a command. */
 export const withExamples = (examples: CommandExamples) =>
   Command.withExamples(makeExamples(tickerlineCommand, examples))
 
-/** Silences npm's own output in the examples except `others`, so that standard output contains only the result. */
+/**
+ * Adds examples to the help of a command. All but `others` silence npm's own output, so that standard output contains
+ * only the result.
+ */
 export const withSilentExamples = (examples: CommandExamples, others: CommandExamples = {}) =>
   Command.withExamples([
     ...makeExamples(silentTickerlineCommand, examples),

@@ -8,6 +8,7 @@ import { grantRolePrivileges } from "../../postgres/migrations/ServiceRole.ts"
 import { makeArgument, makeBooleanFlag, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
+/** The command `migrate`. */
 export const migrateCommand = Command.make(
   "migrate",
   {},
@@ -25,6 +26,7 @@ export const migrateCommand = Command.make(
   Command.provide(commandDatabaseClientLayer("tickerline-command")),
 )
 
+/** The command `grant`. */
 export const grantPrivilegesCommand = Command.make(
   "grant",
   {

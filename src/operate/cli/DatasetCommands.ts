@@ -1,4 +1,4 @@
-/** The commands `load` and `datasets`: load files into datasets, and describe the columns of a dataset. */
+/** The commands `load` and `datasets`: load files into datasets, and describe the columns of datasets. */
 import { Console, Duration, Effect, Option, Path, Ref, Stdio } from "effect"
 import { Argument, CliError, Command, Flag, Prompt } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -84,7 +84,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
 })
 
 interface LoadFlags extends Required<Pick<LoadTask, "allowEmpty" | "append" | "check" | "keepOmitted" | "nulls">> {
-  /** Replacements may remove any number of rows. */
+  /** Set if a replacement may remove any number of rows. */
   readonly isRemovalConfirmed: boolean
 }
 
@@ -93,7 +93,7 @@ const askToRemove = (removal: Removal) =>
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
 
-/** Reports which datasets were loaded before an interruption. Each dataset has all of its new rows or none. */
+/** Reports which datasets were loaded before an interruption. Each has either all of its new rows or none. */
 const formatInterruption = (
   tasks: ReadonlyArray<LoadTask>,
   committed: ReadonlySet<LoadTask>,
@@ -136,7 +136,7 @@ const withInterruptionReport = <A, E, R>(
     )
   })
 
-/** The name is validated here, so that an unknown dataset is reported before the command connects to the database. */
+/** Validates the name before the command connects to the database. */
 const validateDataset = (name: string) =>
   requireDataset(name).pipe(
     Effect.as(name),
@@ -145,12 +145,13 @@ const validateDataset = (name: string) =>
 
 const datasetArgument = Argument.String("dataset").pipe(Argument.mapEffect(validateDataset))
 
-/** The dataset of a command that changes one, by the name of its table or endpoint. */
+/** The flag for the dataset to change, given as the name of its table or endpoint. */
 export const datasetFlag = Flag.String("dataset").pipe(
   Flag.withDescription("The dataset, such as news"),
   Flag.mapEffect(validateDataset),
 )
 
+/** The command `load`. */
 export const loadCommand = Command.make(
   "load",
   {
@@ -158,7 +159,7 @@ export const loadCommand = Command.make(
       Argument.withDescription(`One of ${loadableDatasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
       Argument.optional,
     ),
-    // `Path` accepts a folder, unlike `File`. The load then refuses the folder with a more helpful message.
+    // `Path` accepts a folder, unlike `File`; the load then rejects the folder with a more helpful message.
     file: Argument.Path("file").pipe(
       Argument.withDescription("A .csv, .ndjson or .jsonl file, optionally compressed (.gz)"),
       Argument.optional,
@@ -207,6 +208,7 @@ export const loadCommand = Command.make(
   }),
 )
 
+/** The command `datasets`. */
 export const datasetsCommand = Command.make(
   "datasets",
   {

@@ -1,5 +1,5 @@
 /**
- * The demo key of an embedded database. It gives access to every endpoint, so it exists only as long as the database
+ * The demo key of an embedded database. It gives access to every endpoint, so it exists only while the database
  * contains nothing but sample data: the first start creates it, and loading other data revokes it.
  */
 import { Effect, FileSystem, Option, Path, Redacted } from "effect"
@@ -17,7 +17,7 @@ const demoKeyName = "demo"
 /** The file that contains the demo key. */
 export const getDemoKeyFile = (home: string) => Effect.map(Path.Path, (path) => path.join(home, "demo-key"))
 
-/** The folder with the files of the sample data. */
+/** The folder that contains the files of the sample data. */
 export const getSamplesFolder = (home: string) => Effect.map(Path.Path, (path) => path.join(home, "samples"))
 
 /** Creates the demo key. Must run in the transaction that loads the sample data. */
@@ -47,7 +47,7 @@ const isActiveKey = Effect.fnUntraced(function* (key: string) {
   return rows.length > 0
 })
 
-/** Returns the file of the demo key; `None` if there is no demo key, or if it no longer works. */
+/** Returns the demo key's file, or `None` if there is no demo key or it is no longer valid. */
 export const findDemoKeyFile = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const file = yield* getDemoKeyFile(home)
@@ -58,7 +58,7 @@ export const findDemoKeyFile = Effect.fnUntraced(function* (home: string) {
 const revokedMessage = "The demo key was revoked, because the database no longer contains only sample data. " +
   `Create a key of your own with: ${tickerlineCommand} keys create --account me --tier ultimate`
 
-/** Revokes the demo key in the current transaction. After the commit, deletes its file and says so. */
+/** Revokes the demo key in the current transaction. After the commit, deletes its file and tells the user. */
 export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const sql = yield* SqlClient.SqlClient
@@ -72,7 +72,7 @@ export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
     update api_keys set revoked_at = now() from accounts
     where accounts.account_id = api_keys.account_id and accounts.name = ${demoAccount.name}
       and api_keys.name = ${demoKeyName} and revoked_at is null
-      -- Without its file, the demo key is the first key of the database.
+      -- Without its file, the demo key is the first key in the database.
       and (${hasFile} or key_id = (select min(key_id) from api_keys))
     returning key_id
   `
@@ -82,7 +82,7 @@ export const revokeDemoKey = Effect.fnUntraced(function* (home: string) {
   ))
 })
 
-/** Whether `file` is one of the files from which the first start loaded the sample data. */
+/** Whether `file` is one of those from which the first start loaded the sample data. */
 const isSampleFile = Effect.fnUntraced(function* (file: string, home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -91,8 +91,8 @@ const isSampleFile = Effect.fnUntraced(function* (file: string, home: string) {
 }, Effect.orElseSucceed(() => false))
 
 /**
- * Makes the loads of `effect` revoke the demo key of an embedded database, in the same transaction. A load from a
- * sample file does not revoke it; `file` is undefined if the rows come from elsewhere.
+ * If `effect` loads data into an embedded database, revokes the demo key in the same transaction. A sample file does
+ * not count as such data. `file` is undefined if the rows do not come from a file.
  */
 export const revokingDemoKey = <A, E, R>(effect: Effect.Effect<A, E, R>, file?: string) =>
   Effect.gen(function* () {

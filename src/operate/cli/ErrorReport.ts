@@ -1,4 +1,7 @@
-/** Reports errors on standard error: one sentence if the user can correct the error, the full cause for a defect. */
+/**
+ * Reports errors on standard error: in one sentence if the user can correct the error, with the full cause for a
+ * defect.
+ */
 import { Cause, Config, Console, Effect, FileSystem, Layer, Option, PlatformError, Predicate, Stdio } from "effect"
 import { CliError, CliOutput, type HelpDoc } from "effect/cli"
 import { HttpServerError } from "effect/http"
@@ -25,23 +28,23 @@ const summarizeSqlError = (error: SqlError.SqlError) =>
 const isFileError = (error: unknown): error is PlatformError.PlatformError & { reason: PlatformError.SystemError } =>
   PlatformError.isPlatformError(error) && error.reason._tag !== "BadArgument" && error.reason.module === "FileSystem"
 
-/** Summarizes an error in one line. Returns undefined for a value without a message. */
+/** Summarizes an error in one line. Returns undefined if the value has no message. */
 export const summarizeError = (error: unknown) => {
   if (SqlError.isSqlError(error)) return summarizeSqlError(error)
   if (isFileError(error)) return `${error.reason.pathOrDescriptor}: ${formatFileErrorReason(error)}.`
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
-/** Error codes returned by systems that do not support `SO_REUSEPORT`. */
+/** Error codes on systems that do not support `SO_REUSEPORT`. */
 const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
-/** Settings of the servers in addition to that of the API. */
+/** Settings of the servers besides the API's own. */
 const extraServers = [
   { host: "METRICS_HOST", port: "METRICS_PORT" },
   { host: "ADMIN_HOST", port: "ADMIN_PORT" },
 ]
 
-/** Returns the address on which a server cannot listen, and the names of the settings for it. */
+/** Returns the address on which a server could not listen, and the names of the settings for it. */
 const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   const apiHost = Option.getOrUndefined(yield* readSettingText("HOST"))
   const [failedHost, failedPort] = [getText(cause, "address") ?? getText(cause, "hostname"), getText(cause, "port")]
@@ -83,14 +86,14 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
     `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
 })
 
-/** Finds the database error that caused the error; undefined if there is none. */
+/** Finds the database error behind an error, or returns undefined if there is none. */
 const findSqlError = (error: unknown) => {
   if (SqlError.isSqlError(error)) return error
   const cause = Predicate.hasProperty(error, "cause") ? error.cause : undefined
   return SqlError.isSqlError(cause) ? cause : undefined
 }
 
-/** Number of lines at the end of PostgreSQL's log that may give the reason for a lost connection. */
+/** How many lines at the end of PostgreSQL's log are searched for the reason of a lost connection. */
 const logLines = 50
 
 const readEmbeddedLog = Effect.gen(function* () {
@@ -99,7 +102,7 @@ const readEmbeddedLog = Effect.gen(function* () {
   return { file, tail: (yield* fs.readFileString(file)).split("\n").slice(-logLines).join("\n") }
 })
 
-/** Explains why the embedded PostgreSQL closed the connection. An external server's log cannot be read. */
+/** Explains why the embedded PostgreSQL closed the connection. (The log of an external server cannot be read.) */
 const describeLostConnection = Effect.fnUntraced(function* (summary: string | undefined) {
   const isExternal = Option.isSome(yield* readSettingText("DATABASE_URL"))
   const log = isExternal ? Option.none() : yield* Effect.option(readEmbeddedLog)
@@ -119,21 +122,22 @@ const describeError = (error: unknown): Effect.Effect<string | undefined, never,
   return Effect.succeed(isDiskFull(sqlError) ? `${summary}. Free some disk space and try again.` : summary)
 }
 
-/** Whether standard output cannot be written, which `main.ts` reports. */
+/** Whether writing to standard output failed, which `main.ts` reports. */
 const isReportedOutputError = (error: unknown) =>
   error instanceof PlatformError.PlatformError && error.reason.module === "Stdio" && error.reason.method === "stdout"
 
-/** Whether `console.log` failed, which it does only in Deno. The errors of files name their system call. */
+/** Whether `console.log` failed, which happens only on Deno. File errors, in contrast, name a system call. */
 const isConsoleError = (error: unknown): error is NodeJS.ErrnoException =>
   Predicate.isError(error) && getText(error, "code")?.startsWith("E") === true &&
   !Predicate.hasProperty(error, "syscall")
 
-/** Reports the failure of a command on standard error. */
+/** Reports on standard error that a command failed. */
 export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
   // Effect's command line reports usage errors itself.
   if (CliError.isCliError(error) || isReportedOutputError(error) || Cause.hasInterruptsOnly(cause)) return
-  // If PostgreSQL stops, the rollback fails with a defect, which turns the first error into one. It alone is reported.
+  // If PostgreSQL stops, rolling back fails with a defect, and the original error is lost in it. Only that error is
+  // reported.
   const sqlError = findSqlError(error)
   const hasLostConnection = cause.reasons.some((reason) => Cause.isDieReason(reason) && isConnectionLost(reason.defect))
   const isDefect = Cause.hasDies(cause) && !hasLostConnection && !isConnectionLost(sqlError) && !isDiskFull(sqlError)
@@ -148,18 +152,20 @@ export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Ca
   )
 })
 
-/** Returns the command's exit code: 2 for a usage error, 1 for any other failure. */
+/** Returns the exit code of a failed command: 2 for a usage error, 1 for any other failure. */
 export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
 
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
-/** Words that Effect puts before the reason why a value is invalid, although its message begins with "Expected". */
+/**
+ * Words that Effect puts before the reason for an invalid value, although the message already begins with "Expected".
+ */
 const repeatedWords = /^Schema validation failed: (?:Expected )?/
 
-/** The reasons that Effect gives for a value of `Flag.Int` and `Argument.Int`. */
+/** The reasons that Effect gives for invalid values of `Flag.Int` and `Argument.Int`. */
 const numberReasons = new Set(["Expected a string representing a finite number", "Expected an integer"])
 
-/** Explains why a path cannot be checked. Effect's own message has no reason of the system. */
+/** Explains why a path cannot be used. Effect's own message does not include the system's reason. */
 const findPathError = (path: string) => {
   try {
     accessSync(path)
@@ -169,7 +175,7 @@ const findPathError = (path: string) => {
   }
 }
 
-/** Returns what is wrong with a value; undefined if Effect's own words are plain enough. */
+/** Returns what is wrong with a value, or undefined if Effect's own message is clear enough. */
 const explainInvalidValue = ({ expected, value }: CliError.InvalidValue) => {
   if (expected.startsWith("Invalid key=value format")) return "Write NAME=VALUE, such as limit=10."
   if (numberReasons.has(expected)) return "Expected a whole number"
@@ -184,8 +190,8 @@ const explainInvalidValue = ({ expected, value }: CliError.InvalidValue) => {
 }
 
 /**
- * Adds a suggestion to an error if Effect has none, because Effect tolerates only two wrong letters and ignores common
- * prefixes. Also removes words that Effect repeats.
+ * Adds a suggestion to an error for which Effect has none, because Effect tolerates only two wrong letters and ignores
+ * common prefixes. Also removes words that Effect repeats.
  */
 const improveError = ({ helpDoc }: InvalidInvocation) =>
 (
@@ -212,7 +218,7 @@ const improveError = ({ helpDoc }: InvalidInvocation) =>
   return error
 }
 
-/** Shortens the help to the usage and an example, so that the error stays on the screen. */
+/** Shortens the help to the usage and one example, so that the error stays on the screen. */
 const shortenHelp = ({ commandPath, errors, helpDoc }: InvalidInvocation) => {
   const isUnknownCommand = errors.some(({ _tag }) => _tag === "UnknownSubcommand")
   return {
@@ -226,13 +232,13 @@ const shortenHelp = ({ commandPath, errors, helpDoc }: InvalidInvocation) => {
   }
 }
 
-/** Removes the flags of every command, unless the help describes `tickerline` itself. */
+/** Removes the flags that every command has, except from the help of `tickerline` itself. */
 const omitGlobalFlags = (helpDoc: HelpDoc.HelpDoc): HelpDoc.HelpDoc => {
   const { commandPath = [], globalFlags: _, ...rest } = helpDoc
   return commandPath.length < 2 ? helpDoc : { ...rest, commandPath }
 }
 
-/** Prints requested help on standard output, and help that accompanies an error on standard error. */
+/** Prints help that was requested on standard output, and help that accompanies an error on standard error. */
 export const helpPresenterLayer = Layer.unwrap(Effect.map(
   Stdio.Stdio,
   (stdio) =>

@@ -1,6 +1,6 @@
 /**
- * Prepares a new embedded database for the first request: loads the sample market and creates a demo key. Also removes
- * the sample market again.
+ * Prepares a new embedded database for its first request: loads the sample market and creates a demo key. Also removes
+ * the sample market later.
  */
 import { Effect, FileSystem, Option, Path, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
@@ -18,7 +18,7 @@ import { warnOfSampleMarket } from "./SampleMarket.ts"
 
 const samplesUrl = new URL("../../../samples/", import.meta.url)
 
-/** Files in `samples/` whose rows are added to the generated rows of a table. */
+/** Files in `samples/` whose rows are added to the rows that are generated for a table. */
 const shippedFiles = [
   { table: "ticker_changes", file: "facts/ticker_changes.csv" },
   { table: "ticker_changes", file: "fictional/ticker_changes.csv" },
@@ -30,7 +30,7 @@ const readCsvRecords = Effect.fnUntraced(function* (file: string) {
   return yield* Stream.runCollect(Stream.pipeThroughChannel(fs.stream(file), Csv.decode({ ignoreEmptyLines: true })))
 })
 
-/** Appends the rows of the CSV file `from` to the CSV file `to`. Columns that exist only in `to` stay empty. */
+/** Appends the rows of the CSV file `from` to the CSV file `to`. Columns that only `to` has stay empty. */
 const appendCsvRows = Effect.fnUntraced(function* (from: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const [header = [], ...rows] = yield* readCsvRecords(from)
@@ -63,7 +63,7 @@ export const loadSampleMarket = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-/** Returns the folder with the files from which the sample market was loaded, or writes them again. */
+/** Returns the folder with the files from which the sample market was loaded, writing them again if they are gone. */
 const findSampleFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { folder: home } = yield* EmbeddedHomeDirectory
@@ -74,12 +74,13 @@ const findSampleFiles = Effect.gen(function* () {
   return folder
 })
 
-/** The file of `ticker_changes` also contains real facts, which stay. */
+/** The `ticker_changes` file also contains real facts, which are kept. */
 const fictionalRows = new Map([["ticker_changes", { isGiven: "given.source = 'made up'" }]])
 
 /**
- * Removes the fictional rows of the sample market, in one transaction; those that somebody has changed only if
- * `includesChanged` is true. Revokes the demo key, because real data follow. Returns the counts of each table.
+ * Removes the fictional rows of the sample market in one transaction. Rows that somebody has changed are removed only
+ * if `includesChanged` is true. Revokes the demo key, because real data will follow. Returns the row counts of each
+ * table.
  */
 export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -90,6 +91,7 @@ export const removeSampleMarket = Effect.fnUntraced(function* (includesChanged: 
   )))
 }, Effect.scoped)
 
+/** What `removeSampleMarket` removed from a table. */
 export type RemovedSamples = Effect.Success<ReturnType<typeof removeSampleMarket>>[number]
 
 /** Whether the database contains neither accounts nor data. */
@@ -101,8 +103,8 @@ const isUnused = Effect.gen(function* () {
 })
 
 /**
- * Loads the sample market into an unused database and creates the demo key, in one transaction, so that an interrupted
- * start stores neither.
+ * If the database is unused, loads the sample market and creates the demo key, in one transaction, so that an
+ * interrupted start leaves neither.
  */
 const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
@@ -118,7 +120,7 @@ const loadSamplesIfUnused = Effect.fnUntraced(function* (home: string) {
 })
 
 /**
- * Loads the sample market into an unused database. Returns the file of the demo key, if that key works. A service that
+ * If the database is unused, loads the sample market. Returns the demo key's file if the key is valid. A service that
  * ingests real data gets neither sample data nor a demo key.
  */
 export const prepareFirstStart = Effect.fnUntraced(function* (home: string) {

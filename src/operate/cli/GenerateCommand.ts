@@ -8,10 +8,11 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 
+/** The command `generate`. */
 export const generateMarketCommand = Command.make(
   "generate",
   {
-    // `Path` accepts a file, unlike `Directory`. Then writing fails with a more helpful message.
+    // `Path` accepts a file, unlike `Directory`; writing then fails with a more helpful message.
     folder: Argument.Path("folder").pipe(
       Argument.withDescription("Folder for the files, created if it does not exist"),
     ),

@@ -1,4 +1,4 @@
-/** The command `ingest check`: compares ten known values of real filings with the database. */
+/** The command `ingest check`: compares ten known values from real filings with the database. */
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -16,6 +16,7 @@ const formatValue = (
     `         ${url}`,
   ].join("\n")
 
+/** The command `ingest check`. */
 export const ingestCheckCommand = Command.make(
   "check",
   {},

@@ -97,7 +97,7 @@ const formatInterruption = ({ companies, saved }: IngestReport, { archives, targ
   return `Interrupted. ${loaded} To continue, run ${command}.`
 }
 
-/** Runs the ingest for a service, in its own process: with the settings of the service, and without progress. */
+/** Runs the ingest for a service, in a process of its own, with the service's settings and without progress. */
 const runScheduledIngest = Effect.gen(function* () {
   const agent = yield* EdgarUserAgentConfig
   if (Option.isNone(agent)) return yield* makeUsageError("ingest edgar", "EDGAR_USER_AGENT is not set.")
@@ -167,7 +167,7 @@ const flags = {
 
 type Flags = Command.Command.Config.Infer<typeof flags>
 
-/** Explains why the flags cannot be combined; undefined if they can. */
+/** Explains why the flags cannot be combined, or returns undefined if they can. */
 const findConflict = (
   { all, archives, isDryRun, only, out, resume, retryRejected, since, tickers }: Omit<
     Flags,
@@ -295,6 +295,7 @@ const rejectionsCommand = Command.make(
   Command.provide(migratedDatabaseClientLayer),
 )
 
+/** The command `ingest` with its subcommands. */
 export const ingestCommand = Command.make("ingest").pipe(
   Command.withDescription("Fill datasets from public sources, or from files with prices"),
   Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand, doubtsCommand, ingestCheckCommand]),

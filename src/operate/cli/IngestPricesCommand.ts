@@ -20,7 +20,7 @@ const formatExamples = (names: Iterable<string>) => {
   return `${all.slice(0, maxExamples).join(", ")}${all.length > maxExamples ? ", …" : ""}`
 }
 
-/** Returns what a file contained that was not used, what its bars leave in doubt, and what was computed besides. */
+/** Describes what in a file was not used, what its bars leave in doubt, and what else was recomputed. */
 const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResult) => {
   const { closedDays, ignoredColumns, outside, symbols, testSymbols, volumeless } = skipped
   const formatLeftOut = (names: Iterable<string>, count: number, noun: string, reason: string) =>
@@ -44,7 +44,7 @@ const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResu
   ]
 }
 
-/** Returns which symbols have values that are null, and why. */
+/** Describes which symbols have values that are null, and why. */
 const formatDoubts = (file: string, { doubtful }: PriceFileResult) =>
   Array.from(
     Map.groupBy(doubtful, ({ reason }) => reason),
@@ -67,7 +67,7 @@ const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
 const formatTotals = (totals: Totals) =>
   Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
 
-/** Ingests the files one by one, or only corrections if there is no file. If one is refused, the others continue. */
+/** Ingests the files one by one, or only corrections if there are none. If one is rejected, the others are still ingested. */
 const ingestFiles = Effect.fnUntraced(
   function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
@@ -94,6 +94,7 @@ const ingestFiles = Effect.fnUntraced(
   },
 )
 
+/** The command `ingest prices`. */
 export const pricesCommand = Command.make(
   "prices",
   {
@@ -112,7 +113,7 @@ export const pricesCommand = Command.make(
   },
   Effect.fnUntraced(function* ({ allowEmpty, check, datasets, files, yes }) {
     const path = yield* Path.Path
-    // Vendors name files by day. In this order, no previous close is missing.
+    // Vendors name files by day, so in this order, no previous close is missing.
     const sorted = files.toSorted((one, other) => path.basename(one).localeCompare(path.basename(other), "en"))
     const done: Array<string> = []
     const run = Effect.timed(ingestFiles(sorted, { allowEmpty, check, datasets }, done))

@@ -228,6 +228,7 @@ const makeStatusCommand = <E, R>(
     withExamples({ [`keys ${verb} 7`]: `Key 7 is ${status}` }),
   )
 
+/** The command `keys` with its subcommands. */
 export const keysCommand = Command.make("keys").pipe(
   Command.withDescription("Manage API keys"),
   withExamples({ "keys list": "List all keys" }),

@@ -24,7 +24,7 @@ const formatEvent = (event: TickerChangeEvent) =>
   [Review.formatTickerChange(event), formatCik(event), ...(event.company_name === null ? [] : [event.company_name])]
     .join(", ")
 
-/** Returns the end of a sentence that describes what clients get if the change is confirmed. */
+/** Describes what clients get if the change is confirmed, to end a sentence. */
 const formatEffect = (preview: Review.LineagePreview) =>
   Result.match(preview, {
     onSuccess: ({ history: [first, ...later] }) =>
@@ -42,7 +42,7 @@ const formatConflict = ({ candidates, event_count, events }: LineageConflict) =>
 
 const printText = (lines: ReadonlyArray<string>) => Console.log(escapeTerminalLines(lines.join("\n")))
 
-/** If the database could not be read, fails with the message of the API error, which tells the user to retry. */
+/** If the database cannot be read, fails with the API error's message, which tells the user to retry. */
 const previewConfirmation = (change: TickerChangeEvent) =>
   Effect.catchTag(
     Review.previewConfirmedLineage(change),
@@ -125,6 +125,7 @@ const rejectCommand = Command.make(
   withExamples({ "lineage reject FB META 2022-06-09": "META is not the new symbol of FB" }),
 )
 
+/** The command `lineage` with its subcommands. */
 export const lineageCommand = Command.make("lineage").pipe(
   Command.withDescription("Review estimated ticker changes"),
   withExamples({ "lineage review": "List the changes to confirm or reject" }),

@@ -1,6 +1,6 @@
 /**
- * The `mcp` command: connects a desktop client, through standard input and output, to a service's `/mcp` endpoint. It
- * reads one message per line, and prints one reply per line. Standard output contains nothing but replies.
+ * The `mcp` command: connects a desktop client, over standard input and output, to a service's `/mcp` endpoint. Reads
+ * one message per line, and prints one reply per line. Standard output contains nothing else.
  */
 import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, Stream } from "effect"
 import { Command } from "effect/cli"
@@ -10,7 +10,7 @@ import { requireHttpUrls, serviceConnectionFlags, withSilentExamples } from "./C
 import { findClientApiKey } from "./query/QueryRequest.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"
 
-/** Timeout of a request, longer than the API's slowest query. */
+/** Time limit for a request, longer than the API's slowest query. */
 const timeout = Duration.minutes(2)
 
 const Id = Schema.Union([Schema.String, Schema.Number])
@@ -89,7 +89,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
 
   const unreachable = `Nothing answers at ${url}. Start the service, or correct --url.`
 
-  /** Returns the line to print; undefined for a message without a reply. */
+  /** Returns the line to print, or undefined for a message without a reply. */
   const getReply = (line: string, message: Message) =>
     post(line, message).pipe(
       Effect.timeout(timeout),
@@ -124,7 +124,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
     const message = parseMessage(line)
     if (Option.isNone(message)) return yield* Console.log(formatError(null, parseErrorCode, "Parse error"))
     const { id, method, params } = message.value
-    // Interrupting the fiber closes the request's connection, which cancels the request.
+    // Interrupting the fiber closes the connection, which cancels the request.
     if (method === "notifications/cancelled" && params?.requestId !== undefined) {
       return yield* FiberMap.remove(running, params.requestId)
     }
@@ -141,6 +141,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
   yield* FiberMap.awaitEmpty(running)
 })
 
+/** The command `mcp`. */
 export const mcpCommand = Command.make(
   "mcp",
   serviceConnectionFlags,

@@ -1,7 +1,10 @@
 /** Formats the row counts of a load or an ingest. */
 import type { MergedRowCounts, ReplacedRowCounts } from "../../ingest/load/LoadingTable.ts"
 
-/** Formats the counts: `2 added, 0 updated, 5 unchanged`, then the kept rows if there are any, and the removed ones. */
+/**
+ * Formats the counts, such as `2 added, 0 updated, 5 unchanged`, followed by the kept rows, if any, and the removed
+ * ones.
+ */
 export const formatMergedRowCounts = (counts: MergedRowCounts | ReplacedRowCounts) =>
   [
     `${counts.added} added`,

@@ -35,6 +35,7 @@ const removeCommand = Command.make(
   withExamples({ "samples remove": "Make room for real data" }),
 )
 
+/** The command `samples` with its subcommand. */
 export const samplesCommand = Command.make("samples").pipe(
   Command.withDescription("Manage the fictional sample market"),
   Command.withSubcommands([removeCommand]),

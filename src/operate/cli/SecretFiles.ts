@@ -1,14 +1,15 @@
 /**
- * Secret settings from files: `NAME_FILE` names a file with the value of `NAME`, as Docker, Kubernetes and systemd
- * provide secrets. Every read of the setting reads the file, so that a changed secret is found without a restart.
+ * Secret settings in files: `NAME_FILE` is the path of a file that contains the value of `NAME`, which is how Docker,
+ * Kubernetes and systemd provide secrets. Each read of the setting reads the file again, so a changed secret needs no
+ * restart.
  */
 import { ConfigProvider, Data, Effect, FileSystem, type PlatformError } from "effect"
 import { formatFileErrorReason } from "../../ingest/load/FileErrors.ts"
 
-/** The variable that names a file with the value of a secret setting. */
+/** Returns the variable with the path of the file that contains a secret setting. */
 export const toFileVariable = (name: string) => `${name}_FILE`
 
-/** The file with a secret cannot be used. The sentences `problem` and `fix` name the file, and never its content. */
+/** The file with a secret cannot be used. The sentences `problem` and `fix` name the file, but never its content. */
 export class SecretFileError extends Data.TaggedError("SecretFileError")<{
   /** Name of the setting. */
   readonly name: string
@@ -16,7 +17,7 @@ export class SecretFileError extends Data.TaggedError("SecretFileError")<{
   readonly fix: string
 }> {}
 
-/** Returns the content without its last line break, with which most editors end a file. */
+/** Returns the content without its final line break, which most editors add. */
 const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name: string, file: string) {
   const problem = `${toFileVariable(name)} is ${JSON.stringify(file)}, which`
   const toSecretFileError = (error: PlatformError.PlatformError) =>
@@ -44,14 +45,14 @@ const readSecret = Effect.fnUntraced(function* (fs: FileSystem.FileSystem, name:
   })
 })
 
-/** Whether a variable is set to the empty string, which providers load as a missing value, although they list it. */
+/** Whether a variable is set to the empty string. Config providers list such a variable, but load it as missing. */
 const isEmptyVariable = Effect.fnUntraced(function* (variables: ConfigProvider.ConfigProvider, name: string) {
   const path = name.split("_")
   const parent = yield* variables.load(path.slice(0, -1))
   return parent?._tag === "Record" && parent.keys.has(path.at(-1) ?? "") && (yield* variables.load(path)) === undefined
 })
 
-/** Adds `NAME_FILE` for each of the named settings to the variables of the current provider. */
+/** For each of the named settings, makes `NAME_FILE` work as well, in addition to the current provider. */
 export const secretFilesLayer = (names: ReadonlySet<string>) =>
   ConfigProvider.layer(Effect.gen(function* () {
     const variables = yield* ConfigProvider.ConfigProvider

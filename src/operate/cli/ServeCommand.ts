@@ -38,8 +38,8 @@ import { stdoutCapabilities } from "./terminal/OutputCapabilities.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 /**
- * Starts the service and the metrics server. Listens only after all routes exist, because Node never answers a request
- * that arrives before a request listener is attached.
+ * Starts the service and the metrics server. Listens only once all routes exist, because Node never responds to a
+ * request that arrives before a request listener is attached.
  */
 export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
@@ -82,18 +82,18 @@ export const requireFreePorts = Effect.gen(function* () {
   yield* Effect.forEach(attempts, tryToListen)
 }).pipe(Effect.scoped)
 
-/** Returns a word of a shell command that is replaced with the key in the file. */
+/** Returns a shell word that expands to the key in the file. */
 const formatKeyFromFile = Effect.fnUntraced(function* (file: string) {
   const path = yield* Path.Path
-  // npm and Deno change the folder, but the user's shell stays in the folder in which it started them.
+  // npm and Deno change the working directory, but the user's shell stays where it started them.
   const relative = path.relative(process.env["INIT_CWD"] ?? "", file)
   const shorter = relative.startsWith("..") ? file : relative
   return `$(cat ${/^[\w./-]+$/.test(shorter) ? shorter : `'${shorter.replaceAll("'", `'\\''`)}'`})`
 })
 
 /**
- * Returns a link that opens the lineage explorer with the demo key, which `site/browser/key-link.js` reads. Only for a
- * terminal, because other output is often logged, and only if nobody on another machine can use the key.
+ * Returns a link that opens the lineage explorer with the demo key, which `site/browser/key-link.js` reads. Only on a
+ * terminal, because other output is often logged, and only if nobody on another machine could use the key.
  */
 const findExplorerLink = Effect.fnUntraced(function* (baseUrl: string, demoKeyFile: Option.Option<string>) {
   const fs = yield* FileSystem.FileSystem
@@ -106,7 +106,10 @@ const findExplorerLink = Effect.fnUntraced(function* (baseUrl: string, demoKeyFi
 
 interface GreetingParts {
   readonly baseUrl: string
-  /** A word of a shell command that is replaced with the demo key, because output other than a terminal is logged. */
+  /**
+   * A shell word that expands to the demo key, rather than the key itself, because output that is not a terminal is
+   * logged.
+   */
   readonly demoKey: Option.Option<string>
   readonly explorerLink: Option.Option<string>
   readonly adminOrigin: Option.Option<string>
@@ -129,7 +132,7 @@ const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: Greetin
       : [`Create a key with: ${tickerlineCommand} keys create --account NAME --tier basic`]),
   ].join("\n")
 
-/** Applies migrations and prepares an embedded database for its first start. Returns the file of the demo key. */
+/** Applies migrations, and prepares an embedded database for its first start. Returns the demo key's file. */
 const prepareDatabase = Effect.gen(function* () {
   yield* requireRightClock
   yield* withDirectConnection(Migrations.runMigrations)

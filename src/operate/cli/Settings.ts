@@ -1,6 +1,6 @@
 /**
- * All settings: how each is read, and the messages about invalid and misspelled ones.
- * See docs/decisions/0042-one-table-of-settings.md.
+ * All settings: how each is read, and the messages about invalid and misspelled ones
+ * (docs/decisions/0042-one-table-of-settings.md).
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { PostgresProgramsConfig } from "../backups/ClientPrograms.ts"
@@ -70,16 +70,16 @@ import { ClientApiKeyConfig } from "./query/QueryRequest.ts"
 import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 
 interface Setting {
-  /** Reads the setting as the service does. Also accepts an unset setting, even if another setting requires it. */
+  /** Reads the setting as the service does, but also accepts it unset, even if another setting requires it. */
   readonly read: Effect.Effect<unknown, Config.ConfigError>
   /** Completes the sentence "SETTING is …, but must be …". */
   readonly expected: string
   readonly example: string
-  /** Completes the sentence "Correct it, or unset it …". Without this text, the sentence names the default value. */
+  /** Completes the sentence "Correct it, or unset it …". If missing, the sentence names the default value. */
   readonly unset?: string
-  /** The value may contain a password or a key. It can also be in a file: `SecretFiles.ts`. */
+  /** Set if the value may contain a password or a key. It can then also be in a file (`SecretFiles.ts`). */
   readonly isSecret?: true
-  /** The setting has several rules, so messages name the rule that the value breaks. */
+  /** Set if the setting has several rules. Messages then name the rule that the value breaks. */
   readonly hasRules?: true
 }
 
@@ -88,6 +88,7 @@ const duration = "a duration"
 const boolean = `"true" or "false"`
 const requests = "a whole number of requests per minute from 1 to 1000000000"
 
+/** All settings, by the name of their variable. */
 export const settingDefinitions: Readonly<Record<string, Setting>> = {
   HOST: { read: HostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
   PORT: { read: PortConfig, expected: port, example: "8080" },
@@ -364,9 +365,10 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
   },
 }
 
+/** The names of all settings. */
 export const settingNames: ReadonlyArray<string> = Object.keys(settingDefinitions)
 
-/** The settings that can also be in a file. */
+/** The names of settings that can also be in a file. */
 export const secretNames: ReadonlySet<string> = new Set(
   settingNames.filter((name) => settingDefinitions[name]?.isSecret === true),
 )
@@ -374,18 +376,18 @@ export const secretNames: ReadonlySet<string> = new Set(
 /** A problem with a setting, and its solution. */
 interface SettingProblem {
   readonly name: string
-  /** The problem, as a sentence. */
+  /** What is wrong, as a sentence. */
   readonly problem: string
   /** How to correct it, as a sentence. */
   readonly fix: string
 }
 
-/** Masks the credentials and query of a URL. Undefined for other text, which may contain a password anywhere. */
+/** Masks the credentials and query of a URL. Undefined for other text, in which a password may be anywhere. */
 const redactUrl = (text: string) => {
   if (!URL.canParse(text)) return undefined
   const { host, password, pathname, protocol, search, username } = new URL(text)
   if (host === "") return undefined
-  // Masks a user name without a password, because it may be a token.
+  // A user name without a password is masked too, because it may be a token.
   const credentials = password === "" ? username === "" ? "" : "***@" : `${username}:***@`
   return `${protocol}//${credentials}${host}${pathname}${search === "" ? "" : "?…"}`
 }
@@ -400,10 +402,10 @@ const formatValue = (text: string, isSecret: boolean) => {
     : `is ${quote(redacted)}`
 }
 
-/** Formats an assignment for a shell. */
+/** Formats the assignment of a variable for a shell. */
 const formatAssignment = (name: string, value: string) => `${name}=${/\s/.test(value) ? JSON.stringify(value) : value}`
 
-/** Returns the end of the sentence "Correct it, or unset it …". */
+/** Returns how the sentence "Correct it, or unset it …" ends. */
 const describeUnset = ({ read, unset }: Setting) => {
   if (unset !== undefined) return Effect.succeed(unset)
   return read.pipe(
@@ -417,14 +419,14 @@ const describeUnset = ({ read, unset }: Setting) => {
 export const readSettingText = (name: string) =>
   Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
 
-/** Finds the file with the value of a secret setting. */
+/** Finds the file that contains a secret setting. */
 export const findSecretFile = (name: string) =>
   secretNames.has(name) ? readSettingText(toFileVariable(name)) : Effect.succeed(Option.none<string>())
 
 const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
   const setting = settingDefinitions[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
-  // Omits the default messages of Effect's schemas. They start with "Expected" and would repeat `expected`.
+  // Omits the default messages of Effect's schemas. They start with "Expected", and would repeat `expected`.
   const reason = setting.hasRules === true && !rule.startsWith("Expected") ? ` (${rule})` : ""
   const file = yield* findSecretFile(name)
   if (Option.isSome(file)) {
@@ -460,6 +462,7 @@ export const toSettingProblems = (
   return Effect.forEach(rules, ({ name, rule }) => describeProblem(name, rule))
 }
 
+/** Formats a problem and its solution as one line. */
 export const formatSettingProblem = ({ fix, problem }: SettingProblem) => `${problem} ${fix}`
 
 /** Formats a single problem as one line, several as a list. */
@@ -536,7 +539,7 @@ export const findInvalidSettings = Effect.gen(function* () {
     results.filter(Result.isFailure),
     ({ failure }) => toSettingProblems(failure),
   )
-  // Reports a contradiction between two settings only if both are valid.
+  // Reports a contradiction between two settings only if each is valid by itself.
   const contradictions = yield* Effect.forEach(
     [findMissingSender, findMissingUserAgent, findMissingOidcSettings, findSharedPort],
     (find) => Effect.orElseSucceed(find, () => []),
@@ -544,16 +547,19 @@ export const findInvalidSettings = Effect.gen(function* () {
   return [...invalid, ...contradictions].flat()
 })
 
-/** Whether Kubernetes sets the variable for a Service named "tickerline", or a guide uses it in its examples. */
+/**
+ * Whether it is Kubernetes that sets the variable, for a Service named "tickerline", or a guide uses it in its
+ * examples.
+ */
 const isForeignVariable = (name: string, value: string) =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"
 
-/** Returns the letters of a name in alphabetical order. A letter that follows itself counts once. */
+/** Returns the letters of a name in alphabetical order. A letter that is repeated in a row counts once. */
 const sortLetters = (name: string) => [...name.toLowerCase().replaceAll(/(.)\1+/g, "$1")].toSorted().join("")
 
 /**
- * Maximum number of letters by which a variable may differ from a setting's name. A short name is similar to names that
- * other programs use, so only swapped and repeated letters count; -1 excludes the name.
+ * Returns how many letters a variable may differ by from a setting's name to count as misspelled. Short names resemble
+ * names that other programs use, so for them only swapped and repeated letters count. -1 excludes the name.
  */
 const makeMaxMisspelledLetters = (variable: string) => (setting: string) =>
   setting.length >= 10 ? 2 : setting.length >= 8 || sortLetters(variable) === sortLetters(setting) ? 1 : -1
@@ -563,10 +569,10 @@ interface MisspelledSetting {
   readonly similar: Option.Option<string>
 }
 
-/** Returns the variables that can set a setting. */
+/** Returns the variables with which a setting can be set. */
 const variablesOf = (name: string) => secretNames.has(name) ? [name, toFileVariable(name)] : [name]
 
-/** Finds variables that are no settings, but resemble an unset setting or begin with `TICKERLINE_`. */
+/** Finds variables that are not settings, but resemble an unset setting or begin with `TICKERLINE_`. */
 export const findMisspelledSettings = (
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyArray<MisspelledSetting> => {
@@ -587,7 +593,7 @@ export const formatMisspelledSettingAdvice = ({ similar }: MisspelledSetting) =>
     onSome: (name) => `Did you mean ${name}?`,
   })
 
-/** Warns about misspelled settings, because the service would silently use their defaults. */
+/** Warns about misspelled settings, for which the service would otherwise silently use defaults. */
 export const warnOfMisspelledSettings = (environment: Readonly<Record<string, string | undefined>>) =>
   Effect.forEach(
     findMisspelledSettings(environment),

@@ -1,10 +1,10 @@
-/** Shell completions. Effect generates the scripts; this module adds the possible values of text arguments. */
+/** Shell completions. Effect generates the scripts; this module adds possible values for text arguments. */
 import { Console, Effect, Option } from "effect"
 import { CliConfig, Completions, GlobalFlag } from "effect/cli"
 import { catalogueEndpoints } from "../../api/catalogue/Endpoints.ts"
 import { loadableDatasets } from "../../contract/Datasets.ts"
 
-/** The values that a shell completes for each argument of a command, by the name of the argument. */
+/** The values that a shell suggests for each argument of a command, by the argument's name. */
 const words: Readonly<Record<string, ReadonlyArray<string>>> = {
   dataset: loadableDatasets.map(({ table }) => table.replaceAll("_", "-")),
   path: catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path),

@@ -1,4 +1,4 @@
-/** The command `undo-load`: gives a dataset the rows of an earlier moment, after it has shown what would change. */
+/** The command `undo-load`: restores a dataset's rows as of an earlier moment, after showing what would change. */
 import { Console, Effect, Option, Schema, Stdio } from "effect"
 import { Command, Flag, type Prompt } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
@@ -25,7 +25,7 @@ const formatPreview = ({ counts, examples, moment, table }: UndoPreview) =>
 
 const maxListedChanges = 10
 
-/** Lists the moments to which the last changes can be undone. */
+/** Lists the moments to which recent changes can be undone. */
 const printRecentChanges = Effect.fnUntraced(function* (dataset: string) {
   const changes = yield* listRecentChanges(dataset, maxListedChanges)
   if (changes.length === 0) return yield* Console.log(`The history has no change of ${dataset}.`)
@@ -35,6 +35,7 @@ const printRecentChanges = Effect.fnUntraced(function* (dataset: string) {
   }
 })
 
+/** The command `undo-load`. */
 export const undoLoadCommand = Command.make(
   "undo-load",
   {

@@ -1,4 +1,4 @@
-/** The `usage` command: explains a recorded request to the customer who disputes it. */
+/** The `usage` command: explains a recorded request, for a customer who disputes its cost. */
 import { Console, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { maxFoundRequests, RequestId } from "../../accounts/billing/UsageSearch.ts"
@@ -68,6 +68,7 @@ const explainCommand = Command.make(
   }),
 )
 
+/** The command `usage` with its subcommand. */
 export const usageCommand = Command.make("usage").pipe(
   Command.withDescription("Explain recorded requests"),
   withExamples({ "usage explain 01980b5e-7c1a-7003-9f3b-2a6d8c4e5f70": "Explain one request" }),

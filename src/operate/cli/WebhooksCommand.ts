@@ -1,4 +1,4 @@
-/** The `webhooks` command: manages webhook endpoints, and lists, repeats and tests their messages. */
+/** The `webhooks` command: manages webhook endpoints, and lists, resends and tests their messages. */
 import { Console, Duration, Effect, Option, Schema, SchemaTransformation } from "effect"
 import { Command, Flag } from "effect/cli"
 import { TrimmedName } from "../../accounts/TrimmedName.ts"
@@ -282,6 +282,7 @@ const testCommand = Command.make(
   withExamples({ "webhooks test 7": "Check the receiver of endpoint 7" }),
 )
 
+/** The command `webhooks` with its subcommands. */
 export const webhooksCommand = Command.make("webhooks").pipe(
   Command.withDescription("Manage webhooks"),
   withExamples({ "webhooks list": "List all endpoints" }),

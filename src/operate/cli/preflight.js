@@ -57,11 +57,11 @@ if (problem !== undefined) {
   process.exit(1)
 }
 
-// The modules of the service take a second to load. With LOG_FORMAT=json, standard error contains only logs.
+// The service's modules take a second to load. With LOG_FORMAT=json, standard error contains only logs.
 if (process.argv[2] === "serve" && process.env.LOG_FORMAT !== "json") {
   console.error(`Starting Tickerline ${version}.`)
 }
 
 // Caches compiled code, which saves later starts about 0.7 s and 25 MiB of memory. If Node cannot write to the folder,
-// it continues without the cache. Older Node versions lack the function.
+// it continues without the cache. Older versions of Node lack this function.
 module.enableCompileCache?.(join(root, "node_modules/.cache/tickerline"))

@@ -41,7 +41,7 @@ const yesOrNo = [["yes", "Yes"], ["no", "No"]] as const
 
 const renderBalance = (microdollars: number | null) => microdollars === null ? "postpaid" : formatDollars(microdollars)
 
-/** Describes the budget: what is spent of it this month, and what happens when it is used up. */
+/** Describes the budget: how much of it was spent this month, and what happens when it is used up. */
 const renderBudget = ({ budget_microdollars: budget, budget_spent_microdollars: spent, budget_stops }: Account) =>
   budget === null || spent === null
     ? "none"
@@ -62,6 +62,7 @@ const createForm = declareForm({
   submit: "Create account",
 })
 
+/** The page that lists accounts, and creates one. */
 export const accountsPage: ConsolePage = {
   path: "/console/accounts",
   label: "Accounts",
@@ -112,7 +113,7 @@ ${
   },
 }
 
-/** The fields of an account as a form sends them. */
+/** The values of an account's form fields. */
 const toFormValues = ({ contact_email, news, tier }: Account) => ({
   tier,
   contact_email: contact_email ?? "",
@@ -127,7 +128,7 @@ const changeFields: ReadonlyArray<Field & { readonly name: ChangeField }> = [
   { name: "news", label: "Emails about new features", type: "select", options: yesOrNo },
 ]
 
-/** The hidden field with the value with which the form was rendered. */
+/** The name of the hidden field that keeps what a field contained when the form was rendered. */
 const originalName = <Name extends ChangeField>(field: Name) => `was_${field}` as const
 
 const isChanged = (form: SentForm<typeof makeChangeForm>, field: ChangeField) =>
@@ -146,8 +147,8 @@ const makeChangeForm = (
   })
 
 /**
- * Renders the form that changes an account. If somebody else has changed it, a field keeps what was typed and names the
- * saved value; an untouched field takes the saved value.
+ * Renders the form that changes an account. If somebody else has changed the account, an edited field keeps what was
+ * typed and names the saved value, and an unedited field shows the saved value.
  */
 const renderChangeForm = (account: Account, etag: string, { admin, refused }: PageRequest) => {
   const current = toFormValues(account)
@@ -373,7 +374,7 @@ const setBudget = Effect.fnUntraced(function* (form: SentForm<typeof makeBudgetF
   const name = yield* getAccountName(query)
   const field = "budget_microdollars"
   const isEmpty = getText(form, field) === undefined
-  // The box may still be checked if a budget is removed.
+  // The box may still be checked when a budget is removed.
   const stops = form.has("stops") && !(isEmpty && form.has("removable"))
   const budget_microdollars = isEmpty ? null : yield* readAmount(form, field, PositiveUsdAmount)
   yield* api.write(apiUrl.budgets.set({ params: { name } }), {
@@ -385,6 +386,7 @@ const setBudget = Effect.fnUntraced(function* (form: SentForm<typeof makeBudgetF
   return { to: makeAccountUrl(name), done: "budget-changed" } as const
 })
 
+/** The page of one account. */
 export const accountPage: ConsolePage = {
   path: "/console/account",
   render: renderAccount,

@@ -1,4 +1,4 @@
-/** Counts the responses of the admin port (docs/operations/monitoring.md). */
+/** Counts the responses from the admin port (docs/operations/monitoring.md). */
 import { Effect, Metric } from "effect"
 import type { HttpServerResponse } from "effect/http"
 import { initializeCounters, makeCounter } from "../../postgres/metrics/CallbackMetrics.ts"
@@ -8,8 +8,9 @@ const responsesTotal = (status: number) =>
     status: String(status),
   })
 
-/** Starts the counters that alerts use. */
+/** Sets the counters that alerts use to 0 at startup. */
 export const initializeAdminMetrics = initializeCounters(responsesTotal(401), responsesTotal(403))
 
+/** Counts a response by its status. */
 export const withAdminMetrics = <E, R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.tap(answer, ({ status }) => Metric.update(responsesTotal(status), 1))

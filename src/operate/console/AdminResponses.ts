@@ -1,4 +1,6 @@
-/** What all responses of the admin port have in common: headers (§9.1.2, D12, D14), and errors that no route gives. */
+/**
+ * What all responses from the admin port have in common: headers (§9.1.2, D12, D14), and errors that no route returns.
+ */
 import { Cause, Effect, Schema } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { AdminRequestId } from "../admin/AdminAccess.ts"
@@ -11,7 +13,7 @@ import { BadRequest, InternalError, NotFound, redactApiKeys } from "../../contra
 import { resolveRequestId } from "../../contract/rules/RequestIds.ts"
 import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
 
-/** A HEAD gets the message of its GET, whose length is a header. */
+/** A HEAD request gets the message that its GET would get, because a header states the length. */
 const describeUnknownPath = (method: string, url: string) =>
   `There is no endpoint ${method === "HEAD" ? "GET" : method.slice(0, 100)} ${url.slice(0, 200)}. ` +
   "/v1/openapi.json lists all endpoints."
@@ -32,7 +34,7 @@ const encode = Schema.encodeSync(Schema.Union([BadRequest, InternalError, NotFou
 const makeErrorResponse = (status: number, error: Parameters<typeof encode>[0], request_id: string) =>
   HttpServerResponse.jsonUnsafe({ ...encode(error), request_id }, { status })
 
-/** Returns the error of a request that no route may answer; undefined for all others. */
+/** Returns the error for a request that no route may handle, or undefined for all others. */
 const refuse = ({ headers, url }: HttpServerRequest.HttpServerRequest, request_id: string) => {
   if (!isDecodableUrl(url)) {
     return makeErrorResponse(400, new BadRequest({ error: { message: undecodableUrlMessage } }), request_id)
@@ -47,7 +49,7 @@ const isRouteNotFound = (error: unknown) =>
 
 const setCommonHeaders = (response: HttpServerResponse.HttpServerResponse, request_id: string) =>
   HttpServerResponse.setHeaders(response, {
-    // Responses may have customers' data and new keys.
+    // Responses may contain customers' data and new keys.
     "cache-control": response.headers["cache-control"] ?? "no-store",
     "x-content-type-options": "nosniff",
     "x-api-version": "v1",
@@ -56,7 +58,7 @@ const setCommonHeaders = (response: HttpServerResponse.HttpServerResponse, reque
     ...(response.body._tag === "Empty" && response.status !== 204 && { "content-length": "0" }),
   })
 
-/** Answers with the route of the request. A request without one, and a failed one, get errors like those of the API. */
+/** Runs the route of a request. A request without a route, and one that failed, gets an error like those of the API. */
 export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest

@@ -28,7 +28,7 @@ const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const { config } = Option.isSome(url)
     ? yield* makeConnectionConfig({ url: url.value, urlFile, applicationName: "tickerline-admin", pooled: false })
     : yield* DirectConnectionConfig
-  // Connections of their own, so that admins and customers never wait for each other.
+  // Uses connections of its own, so that admins and customers never wait for each other.
   return PgClient.layer({ ...config, applicationName: "tickerline-admin", maxConnections: adminConnections })
 }))
 
@@ -36,7 +36,10 @@ const maxBodySize = ByteSize.mebibytes(1)
 
 const timeouts = { ...defaultConnectionTimeouts, request: Duration.seconds(10) }
 
-/** Handlers refuse bodies above `maxBodySize` themselves: the API with JSON, the console with a page. */
+/**
+ * Node does not limit bodies here: handlers reject those above `maxBodySize` themselves, the API with JSON and the
+ * console with a page.
+ */
 const bodies = { isRead: () => true, maxBytes: Number.POSITIVE_INFINITY }
 
 const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.json" }).pipe(
@@ -45,7 +48,7 @@ const routesLayer = HttpApiBuilder.layer(AdminApi, { openapiPath: "/v1/openapi.j
   Layer.merge([consoleLayer, signInLayer.pipe(Layer.provide(OpenIdConnect.layer))]),
 )
 
-/** Warns of a role that cannot be used, because the service itself starts without the admin API's connections. */
+/** Warns if the role cannot be used. The service itself starts even if the admin API cannot connect. */
 const warnOfUnusableRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select from admin_tokens limit 1`
@@ -60,7 +63,7 @@ const warnOfUnusableRole = Effect.gen(function* () {
   ),
 )
 
-/** Serves on `ADMIN_PORT`, if it is set. `reusePort` lets several processes share the port. */
+/** Serves on `ADMIN_PORT` if that is set. `reusePort` lets several processes share the port. */
 export const adminServerLayer = (reusePort: boolean) =>
   Layer.unwrap(Effect.gen(function* () {
     const port = yield* AdminPortConfig
@@ -75,7 +78,7 @@ export const adminServerLayer = (reusePort: boolean) =>
       )
       const handle = yield* NodeHttpServer.makeHandler(withCommonResponses(routes), {
         middleware: withAdminMetrics,
-        // Closes after the server, so that it interrupts no request in progress.
+        // Closed after the server, so that closing it interrupts no request in progress.
         scope: yield* Scope.fork(yield* Effect.scope, "parallel"),
       })
       const { closeConnections, server } = makeHttpServer(

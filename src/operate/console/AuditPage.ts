@@ -1,4 +1,4 @@
-/** The page with the audit log. */
+/** The page that shows the audit log. */
 import { Effect, Predicate } from "effect"
 import type { AuditRow } from "../../postgres/AuditLog.ts"
 import { auditQuery } from "../admin/AdminApi.ts"
@@ -8,7 +8,7 @@ import { getText, renderSearchForm } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { renderLong, renderRows, renderTime } from "./Html.ts"
 
-/** Lists the fields that differ, with the value before and after. */
+/** Lists the fields that differ, each with its value before and after. */
 const renderDifference = ({ after, before }: AuditRow) => {
   const [old, next] = [before, after].map((value) => Predicate.isObject(value) ? value : { value })
   const valueOf = (values: object | undefined, name: string) => {
@@ -56,9 +56,10 @@ const filterFields = [
   ["subject", "Name or ID"],
 ] as const
 
-/** A higher number than any change has, so that the newest are listed also with a filter by time. */
+/** Higher than the number of any change. It lists the newest changes even with a filter by time. */
 const afterNewest = 999_999_999_999_999
 
+/** The page that shows the audit log. */
 export const auditPage: ConsolePage = {
   path: "/console/audit",
   label: "Audit log",

@@ -1,7 +1,7 @@
 /**
- * The console's client of the admin API. Its requests run in this process through the router that also serves the API,
- * with the session of the browser as their token, so the API decides about scopes, validation, conflicts and the audit
- * log.
+ * The console's client for the admin API. Its requests run in this process, through the router that also serves the
+ * API, with the browser's session as their token. So it is the API that decides about scopes, validation, conflicts and
+ * the audit log.
  */
 import { Data, Deferred, Effect, Predicate, Schema } from "effect"
 import {
@@ -38,10 +38,10 @@ export class ApiFailure extends Data.TaggedError("ApiFailure")<{
   readonly request_id: string
 }> {}
 
-/** Paths of the admin API. */
+/** Builds URLs of the admin API. */
 export const apiUrl = HttpApiClient.urlBuilder(AdminApi)
 
-/** The cookie whose value is the token of the session. */
+/** The cookie that contains the session's token. */
 export const sessionCookie = "tickerline_admin"
 
 const getReasons = makeValidationReasonFormatter({
@@ -50,10 +50,10 @@ const getReasons = makeValidationReasonFormatter({
   wrongType: "has the wrong type",
 })
 
-/** The host is never contacted; a URL must have one. */
+/** A URL must have a host, but this one is never contacted. */
 const baseUrl = "http://console.invalid"
 
-/** Makes a client whose effects fail for any response but a success. */
+/** Creates a client whose effects fail with any response but a success. */
 const makeHttpClient = (router: HttpRouter.HttpRouter) =>
   HttpClient.makeWith<never, never, ApiFailure, HttpServerRequest.HttpServerRequest>(
     Effect.flatMap(Effect.fnUntraced(function* (request: HttpClientRequest.HttpClientRequest) {
@@ -62,7 +62,7 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
       const forwarded = HttpServerRequest.fromClientRequest(HttpClientRequest.bearerToken(request, session))
         .modify({ remoteAddress: browser.remoteAddress })
       const answer = yield* Deferred.make<HttpServerResponse.HttpServerResponse>()
-      // A fiber of its own, because the handler changes the context of the fiber that it runs in.
+      // Runs in a fiber of its own, because the handler changes the context of its fiber.
       yield* Effect.forkChild(
         HttpEffect.toHandled(router.asHttpEffect(), (_request, response) => Deferred.succeed(answer, response)).pipe(
           Effect.provideService(HttpServerRequest.HttpServerRequest, forwarded),
@@ -87,33 +87,35 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
     (request) => Effect.succeed(request),
   )
 
+/** A write that the console sends to the API. */
 export interface ApiWrite {
   readonly method?: "PATCH" | "POST" | "PUT"
-  /** The form, which has the `Idempotency-Key`. */
+  /** The form, which contains the `Idempotency-Key`. */
   readonly form: SentValues<typeof keyField>
-  /** Sent as it is, so that the API validates it. */
+  /** Sent unchanged, so that it is the API that validates it. */
   readonly body?: Readonly<Record<string, Schema.Json | undefined>>
   readonly etag?: string
 }
 
+/** The client of one request to the console. */
 export interface ConsoleApi {
   readonly read: HttpApiClient.ForApi<typeof AdminApi, ApiFailure, HttpServerRequest.HttpServerRequest>
-  /** Makes a write, and returns the body of the response; null if it is empty. */
+  /** Sends a write, and returns the response body, or null if it is empty. */
   readonly write: (
     url: string,
     write: ApiWrite,
   ) => Effect.Effect<unknown, ApiFailure, HttpServerRequest.HttpServerRequest>
 }
 
-/** Makes a failure of the console itself. */
+/** Creates a failure that comes from the console itself. */
 export const makeFailure = (status: number, message: string) =>
   new ApiFailure({ status, code: "", message, fields: [], request_id: "" })
 
-/** Makes the failure for values that cannot be sent to the API, with the reasons that the API would give. */
+/** Creates the failure for values that cannot be sent to the API, with the reasons that the API would give. */
 const makeInvalidAddress = ({ issue }: Schema.SchemaError) =>
   makeFailure(422, `${getReasons(issue).map(({ name, reason }) => `${name} ${reason}`.trim()).join("; ")}.`)
 
-/** Decodes values of a page's URL as the API does, whose client accepts only decoded values. */
+/** Decodes the values in a page's URL as the API does, because the API's client accepts only decoded values. */
 export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.Codec<unknown, unknown>>>>(
   fields: Fields,
   values: Readonly<Partial<Record<keyof Fields & string, string | undefined>>>,
@@ -122,13 +124,14 @@ export const decodeQuery = <const Fields extends Readonly<Record<string, Schema.
     Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)),
   ).pipe(Effect.mapError(makeInvalidAddress))
 
-/** Keeps the errors that the API answers with. Others are defects, except for a query that cannot be encoded. */
+/** Keeps errors that are responses from the API. Others are defects, except for a query that cannot be encoded. */
 export const call = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.catch(effect, (error): Effect.Effect<never, ApiFailure> => {
     if (error instanceof ApiFailure) return Effect.fail(error)
     return Schema.isSchemaError(error) ? Effect.fail(makeInvalidAddress(error)) : Effect.die(error)
   })
 
+/** Creates the client for the session of a browser. */
 export const makeConsoleApi = Effect.fnUntraced(function* (router: HttpRouter.HttpRouter) {
   const httpClient = makeHttpClient(router)
   const api: ConsoleApi = {
@@ -147,7 +150,7 @@ export const makeConsoleApi = Effect.fnUntraced(function* (router: HttpRouter.Ht
   return api
 })
 
-/** A created secret; null if the request was repeated. */
+/** Returns a secret that was just created, or null if the request was a repeated one. */
 export const readSecret = (body: unknown, field: "key" | "token") => {
   const secret = Predicate.hasProperty(body, field) ? body[field] : null
   return typeof secret === "string" ? secret : null

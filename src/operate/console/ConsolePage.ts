@@ -1,4 +1,4 @@
-/** What a page of the console is, and the layout that all pages share. */
+/** What a page of the console consists of, and the layout that all pages share. */
 import { Data, Effect } from "effect"
 import type { HttpRouter, HttpServerRequest } from "effect/http"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
@@ -8,53 +8,60 @@ import { type ApiFailure, type ConsoleApi, makeFailure } from "./ConsoleApi.ts"
 import { type RefusedForm, renderErrorSummary } from "./Forms.ts"
 import { type Html, type HtmlValue, markup } from "../../site/browser/markup.js"
 
+/** The admin who is signed in. */
 export interface Admin {
   readonly name: string
   readonly scope: AdminScope
 }
 
+/** The request for a page, with what is needed to render it. */
 export interface PageRequest {
   readonly api: ConsoleApi
   readonly admin: Admin
   readonly query: URLSearchParams
-  /** The form of this page that was refused. */
+  /** The form on this page that was refused, if one was. */
   readonly refused?: RefusedForm
 }
 
+/** The content of a page. */
 export interface PageContent {
   readonly title: string
   readonly body: HtmlValue
-  /** By default 200. */
+  /** 200 by default. */
   readonly status?: number
 }
 
 type PageEffect<A, E = never> = Effect.Effect<A, ApiFailure | E, HttpServerRequest.HttpServerRequest>
 
-/** A value of a form that cannot be sent to the API, such as an amount that is no number. */
+/** A value in a form that cannot be sent to the API, such as an amount that is not a number. */
 export class InvalidForm extends Data.TaggedError("InvalidForm")<{
   readonly field: string
   readonly reason: string
 }> {}
 
-/** What follows a form that was accepted: a redirect with a message, or a page that shows a secret once. */
+/** What comes after a form was accepted: a redirect with a message, or a page that shows a secret once. */
 export type Outcome =
   | { readonly to: string; readonly done: keyof typeof doneMessages }
   | { readonly shown: PageContent }
 
+/** Handles a form that was sent. */
 export type FormAction = (form: URLSearchParams, request: PageRequest) => PageEffect<Outcome, InvalidForm>
 
+/** A page of the console. */
 export interface ConsolePage {
   readonly path: HttpRouter.PathInput & `/console${string}`
-  /** Name in the navigation. */
+  /** Its name in the navigation. */
   readonly label?: string
-  /** The scope without which the page is hidden. */
+  /** The scope that is needed to see the page. */
   readonly scope?: AdminScope
   readonly render: (request: PageRequest) => PageEffect<PageContent>
-  /** What happens to the forms of the page, by the part of their id before a colon. */
+  /** How the forms on the page are handled, by the part of their id before a colon. */
   readonly actions?: Readonly<Record<string, FormAction>>
 }
 
-/** Messages that a page shows after a redirect. The URL has only the name of one, so no link can show other text. */
+/**
+ * Messages that a page shows after a redirect. The URL contains only a message's name, so no link can show other text.
+ */
 export const doneMessages = {
   "account-changed": "The account was changed.",
   "account-created": "The account was created.",
@@ -74,7 +81,7 @@ export const doneMessages = {
 
 const isDone = (name: string): name is keyof typeof doneMessages => Object.hasOwn(doneMessages, name)
 
-/** Makes the URL of a page with the parameters that are not empty. */
+/** Returns the URL of a page, with those parameters that are not empty. */
 export const makePageUrl = (path: string, parameters: Readonly<Record<string, string | number | undefined>>) => {
   const search = new URLSearchParams(
     Object.entries(parameters).flatMap(([name, value]) =>
@@ -84,12 +91,16 @@ export const makePageUrl = (path: string, parameters: Readonly<Record<string, st
   return search === "" ? path : `${path}?${search}`
 }
 
-/** Renders the link to the page that begins after the row `last`, unless there is none. */
+/** Renders the link to the next page, which starts after the row `last`, unless there is none. */
 export const renderNextPage = <Id>(label: string, last: Id | null, makeUrl: (last: Id) => string) =>
   last !== null && markup`<p><a rel="next" href="${makeUrl(last)}">${label}</a></p>`
 
+/** Returns the URL of an account's page. */
 export const makeAccountUrl = (name: string) => makePageUrl("/console/account", { name })
-/** Returns the name of an account in the URL. A path of the API cannot have the names that mean a folder. */
+/**
+ * Returns the name of an account in the URL. A path of the API cannot contain the names `.` and `..`, which mean a
+ * folder.
+ */
 export const getAccountName = (query: URLSearchParams) => {
   const name = query.get("name") ?? ""
   return /^\.{0,2}$/.test(name)
@@ -97,7 +108,7 @@ export const getAccountName = (query: URLSearchParams) => {
     : Effect.succeed(name)
 }
 
-/** Renders a page with a filter. If the API refuses the filter, the form stays and the message is above it. */
+/** Renders a page with a filter. If the API rejects the filter, keeps the form and shows the message above it. */
 export const renderWithFilter = <R>(title: string, form: Html, results: Effect.Effect<HtmlValue, ApiFailure, R>) =>
   results.pipe(
     Effect.map((body): PageContent => ({ title, body: markup`${form}${body}` })),
@@ -112,13 +123,16 @@ export const renderWithFilter = <R>(title: string, form: Html, results: Effect.E
     ),
   )
 
-/** Returns the ID in a URL or a form; 0, which nothing has, if it is not valid. */
+/** Returns the id in a URL or a form, or 0, which no row has, if it is not valid. */
 export const parseId = (text: string | null) => text !== null && /^\d{1,15}$/.test(text) ? Number(text) : 0
 
+/** Returns the URL of a key's page. */
 export const makeKeyUrl = (id: number) => makePageUrl("/console/key", { id })
 
+/** The path to which the sign-out form is sent. */
 export const signOutPath = "/console/sign-out"
 
+/** The path of the console's styles. */
 export const consoleAssetPath = "/console/assets"
 
 const assetLink = (name: string) => `${consoleAssetPath}/${name}`
@@ -133,7 +147,7 @@ const renderNavigation = (pages: ReadonlyArray<ConsolePage>, admin: Admin, path:
   }</ul>`
 
 interface Shell {
-  /** Undefined before somebody has signed in. */
+  /** Undefined until somebody has signed in. */
   readonly admin?: Admin | undefined
   readonly pages: ReadonlyArray<ConsolePage>
   readonly path: string

@@ -1,7 +1,7 @@
-/** Responses of the console: pages, and redirects after a form. */
+/** Responses from the console: pages, and redirects after a form. */
 import { HttpServerResponse } from "effect/http"
 
-/** Forms may send the browser only to the console itself. Pages may hold customers' data, so they are not stored. */
+/** Forms may lead the browser only to the console itself. Pages may contain customers' data, so they are not stored. */
 const headers = {
   "cache-control": "no-store",
   "content-security-policy": [
@@ -20,8 +20,10 @@ const headers = {
   "x-frame-options": "DENY",
 }
 
+/** Creates a response with a page. */
 export const makeHtmlResponse = (html: string, status = 200) =>
   HttpServerResponse.text(html, { status, contentType: "text/html; charset=utf-8", headers })
 
+/** Creates the redirect after a form, which makes the browser request the page with GET. */
 export const makeRedirect = (location: string) =>
   HttpServerResponse.empty({ status: 303, headers: { ...headers, location } })

@@ -23,13 +23,13 @@ import { erasurePage } from "./ErasurePage.ts"
 import { formField, type RefusedForm, resourceField } from "./Forms.ts"
 import { markup } from "../../site/browser/markup.js"
 import { keyPage, keysPage } from "./KeyPages.ts"
-import { type FormRefused, readForm } from "./ReceivedForm.ts"
-import { datasetsPage, emailsPage, jobsPage, trafficPage } from "./OperationPages.ts"
+import { type FormRequestRefused, readForm } from "./ReceivedForm.ts"
+import { datasetsPage, emailsPage, jobsPage, trafficPage } from "./MaintenancePages.ts"
 import { requestPage } from "./RequestPage.ts"
 import { tokensPage } from "./TokenPage.ts"
 import { webhooksPage } from "./WebhookPage.ts"
 
-/** Every page, in navigation order. */
+/** Every page, in the order of the navigation. */
 export const consolePages: ReadonlyArray<ConsolePage> = [
   trafficPage,
   accountsPage,
@@ -61,7 +61,7 @@ const describeFailure = ({ message, request_id, status }: ApiFailure): PageConte
   }<p><a href="/console/">Go to the start page</a></p>`,
 })
 
-/** Makes the refused form. What is wrong with something that is no field of the form becomes part of the message. */
+/** Converts a failure to a refused form. A reason that belongs to no field of the form becomes part of the message. */
 const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFailure): RefusedForm => ({
   values,
   errors: fields.filter(({ field }) => values.has(field)),
@@ -82,11 +82,11 @@ const toRefusedForm = (values: URLSearchParams, { code, fields, message }: ApiFa
 const getQuery = ({ url }: HttpServerRequest.HttpServerRequest) =>
   new URLSearchParams(url.split("?").slice(1).join("?"))
 
-/** The sign-in, which says if a form was lost. */
+/** Returns the path of the sign-in page, which says so if a form was lost. */
 const makeLostSessionPath = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
   `${makeSignInPath(url)}${method === "POST" ? "&form=1" : ""}`
 
-/** Answers a failure: without a session with the sign-in, otherwise with a page. */
+/** Responds to a failure: with the sign-in page if there is no session, otherwise with a page that explains it. */
 const answerFailure = (failure: ApiFailure, page: ConsolePage, admin?: Admin) =>
   Effect.map(
     HttpServerRequest.HttpServerRequest,
@@ -106,7 +106,7 @@ const renderGet = Effect.fnUntraced(function* (page: ConsolePage, request: PageR
   )
 })
 
-/** Runs the action of a form. If it is refused, renders the page with the form as it was sent. */
+/** Handles a form. If it is refused, renders the page with the form as it was sent. */
 const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearchParams, request: PageRequest) {
   const { admin } = request
   const shell = { admin, pages: consolePages, path: page.path }
@@ -132,14 +132,14 @@ const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearc
   )
 })
 
-/** Answers every failure and defect with a page. */
+/** Responds to every failure and defect with a page. */
 const withFailurePage =
   (page: ConsolePage) =>
-  <R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | FormRefused, R>) =>
+  <R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | FormRequestRefused, R>) =>
     answer.pipe(
       Effect.catchTags({
         ApiFailure: (failure) => answerFailure(failure, page),
-        FormRefused: ({ message, status }) => answerFailure(makeFailure(status, message), page),
+        FormRequestRefused: ({ message, status }) => answerFailure(makeFailure(status, message), page),
       }),
       Effect.catchDefect((defect) =>
         Effect.gen(function* () {
@@ -168,7 +168,7 @@ const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
     )
   }).pipe(withFailurePage(page))
 
-/** Ends the session and removes its cookie, also if the session has ended before. */
+/** Ends the session and removes its cookie, even if the session had already ended. */
 const signOut = (api: ConsoleApi, adminOrigin: string) =>
   readForm(adminOrigin).pipe(
     Effect.flatMap((form) => api.write(apiUrl.tokens.signOut(), { form })),
@@ -188,7 +188,7 @@ const notFoundPage: ConsolePage = {
   render: () => makeFailure(404, "The console has no such page."),
 }
 
-/** Routes of the console, which belong to the router of the admin API. */
+/** The routes of the console, in the router that also serves the admin API. */
 export const consoleLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const api = yield* makeConsoleApi(router)
   const adminOrigin = Option.getOrThrow(yield* AdminOriginConfig)

@@ -21,6 +21,7 @@ const makeEraseForm = (etag: string) =>
     isDestructive: true,
   })
 
+/** The page that erases an account. */
 export const erasurePage: ConsolePage = {
   path: "/console/erase",
   scope: "admin",

@@ -1,11 +1,14 @@
-/** Forms of the console, which work without scripts. A form that was refused comes back with its values and errors. */
+/**
+ * Forms of the console, which work without scripts. A form that was refused is shown again with its values and errors.
+ */
 import { SecureRandom } from "effect/crypto"
 import { type Html, markup } from "../../site/browser/markup.js"
 
+/** What is wrong with a field. */
 export interface FieldError {
-  /** The name of the field in the API. */
+  /** The field's name in the API. */
   readonly field: string
-  /** Completes a sentence that begins with the label. */
+  /** Completes a sentence that starts with the label. */
   readonly reason: string
 }
 
@@ -14,16 +17,17 @@ export interface RefusedForm {
   readonly values: URLSearchParams
   readonly errors: ReadonlyArray<FieldError>
   readonly message: string
-  /** Whether a new `Idempotency-Key` is needed, because the old one has another meaning. */
+  /** Whether a new `Idempotency-Key` is needed, because the old one was used for something else. */
   readonly isKeyUsed: boolean
 }
 
+/** A field of a form. */
 export interface Field {
   readonly name: string
   readonly label: string
   readonly type?: "checkbox" | "checkboxes" | "date" | "email" | "select" | "text" | "textarea"
   readonly value?: string
-  /** The choices of a select or of checkboxes: value and label. */
+  /** The choices of a select or a group of checkboxes: value and label. */
   readonly options?: ReadonlyArray<readonly [string, string]>
   readonly hint?: string
   /** A note about a conflict, such as the value that somebody else has saved. */
@@ -31,21 +35,22 @@ export interface Field {
   readonly isRequired?: boolean
 }
 
+/** A form. */
 export interface Form {
   /** Identifies the form on its page. */
   readonly id: string
   readonly fields?: ReadonlyArray<Field>
-  /** Values that are sent unchanged. */
+  /** Values that are sent as they are. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly submit: string
-  /** Whether the form takes something away. Its button must not look like the main action of the page. */
+  /** Whether the form deletes or revokes something. Its button must then not look like the page's main action. */
   readonly isDestructive?: boolean
 }
 
-/** Declares a form whose fields are known by name, so that its action can read no others. */
+/** Declares a form. Its type contains the names of the fields, so that its action can read no others. */
 export const declareForm = <const Declared extends Form>(form: Declared) => form
 
-/** The values of a sent form with these names. */
+/** The values in a form that was sent, for these names. */
 export interface SentValues<Name extends string> {
   readonly get: (name: Name) => string | null
   readonly getAll: (name: Name) => ReadonlyArray<string>
@@ -58,7 +63,7 @@ type FieldNames<Declared> = Declared extends { readonly fields: ReadonlyArray<{ 
 type HiddenNames<Declared> = Declared extends { readonly hidden: infer Hidden } ? keyof Hidden : never
 type NamesOf<Declared> = (FieldNames<Declared> | HiddenNames<Declared>) & string
 
-/** A form as its action gets it. `Declaration` is the type of the form, or of the function that declares it. */
+/** A form as its action receives it. `Declaration` is the type of the form, or of the function that declares it. */
 export type SentForm<Declaration> = SentValues<NamesOf<Made<Declaration>> | typeof formField | typeof keyField>
 
 const renderOption = (selected: string) => ([value, label]: readonly [string, string]) =>
@@ -72,7 +77,7 @@ const renderControl = (field: Field, id: string, value: string, attributes: Html
   return markup`<input ${common} type="${type}" value="${value}" autocomplete="off" spellcheck="false">`
 }
 
-/** Renders a field with its hint and its errors, which a screen reader reads with it. */
+/** Renders a field with its hint and errors, which screen readers read together with the field. */
 const renderField = (form: string, field: Field, refused: RefusedForm | undefined) => {
   const { hint, label, name, note, options = [], type, value = "" } = field
   const id = `${form}-${name}`
@@ -111,22 +116,23 @@ const renderField = (form: string, field: Field, refused: RefusedForm | undefine
 
 const getFormId = (id: string) => `form-${id}`
 
-/** The hidden field with the id of the form. */
+/** The name of the hidden field with the form's id. */
 export const formField = "form"
-/** The hidden field with the `Idempotency-Key`. */
+/** The name of the hidden field with the `Idempotency-Key`. */
 export const keyField = "idempotency_key"
 /**
- * The hidden field of a form that shows saved values beside its own: what the form changes, `account` or `key`. If
- * somebody else has changed it meanwhile, the form comes back with both values.
+ * The name of a hidden field that says what the form changes, `account` or `key`. Only forms that handle conflicts have
+ * it: if somebody else has changed the resource meanwhile, the form is shown again with both values.
  */
 export const resourceField = "resource"
 
+/** Renders a hidden field. */
 export const renderHiddenField = (name: string, value: string) =>
   markup`<input type="hidden" name="${name}" value="${value}">`
 
 /**
- * Renders a form that is sent to its own page. Its random `Idempotency-Key` makes a double click or a repeated request
- * harmless. `refused` is the refused form of the page, if there is one.
+ * Renders a form that is sent to its own page. The random `Idempotency-Key` makes a double click or a repeated request
+ * harmless. `refused` is the page's refused form, if there is one.
  */
 export const renderForm = (form: Form, refused?: RefusedForm) => {
   const { fields = [], hidden = {}, id, isDestructive = false, submit } = form
@@ -140,13 +146,13 @@ export const renderForm = (form: Form, refused?: RefusedForm) => {
   }">${submit}</button></form>`
 }
 
-/** Renders a form that searches: its values are in the URL of the page. */
+/** Renders a search form, whose values become part of the page's URL. */
 export const renderSearchForm = (fields: ReadonlyArray<Field>, submit: string) =>
   markup`<form method="get" role="search" class="search-form">${
     fields.map((field) => renderField("search", field, undefined))
   }<button class="main">${submit}</button></form>`
 
-/** Renders what is wrong with a refused form. It has the focus, so that a screen reader begins with it. */
+/** Renders what is wrong with a refused form. It takes the focus, so that screen readers start with it. */
 export const renderErrorSummary = ({ errors, message, values }: RefusedForm) => {
   const form = values.get(formField) ?? ""
   const links = errors.map(({ field, reason }) => [
@@ -158,7 +164,7 @@ export const renderErrorSummary = ({ errors, message, values }: RefusedForm) => 
 <p>${message}</p><ul>${items.map(([target, text]) => markup`<li><a href="#${target}">${text}</a></li>`)}</ul></div>`
 }
 
-/** Returns a field, or undefined if it is empty. */
+/** Returns the value of a field, or undefined if it is empty. */
 export const getText = <Name extends string>(values: SentValues<Name>, name: NoInfer<Name>) => {
   const text = values.get(name)?.trim() ?? ""
   return text === "" ? undefined : text

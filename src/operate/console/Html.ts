@@ -1,7 +1,7 @@
-/** The parts of which the pages of the console consist. */
+/** The elements from which the console's pages are built. */
 import { type Column, type HtmlValue, markup, renderTable } from "../../site/browser/markup.js"
 
-/** Renders a table, or a sentence if there are no rows. The first cell is the header of its row. */
+/** Renders a table, or a sentence if there are no rows. The first cell of a row is its header. */
 export const renderRows = (
   label: string,
   columns: ReadonlyArray<Column>,
@@ -13,12 +13,13 @@ export const renderRows = (
 export const renderTime = (time: string | null, ifNull = "–") =>
   time === null ? ifNull : markup`<time datetime="${time}">${time.slice(0, 19).replace("T", " ")} UTC-5</time>`
 
-/** Renders text that customers choose, which may be one long word. */
+/** Renders text that customers choose, which may be a single long word. */
 export const renderLong = (text: string) => markup`<span class="long">${text}</span>`
 
+/** Renders a short label that stands out. */
 export const renderBadge = (text: string, kind: "bad" | "good" | "quiet" | "warn") =>
   markup`<span class="badge ${kind}">${text}</span>`
 
-/** Renders pairs of a term and its value. */
+/** Renders terms with their values. */
 export const renderFacts = (facts: ReadonlyArray<readonly [string, HtmlValue]>) =>
   markup`<dl class="facts">${facts.map(([term, value]) => markup`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`

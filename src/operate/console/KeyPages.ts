@@ -1,4 +1,4 @@
-/** Pages about API keys: the list, and one key with what can be done to it. */
+/** Pages about API keys: the list, and a single key with everything that can be done to it. */
 import { Effect } from "effect"
 import type { ListedApiKey } from "../../accounts/keys/ApiKeyManagement.ts"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
@@ -37,6 +37,7 @@ const statusKinds = { active: "good", disabled: "warn", expired: "quiet", revoke
 const renderAccountLink = ({ account }: ListedApiKey) =>
   markup`<a href="${makeAccountUrl(account)}">${renderLong(account)}</a>`
 
+/** Renders a table of keys. */
 export const renderKeys = (keys: ReadonlyArray<ListedApiKey>, hasAccounts: boolean) =>
   renderRows(
     "Keys",
@@ -59,6 +60,7 @@ const networksField = {
   hint: "One address or network per line, such as 192.0.2.0/24. Empty: the key works from everywhere.",
 } as const
 
+/** The form that creates a key. */
 export const createKeyForm = declareForm({
   id: "create-key",
   fields: [
@@ -76,13 +78,16 @@ export const createKeyForm = declareForm({
   submit: "Create key",
 })
 
-/** Returns the lines of the field; null if it is empty, which means every network. */
+/** Returns the lines of the field, or null if it is empty, which permits every network. */
 const getNetworks = (form: SentValues<typeof networksField.name>) => {
   const networks = (form.get("networks") ?? "").split(/[\s,]+/).filter((network) => network !== "")
   return networks.length === 0 ? null : networks
 }
 
-/** The page that shows a new secret. It is rendered only in the response to the form that made it. */
+/**
+ * Returns the page that shows a new secret. It is rendered only once, in the response to the form that created the
+ * secret.
+ */
 export const showSecret = (what: "key" | "token", secret: string | null, next: string): Outcome => ({
   shown: {
     title: secret === null ? `The ${what} was created before` : `The new ${what}`,
@@ -97,6 +102,7 @@ ${renderCodeBlock(`The ${what}`, markup`<span class="secret" id="secret">${secre
   },
 })
 
+/** Creates a key, and shows it. */
 export const createKey = Effect.fnUntraced(function* (
   form: SentForm<typeof createKeyForm>,
   account: string,
@@ -116,6 +122,7 @@ export const createKey = Effect.fnUntraced(function* (
   return showSecret("key", readSecret(created, "key"), makeAccountUrl(account))
 })
 
+/** The page that lists all keys. */
 export const keysPage: ConsolePage = {
   path: "/console/keys",
   label: "Keys",
@@ -216,7 +223,7 @@ ${isScopeSufficient(request.admin.scope, "support") && renderActions(key, etag, 
   }
 })
 
-/** Makes the action of a form without values. */
+/** Creates the action of a form without values. */
 const makeKeyAction = (
   action: "disable" | "enable",
   done: "key-disabled" | "key-enabled",
@@ -227,6 +234,7 @@ const makeKeyAction = (
     return { to: makeKeyUrl(id), done }
   })
 
+/** The page of one key. */
 export const keyPage: ConsolePage = {
   path: "/console/key",
   render: renderKey,

@@ -1,4 +1,4 @@
-/** Sign-in with an OpenID Connect provider, whose groups decide the scope (docs/operations/console.md). */
+/** Sign-in with an OpenID Connect provider. A person's groups determine their scope (docs/operations/console.md). */
 import { Context, Data, Effect, Layer, Option, Redacted, Schema } from "effect"
 import type * as Client from "openid-client"
 import { isEmailAddress } from "../../contract/EmailAddress.ts"
@@ -14,17 +14,18 @@ import {
 } from "../admin/AdminSettings.ts"
 import { type IdentifiedAdmin, SignInRefused } from "../admin/AdminTokens.ts"
 
-/** The provider cannot be reached, or does not answer as it should. */
+/** The provider cannot be reached, or responds in an unexpected way. */
 export class ProviderUnavailable extends Data.TaggedError("ProviderUnavailable")<{ readonly message: string }> {}
 
-/** What a sign-in keeps in the browser until the provider sends the browser back. */
+/** What the browser keeps during a sign-in, until the provider sends it back. */
 export const PendingSignIn = Schema.fromJsonString(Schema.Struct({
   state: Schema.String,
   nonce: Schema.String,
   verifier: Schema.String,
-  /** The path of the page to which the admin wanted to go. */
+  /** The path of the page that the admin wanted to open. */
   to: Schema.String,
 }))
+/** What the browser keeps during a sign-in. */
 export type PendingSignIn = typeof PendingSignIn.Type
 
 interface Provider {
@@ -38,7 +39,7 @@ interface Provider {
 
 const timeoutSeconds = 10
 
-/** Loaded with the first sign-in, so that the service starts without it. */
+/** Loaded at the first sign-in, so that the service starts without it. */
 const loadClient = Effect.promise(() => import("openid-client"))
 
 const maxResponseBytes = 1_048_576
@@ -57,7 +58,10 @@ const fetchBounded: Client.CustomFetch = async (url, { body: sent = null, ...opt
   return new Response(body === null ? null : Buffer.concat(chunks), { status, headers })
 }
 
-/** Providers accept the secret in at least one of two ways; without a statement, in the header. */
+/**
+ * Chooses how to send the client secret. A provider accepts at least one of two ways; if it does not say which, the
+ * header.
+ */
 const authenticate =
   (client: typeof Client, secret: string): Client.ClientAuth => (server, metadata, body, headers) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"]
@@ -91,7 +95,7 @@ const reject = ({ issuer }: Provider, reason: string) =>
     Effect.fail(makeUnavailable()),
   )
 
-/** Discovers the provider anew for each sign-in, so that changes of its keys and addresses need no restart. */
+/** Discovers the provider again at each sign-in, so that changes to its keys and URLs need no restart. */
 const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId, clientSecret, issuer }: Provider) {
   return yield* withProvider(issuer, () =>
     client.discovery(
@@ -105,7 +109,7 @@ const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId,
       {
         [client.customFetch]: fetchBounded,
         timeout: timeoutSeconds,
-        // Checks the signatures of ID tokens, which the specification leaves to TLS in this flow.
+        // Checks the signatures of ID tokens. The specification permits relying on TLS instead in this flow.
         execute: [
           client.enableNonRepudiationChecks,
           ...(issuer.protocol === "http:" ? [client.allowInsecureRequests] : []),
@@ -116,23 +120,23 @@ const discover = Effect.fnUntraced(function* (client: typeof Client, { clientId,
 
 const isTextList = Schema.is(Schema.Array(Schema.String))
 
-/** Returns the groups of a claim, which some providers send as one text if there is only one. */
+/** Returns the groups in a claim. Some providers send a single group as text instead of a list. */
 const toGroups = (claim: unknown) => isTextList(claim) ? claim : typeof claim === "string" ? [claim] : []
 
 const isName = Schema.is(TrimmedName)
 
-/** Returns the name for the audit log: an email address that the provider has verified, or else its ID. */
+/** Returns the name for the audit log: an email address that the provider has verified, or else the person's id. */
 const findName = ({ email, email_verified, sub }: Readonly<Record<string, unknown>>) => {
   const isVerified = email_verified === true || email_verified === "true"
   return [isVerified && typeof email === "string" && isEmailAddress(email) ? email : undefined, sub].find(isName)
 }
 
-/** Returns the highest scope of the groups; undefined if they have none. */
+/** Returns the highest scope of the groups, or undefined if none has a scope. */
 const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, AdminScope>) =>
   adminScopes.findLast((scope) => groups.some((group) => scopes.get(group) === scope))
 
 const makeSignIn = (provider: Provider) => ({
-  /** Returns the URL to which the browser goes, and what the browser keeps meanwhile. */
+  /** Returns the URL to which the browser is sent, and what it keeps meanwhile. */
   begin: Effect.fnUntraced(function* (redirect_uri: string, to: string) {
     const client = yield* loadClient
     const config = yield* discover(client, provider)
@@ -155,7 +159,7 @@ const makeSignIn = (provider: Provider) => ({
     return /^https?:$/.test(url.protocol) ? { url, pending } : yield* reject(provider, "its address is no web address")
   }),
 
-  /** Identifies who comes back from the provider with the URL. */
+  /** Identifies the person whom the provider has sent back with this URL. */
   finish: Effect.fnUntraced(function* (url: URL, pending: PendingSignIn) {
     const client = yield* loadClient
     const config = yield* discover(client, provider)
@@ -175,7 +179,7 @@ const makeSignIn = (provider: Provider) => ({
       )
     const identity = tokens.claims()
     if (identity === undefined) return yield* reject(provider, "it sent no ID token")
-    // Many providers state the email address and the groups only here.
+    // Many providers return the email address and the groups only here.
     const details = config.serverMetadata().userinfo_endpoint === undefined ? {} : yield* withProvider(
       provider.issuer,
       () => client.fetchUserInfo(config, tokens.access_token, identity.sub),
@@ -199,7 +203,7 @@ const makeSignIn = (provider: Provider) => ({
   }),
 })
 
-/** Sign-in with the provider that the settings name; none without `ADMIN_OIDC_ISSUER`. */
+/** Sign-in with the provider in the settings. Undefined without `ADMIN_OIDC_ISSUER`. */
 export class OpenIdConnect extends Context.Service<
   OpenIdConnect,
   Option.Option<ReturnType<typeof makeSignIn>>

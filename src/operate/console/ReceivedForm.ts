@@ -1,17 +1,17 @@
-/** Reads the forms that the console receives, and refuses those of other sites (docs/operations/console.md). */
+/** Reads forms that are sent to the console, and refuses those from other sites (docs/operations/console.md). */
 import { Data, Effect } from "effect"
 import { type Headers, HttpServerRequest } from "effect/http"
 import { logRefusal } from "../admin/AdminRequests.ts"
 
 /** The form cannot be accepted, whatever its values are. */
-export class FormRefused extends Data.TaggedError("FormRefused")<{
+export class FormRequestRefused extends Data.TaggedError("FormRequestRefused")<{
   readonly status: 403 | 413
   readonly message: string
 }> {}
 
 /**
- * Whether the browser says that a page of this origin has sent the request. Browsers send `Sec-Fetch-Site` only over
- * TLS and to this machine, and `Origin` with every form.
+ * Whether, according to the browser, a page of this origin sent the request. Browsers send `Sec-Fetch-Site` only over
+ * TLS or to this machine, but `Origin` with every form.
  */
 export const isSameOrigin = (headers: Headers.Headers, adminOrigin: string) => {
   const site = headers["sec-fetch-site"]
@@ -22,12 +22,12 @@ export const isSameOrigin = (headers: Headers.Headers, adminOrigin: string) => {
   return origin === adminOrigin || new URL(origin).host === headers["host"]
 }
 
-/** Reads the fields of a form that a page of the console has sent. */
+/** Reads the fields of a form that a page of the console sent. */
 export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
   if (!isSameOrigin(request.headers, adminOrigin)) {
     yield* logRefusal("another site has sent the form.")
-    return yield* new FormRefused({
+    return yield* new FormRequestRefused({
       status: 403,
       message:
         "Another site has sent this form. If you have sent it here, the console does not know its address: set " +
@@ -36,7 +36,7 @@ export const readForm = Effect.fnUntraced(function* (adminOrigin: string) {
   }
   const text = yield* request.text.pipe(
     Effect.mapError(() =>
-      new FormRefused({ status: 413, message: "The form is longer than 1 MiB. Shorten it, and send it again." })
+      new FormRequestRefused({ status: 413, message: "The form is longer than 1 MiB. Shorten it, and send it again." })
     ),
   )
   return new URLSearchParams(text)

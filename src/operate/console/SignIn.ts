@@ -22,10 +22,10 @@ import { homePath, invitationPath, signInPath, toConsolePath } from "./ConsolePa
 import { makeHtmlResponse, makeRedirect } from "./ConsoleResponse.ts"
 import { OpenIdConnect, PendingSignIn, ProviderUnavailable } from "./OpenIdConnect.ts"
 import { type Html, markup } from "../../site/browser/markup.js"
-import { type FormRefused, readForm } from "./ReceivedForm.ts"
+import { type FormRequestRefused, readForm } from "./ReceivedForm.ts"
 import { renderHiddenField } from "./Forms.ts"
 
-/** Each sign-in has a cookie of its own, because a browser can begin several in different tabs. */
+/** Each sign-in has a cookie of its own, because several may be under way in different tabs of a browser. */
 const makePendingCookie = (state: string | null) => `tickerline_sign_in_${state?.slice(0, 8).replace(/\W/g, "_")}`
 
 const oidcPath = `${signInPath}/openid`
@@ -95,6 +95,7 @@ const identifyByInvitation = Effect.fnUntraced(function* (invitation: Redacted.R
   return admin
 })
 
+/** The pages with which admins sign in. */
 export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const services = yield* Effect.context<SqlClient.SqlClient | Digest.Digest | SecureRandom.SecureRandom>()
   const provider = yield* OpenIdConnect
@@ -102,7 +103,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const isSecure = adminOrigin.startsWith("https:")
   const hasProvider = Option.isSome(provider)
 
-  /** Opens a session in the name of the admin, and goes on to the page. `accept` is part of the transaction. */
+  /** Opens a session for the admin, and redirects to the requested page. `accept` runs in the same transaction. */
   const signIn = Effect.fnUntraced(
     function* <E, R>(admin: IdentifiedAdmin, operation: string, to: string, accept: Effect.Effect<unknown, E, R>) {
       const { remoteAddress } = yield* HttpServerRequest.HttpServerRequest
@@ -116,12 +117,12 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
   const showError = (to: string, status: number) => ({ message }: { readonly message: string }) =>
     Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, error: message }), status))
 
-  /** Shows the form again with what went wrong. */
+  /** Shows the form again, together with what went wrong. */
   const withForm = (to: string) =>
   <R>(
     response: Effect.Effect<
       HttpServerResponse.HttpServerResponse,
-      FormRefused | ProviderUnavailable | SignInRefused | SqlError.SqlError,
+      FormRequestRefused | ProviderUnavailable | SignInRefused | SqlError.SqlError,
       R
     >,
   ) =>
@@ -130,7 +131,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       Effect.catchTags({
         DatabaseRoleInsufficient: ({ error }) => showError(to, 503)(error),
         DatabaseUnavailable: ({ error }) => showError(to, 503)(error),
-        FormRefused: (refused) => showError(to, refused.status)(refused),
+        FormRequestRefused: (refused) => showError(to, refused.status)(refused),
         ProviderUnavailable: showError(to, 502),
         SignInRefused: (refused) =>
           Effect.andThen(logRefusal(`sign-in: ${refused.message}`), showError(to, 403)(refused)),

@@ -1,4 +1,4 @@
-/** The page with the tokens of admins, and the open sessions and invitations. */
+/** The page with the admins' tokens, open sessions and invitations. */
 import { Effect } from "effect"
 import { adminScopes } from "../admin/AdminErrors.ts"
 import { tokenListQuery } from "../admin/AdminApi.ts"
@@ -35,6 +35,7 @@ const makeRevokeForm = (token_id: number) =>
 
 const path = "/console/tokens"
 
+/** The page with the admins' tokens, open sessions and invitations. */
 export const tokensPage: ConsolePage = {
   path,
   label: "Admin tokens",

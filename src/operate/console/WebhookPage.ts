@@ -1,4 +1,4 @@
-/** The page with the webhook endpoints of all accounts, which can be disabled, enabled and replayed. */
+/** The page with the webhook endpoints of all accounts. Each can be disabled, enabled, and sent its messages again. */
 import { Effect } from "effect"
 import { isScopeSufficient } from "../admin/AdminAccess.ts"
 import { webhookListQuery } from "../admin/AdminApi.ts"
@@ -19,7 +19,7 @@ import { renderBadge, renderLong, renderRows } from "./Html.ts"
 
 const path = "/console/webhooks"
 
-/** Declares a form that changes a webhook. */
+/** Declares a form that changes a webhook endpoint. */
 const makeForm = (action: "disable" | "enable" | "replay", endpoint_id: string, submit: string) =>
   declareForm({ id: `${action}:${endpoint_id}`, hidden: { endpoint_id }, submit })
 
@@ -39,7 +39,7 @@ ${endpoint_id}</span></summary>${
   }${renderForm(makeForm("replay", id, "Send dead letters again"), refused)}</details>`
 }
 
-/** Makes the action of a form, which writes to the endpoint with this id. */
+/** Creates the action of a form, which writes to the endpoint with this id. */
 const makeAction = <Form extends SentForm<typeof makeForm>>(
   done: "webhook-disabled" | "webhook-enabled" | "webhook-replayed",
   toRequest: (
@@ -53,6 +53,7 @@ const makeAction = <Form extends SentForm<typeof makeForm>>(
     return { to: path, done } as const
   })
 
+/** The page with all webhook endpoints. */
 export const webhooksPage: ConsolePage = {
   path,
   label: "Webhooks",

@@ -1,4 +1,4 @@
-/** Checks the database over a read-only connection: server, connections, data and replicas. */
+/** Checks of the database over a read-only connection: the server, its connections, the data and the replicas. */
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -28,7 +28,7 @@ import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
 import * as Finding from "./DoctorFinding.ts"
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 
-/** Connects to the database with short timeouts, and read-only, so that a faulty check cannot change data. */
+/** Connects to the database with short timeouts and read-only, so that a faulty check cannot change data. */
 export const doctorConnectionLayer = (url: Redacted.Redacted) =>
   Layer.unwrap(Effect.map(makeTlsSockets(url), ({ sockets, ssl }) =>
     PgClient.layer({
@@ -47,7 +47,7 @@ export const doctorConnectionLayer = (url: Redacted.Redacted) =>
       },
     })))
 
-/** Runs the same pooler check as the service does at startup, and reports the same errors. */
+/** Runs the check of the pooler that the service runs at startup, and reports the same errors. */
 export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(directUrl)) {
@@ -76,7 +76,7 @@ const encryptionAdvice =
   "Add ?sslmode=verify-full to DATABASE_URL, and &sslrootcert=FILE if a private authority issued " +
   "the server's certificate, unless you trust the network in between."
 
-/** Reports whether the connection is encrypted and verified. A connection to this machine needs neither. */
+/** Reports whether the connection is encrypted and verified. A connection within this machine needs neither. */
 const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, version: string | null) {
   const { mode, rootCertificate } = yield* readTlsSettings(url)
   const isRemote = !isLocal(new URL(Redacted.value(url)))
@@ -99,13 +99,14 @@ const checkEncryption = Effect.fnUntraced(function* (url: Redacted.Redacted, ver
   ]
 })
 
+/** Reports the version of the server, and whether the connection to it is encrypted. */
 export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{
     readonly version: string
     readonly number: number
     readonly encoding: string
-    /** The version of TLS; null if the connection is not encrypted. */
+    /** The TLS version, or null if the connection is not encrypted. */
     readonly tls_version: string | null
     readonly autovacuum: string
     readonly is_replica: boolean
@@ -139,6 +140,7 @@ export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Re
   return [...findings, ...yield* checkEncryption(url, tls_version)]
 })
 
+/** Compares this machine's clock with the database's. */
 export const checkDatabaseClock = Effect.gen(function* () {
   const difference = yield* measureClockDifference
   if (!exceeds(difference, maxUnreportedDifference)) {
@@ -152,9 +154,10 @@ export const checkDatabaseClock = Effect.gen(function* () {
     : Finding.warning(found, advice)
 })
 
-/** Connections of the admin API (docs/operations/admin-api.md). */
+/** How many connections the admin API opens (docs/operations/admin-api.md). */
 const adminConnections = 3
 
+/** Reports whether the server allows enough connections for this service. */
 export const checkConnectionLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
@@ -164,11 +167,11 @@ export const checkConnectionLimit = Effect.gen(function* () {
       (select rolconnlimit from pg_roles where rolname = current_user) as role_limit
   `
   const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
-  // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe and the
+  // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe, and the
   // poll for dataset versions connect directly.
   const own = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxConcurrentExportsConfig) + 2
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
-  // The limit of the service's role does not count the connections of another role.
+  // If the admin API has a role of its own, its connections do not count toward the limit of the service's role.
   const countsAdmin = row === undefined || max === row.max || Option.isNone(yield* AdminDatabaseUrlConfig)
   const needed = own + (countsAdmin && Option.isSome(yield* AdminPortConfig) ? adminConnections : 0)
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
@@ -182,7 +185,7 @@ export const checkConnectionLimit = Effect.gen(function* () {
 const tables = loadableDatasets.map(({ table }) => table)
 const tableList = tables.join(",")
 
-/** Reports which datasets have rows, when they last changed, and whether statistics exist. */
+/** Reports which datasets have rows, when each last changed, and whether it has statistics. */
 export const checkDatasetRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const empty = yield* Effect.filter(
@@ -220,10 +223,10 @@ export const checkDatasetRows = Effect.gen(function* () {
   ]
 })
 
-/** Age of the last successful ingest above which doctor warns. One daily run may be skipped. */
+/** Hours after the last successful ingest at which doctor warns. One daily run may be missed. */
 const maxIngestAgeHours = 50
 
-/** Age above which doctor warns of a document that the ingest could not read. */
+/** Hours after which doctor warns about a document that the ingest could not read. */
 const maxWorkAgeHours = 7 * 24
 
 const IngestRuns = Schema.Struct({
@@ -231,16 +234,16 @@ const IngestRuns = Schema.Struct({
   status: Schema.String,
   scheduled: Schema.Boolean,
   error: Schema.NullOr(Schema.String),
-  /** Whether the process of the newest run has recorded that it is alive within the last two minutes. */
+  /** Whether the newest run's process has reported within the last two minutes that it is alive. */
   is_alive: Schema.Boolean,
   seen_minutes: Schema.Finite,
-  /** Why a run failed after the last success. */
+  /** Why a run failed after the last successful one. */
   last_failure: Schema.NullOr(Schema.String),
 })
 
 /**
- * If the ingest is scheduled, reads only its runs. Otherwise, if all companies were ingested within a month, reads only
- * such runs: a run over a few companies by hand does not show that the others work.
+ * If the ingest is scheduled, reads only scheduled runs. Otherwise, if a run within the last month covered all
+ * companies, reads only such runs: a manual run for a few companies does not show that the others work.
  */
 const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -265,7 +268,7 @@ const readIngestRuns = Effect.fnUntraced(function* (isScheduled: boolean) {
   return found
 })
 
-/** Describes the documents that the ingest has set aside. */
+/** Describes the documents that the ingest has put aside. */
 const describeIngestWork = ({ final, oldest_hours, waiting }: Effect.Success<typeof readWorkSize>) => [
   ...(waiting === 0 ? [] : [
     `${formatCountWithNoun(waiting, "document")} will be requested again, the oldest for ${
@@ -337,7 +340,7 @@ export const checkErasures = Effect.gen(function* () {
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
 
-/** Reads a server's state and the identifier of its cluster. */
+/** Reads a server's state, and the identifier of its cluster. */
 const readServer = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{ readonly system: string }>`
@@ -346,7 +349,7 @@ const readServer = Effect.gen(function* () {
   return { state: yield* makeServerPoll(sql), system: server?.system }
 })
 
-/** Time within which a replica should replay the primary's latest changes. */
+/** How long a replica may take to replay the primary's latest changes. */
 const replayTimeout = Duration.seconds(1)
 
 const checkReplica = (primary: Effect.Success<typeof readServer>) =>

@@ -52,7 +52,7 @@ const service = makeSection("service", [
   check("proxies", checkTrustedProxies),
 ])
 
-/** Runs all database checks over one connection. If the connection fails, returns only that finding. */
+/** Runs all checks of the database over one connection. If the connection fails, that is the only finding. */
 const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
     const server = yield* check("connection", Database.checkDatabaseServer(url))
@@ -107,7 +107,7 @@ const sections = Effect.all([
   makeSection("database", [
     Finding.runDoctorCheck({
       name: "connection",
-      // Limits the total time. Each database check has its own, shorter timeout.
+      // Limits the total time. Each check of the database has a shorter timeout of its own.
       timeout: Duration.seconds(60),
       advice: "Start PostgreSQL, or correct DATABASE_URL: postgres://user:password@host:port/database",
       effect: database,
@@ -136,6 +136,7 @@ const formatFinding = (
 const countState = (findings: ReadonlyArray<Finding.DoctorFinding>, state: Finding.DoctorFindingState) =>
   findings.filter((finding) => finding.state === state).length
 
+/** The command `doctor`. */
 export const doctorCommand = Command.make(
   "doctor",
   { json: makeBooleanFlag("json", "Print JSON for programs") },

@@ -1,26 +1,30 @@
-/** Results of doctor checks, and the function that runs a check. */
+/** The results of doctor's checks, and the function that runs a check. */
 import { Cause, Config, Duration, Effect } from "effect"
 import { summarizeError } from "../ErrorReport.ts"
 import { toSettingProblems } from "../Settings.ts"
 
+/** The severity of a finding. `skipped` means that the check does not apply here. */
 export type DoctorFindingState = "ok" | "warning" | "failed" | "skipped"
 
-/** What a check has found. */
+/** The result of a check. */
 export interface CheckResult {
-  /** What was checked, if it is not named like the check. */
+  /** What was checked, if that is not the name of the check. */
   readonly check: string | undefined
   readonly state: DoctorFindingState
-  /** The result of the check. Contains no secrets. */
+  /** What the check found. Contains no secrets. */
   readonly found: string
-  /** How to correct the problem. Present for warnings and failures. */
+  /** How to correct the problem; only for warnings and failures. */
   readonly advice?: string
 }
 
+/** A result with the name under which it is printed. */
 export interface DoctorFinding extends CheckResult {
   readonly check: string
 }
 
+/** Returns the result of a check that found no problem. */
 export const passed = (found: string, check?: string): CheckResult => ({ check, state: "ok", found })
+/** Returns the result of a check that does not apply here. */
 export const skipped = (found: string, check?: string): CheckResult => ({ check, state: "skipped", found })
 
 const makeProblem = (state: DoctorFindingState) => (found: string, advice: string, check?: string): CheckResult => ({
@@ -29,10 +33,12 @@ const makeProblem = (state: DoctorFindingState) => (found: string, advice: strin
   found,
   advice,
 })
+/** Returns a problem that does not stop the service. */
 export const warning = makeProblem("warning")
+/** Returns a problem that stops the service or endangers its data. */
 export const failed = makeProblem("failed")
 
-/** Lists at most six names, and the number of the others. */
+/** Lists at most six names, and how many more there are. */
 export const formatNames = (names: ReadonlyArray<string>) =>
   names.length <= 6 ? names.join(", ") : `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
 
@@ -40,7 +46,7 @@ interface DoctorCheck<E, R> {
   readonly name: string
   /** Advice to give if the effect fails. */
   readonly advice?: string
-  /** Maximum duration of the check, ten seconds by default. */
+  /** Time limit for the check, ten seconds by default. */
   readonly timeout?: Duration.Duration
   readonly effect: Effect.Effect<CheckResult | ReadonlyArray<CheckResult>, E, R>
 }

@@ -26,7 +26,7 @@ const checkFreeSpace = (folder: string) =>
     Effect.orElseSucceed(() => Finding.skipped("this system does not report its free space", "disk")),
   )
 
-/** Returns the files that other users can read. */
+/** Returns those of the files that other users can read. */
 const findReadableFiles = Effect.fnUntraced(function* (files: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.filter(files, (file) =>
@@ -58,7 +58,7 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
     const advice = "Make it writable (chmod u+rwx), or set TICKERLINE_HOME to another folder."
     return [Finding.failed(`${home} is not writable`, advice, "home")]
   }
-  // The first file contains the demo key, the second the database credentials.
+  // The first file contains the demo key, the second one the database credentials.
   const readable = yield* findReadableFiles([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
     readable.length === 0 ? Finding.passed(home, "home") : Finding.warning(
@@ -82,7 +82,7 @@ const checkPrograms = findPostgresPackage().pipe(
   ),
 )
 
-/** Returns the findings, and the URL of the server; `None` if the server is not running. */
+/** Checks the embedded server. Also returns its URL, or `None` if it is not running. */
 export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const home = (yield* Path.Path).resolve(yield* TickerlineHomeConfig)

@@ -5,6 +5,7 @@ import process from "node:process"
 import { HalfCacheBytesConfig } from "../../../postgres/versions/DatasetVersions.ts"
 import * as Finding from "./DoctorFinding.ts"
 
+/** Reports the runtime, its version, and whether it is supported. */
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
   if (deno !== undefined) return Finding.passed(`Deno ${deno}`)
@@ -18,6 +19,7 @@ export const checkRuntime = Effect.sync(() => {
 const earliestPlausible = Date.UTC(2026, 0, 1)
 const latestPlausible = Date.UTC(2100, 0, 1)
 
+/** Reports a clock that is obviously wrong. */
 export const checkSystemClock = Effect.map(Clock.currentTimeMillis, (now) => {
   const time = new Date(now).toISOString()
   return now >= earliestPlausible && now < latestPlausible ? Finding.passed(time) : Finding.failed(
@@ -39,6 +41,7 @@ const expectedOffsets = [
   ["America/Chicago", "2026-07-15T12:00:00Z", "-05:00"],
 ] as const
 
+/** Checks that the runtime's time zones are complete and current. */
 export const checkTimeZones = Effect.try(() =>
   expectedOffsets.every(([zone, instant, expected]) => formatOffset(zone, instant) === expected)
 )
@@ -54,11 +57,12 @@ export const checkTimeZones = Effect.try(() =>
 
 const mebibyte = 1_048_576
 
-/** Measured memory use of a process without its cache, in MiB. */
+/** Measured memory use of a process without its caches, in MiB. */
 const baseMemory = 256
 
+/** Reports whether the memory is enough for the caches that the settings allow. */
 export const checkMemory = Effect.gen(function* () {
-  // The container's memory limit. Node returns 0 or a huge number if there is no limit.
+  // The container's memory limit. If there is none, Node returns 0 or a huge number.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
   // Results and responses take up to two thirds, and ticker changes one.
@@ -73,6 +77,7 @@ export const checkMemory = Effect.gen(function* () {
 
 const minOpenFiles = 4096
 
+/** Reports whether the process may open enough files and sockets. */
 export const checkOpenFileLimit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const limits = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")

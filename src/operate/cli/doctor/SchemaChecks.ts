@@ -1,4 +1,4 @@
-/** Checks the schema of the database: applied migrations, privileges of the role, objects, and rules of rows. */
+/** Checks of the database's schema: applied migrations, the role's privileges, the objects, and constraints on rows. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { developmentDatabase, migrationsTableName } from "../../../postgres/migrations/Migrations.ts"
@@ -11,6 +11,7 @@ import {
 import { tickerlineCommand } from "../../../postgres/ProjectCommands.js"
 import * as Finding from "./DoctorFinding.ts"
 
+/** Whether the database has this release's schema, without which most checks would fail. */
 export const isDatabaseMigrated = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly exists: boolean }>`
@@ -19,7 +20,7 @@ export const isDatabaseMigrated = Effect.gen(function* () {
   return row?.exists === true
 })
 
-/** Compares the migrations that were applied with those of this release. */
+/** Compares the applied migrations with those of this release. */
 const readMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const known = yield* listMigrationScripts
@@ -36,6 +37,7 @@ const readMigrations = Effect.gen(function* () {
   }
 })
 
+/** Reports migrations that are pending, or unknown to this release. */
 export const checkMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [table] = yield* sql<{ readonly exists: boolean; readonly is_readable: boolean }>`
@@ -65,13 +67,13 @@ interface RolePrivileges {
   readonly name: string
   readonly owns_tables: boolean
   readonly is_superuser: boolean
-  /** Whether it has a privilege of the admin API. */
+  /** Whether the role has a privilege of the admin API. */
   readonly is_admin: boolean
   readonly missing: ReadonlyArray<string> | null
   readonly excessive: ReadonlyArray<string> | null
 }
 
-/** Compares the role's privileges with those that the schema lists, as `tickerline grant` grants them. */
+/** Compares the role's privileges with those that the schema lists, which `tickerline grant` grants. */
 export const checkRolePrivileges = (isEmbedded: boolean) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -143,7 +145,7 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
 
 const withoutState = (definition = "") => definition.replace(/ (?:ALWAYS|DISABLED|REPLICA|INVALID|NOT VALID)$/, "")
 
-/** Returns what is wrong with an object, such as `is missing`. */
+/** Describes what is wrong with an object, for example `is missing`. */
 const describeDifference = (object: string, expected: string, found: string | undefined) => {
   if (found === undefined) return "is missing"
   if (object.startsWith("history of ")) return `is incomplete: ${found}`
@@ -153,12 +155,15 @@ const describeDifference = (object: string, expected: string, found: string | un
   return found.endsWith(" NOT VALID") ? "is not validated" : "does not fire in every session"
 }
 
-/** Returns the dataset whose history needs an object. `history.track` makes the object again. */
+/** Returns the dataset whose history needs the object. `history.track` creates such objects again. */
 const findTrackedDataset = (object: string) =>
   /^(?:history of public\.|trigger (?:history_\w+|note_change) of public\.|function history\.keep_)(\w+)/.exec(object)
     ?.[1]
 
-/** Returns the statements that repair an object without a table. Empty if its definition is not enough for that. */
+/**
+ * Returns the statements that repair an object that belongs to no table, or an empty text if its definition is not
+ * enough.
+ */
 const makeRepairWithoutTable = (kind: string, name: string, expected: string, found: string | undefined) => {
   if (kind === "extension") return `create extension ${name}`
   if (kind === "domain") {
@@ -173,7 +178,9 @@ const makeRepairWithoutTable = (kind: string, name: string, expected: string, fo
   return ""
 }
 
-/** Returns the statements that make a function as its last definition in `scripts`. Empty if there is none. */
+/**
+ * Returns the statements that create a function by its last definition in `scripts`, or an empty text if there is none.
+ */
 const makeFunctionRepair = (name: string, expected: string, scripts: ReadonlyArray<string>) => {
   const plainName = name.replace(/^public\.|\(.*/g, "")
   const definition = scripts.findLast((statement) =>
@@ -186,7 +193,9 @@ const makeFunctionRepair = (name: string, expected: string, scripts: ReadonlyArr
   return `${definition.replace(/^create (?:or replace )?/, "create or replace ")}; ${privilege} public`
 }
 
-/** Returns the statements that make an object as expected, from its definition. Empty if that is no statement. */
+/**
+ * Returns the statements that create an object from its expected definition, or an empty text if that is not possible.
+ */
 const makeRepair = (
   object: string,
   expected: string,
@@ -209,7 +218,7 @@ const makeRepair = (
   if (kind === "index") {
     const index = `${table.replace(/\..*/, "")}.${name}`
     if (isInWrongState) return `reindex index concurrently ${index}`
-    // Of a table with partitions, no index is made concurrently.
+    // An index on a partitioned table cannot be created concurrently.
     return definition.includes(" ON ONLY ")
       ? join(`drop index ${index}`, definition.replace(" ON ONLY ", " ON "))
       : join(`drop index concurrently ${index}`, definition.replace(" INDEX ", " INDEX CONCURRENTLY "))
@@ -222,7 +231,7 @@ const makeRepair = (
   return /^(?:CHECK|FOREIGN)/.test(definition) ? join(drop, `${add} not valid`, validate) : join(drop, add)
 }
 
-/** Compares the objects of the database with those that the schema of this release makes. Others may be there too. */
+/** Compares the database's objects with those in this release's schema. The database may contain others too. */
 const findSchemaProblems = Effect.gen(function* () {
   const expected = yield* readExpectedSchema
   const live = yield* describeSchema
@@ -232,7 +241,7 @@ const findSchemaProblems = Effect.gen(function* () {
     .flatMap((object) => /^(?:table|view) (.*)/.exec(object)?.[1] ?? [])
   const isOfLostTable = (object: string) =>
     lost.some((table) => object.endsWith(` of ${table}`) || object.startsWith(`column ${table}.`))
-  /** Objects that differ because an operator has added a column to a dataset. */
+  /** Datasets to which an operator has added a column. Their objects are expected to differ. */
   const grown = new Set(
     Array.from(live.keys()).flatMap((object) => {
       const [, table] = expected.has(object) ? [] : /^column public\.(\w+)\./.exec(object) ?? []
@@ -248,13 +257,13 @@ const findSchemaProblems = Effect.gen(function* () {
     return [{
       found: `${object.replaceAll("public.", "")} ${describeDifference(object, definition, found)}`,
       repair: makeRepair(object, definition, found, scripts),
-      /** Whether changes are not recorded meanwhile. */
+      /** Whether changes to rows are not recorded until this is repaired. */
       isUnrecorded: findTrackedDataset(object) !== undefined || object.endsWith(" of history.transactions"),
     }]
   })
 })
 
-/** Reports objects of the schema that are missing, differ, or are in a wrong state, and how to repair them. */
+/** Reports objects of the schema that are missing, different, or in a wrong state, and how to repair them. */
 export const checkSchema = Effect.gen(function* () {
   const { newer, pending } = yield* readMigrations
   if (newer.length + pending.length > 0) {
@@ -278,8 +287,8 @@ export const checkSchema = Effect.gen(function* () {
 })
 
 /**
- * Finds rules of rows that are not validated, of the service or an operator (D34, stored values). Requests for rows
- * that violate one of them fail.
+ * Finds constraints that are not validated, whether they belong to the service or an operator (D34, stored values).
+ * Requests for rows that violate one of them fail.
  */
 export const checkConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** Checks the service on this machine: settings, port, and the address that clients use. */
+/** Checks of the service on this machine: its settings, its port, and the address that clients use. */
 import { Effect, Option, Schema } from "effect"
 import { HttpClient } from "effect/http"
 import { connect } from "node:net"
@@ -18,6 +18,7 @@ import {
 } from "../Settings.ts"
 import * as Finding from "./DoctorFinding.ts"
 
+/** Reports settings that are invalid or misspelled. */
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
   const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => Finding.failed(problem, fix))
   const misspelt = findMisspelledSettings(environment).map((variable) =>
@@ -35,7 +36,7 @@ export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<
   return [...(invalid.length === 0 ? [Finding.passed(summary)] : invalid), ...misspelt]
 })
 
-/** Whether a program accepts connections at the address. Sends no data. */
+/** Whether a program accepts connections at this address. Sends no data. */
 const acceptsConnections = (host: string, port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host, port, timeout: 2000 })
@@ -53,7 +54,7 @@ const OpenApiInfo = Schema.fromJsonString(Schema.Struct({
   info: Schema.Struct({ title: Schema.String, version: Schema.String }),
 }))
 
-/** Reads the title and version from the OpenAPI document; `None` if there is no such document. */
+/** Reads the title and version from an OpenAPI document, or returns `None` if there is none at this address. */
 const identifyService = Effect.fnUntraced(
   function* (origin: string) {
     const response = yield* HttpClient.get(`${origin}/v1/openapi.json`)
@@ -65,7 +66,7 @@ const identifyService = Effect.fnUntraced(
 
 const allAddresses = new Set(["0.0.0.0", "::"])
 
-/** The address at which this machine reaches a server that listens on `host`. */
+/** Returns the address under which this machine reaches a server that listens on `host`. */
 const toLocalHost = (host: string) => allAddresses.has(host) ? "127.0.0.1" : host
 
 const formatLocalOrigin = (host: string, port: number) => {
@@ -77,6 +78,7 @@ const isAddressOfThisMachine = (host: string) =>
   host === "localhost" || allAddresses.has(host) || host.startsWith("127.") ||
   Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host) === true)
 
+/** Reports whether the API's port is free, or which service is using it. */
 export const checkPort = Effect.gen(function* () {
   const [host, port, reusesPort] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
   if (/^[\d.]+$|:/.test(host) && !isAddressOfThisMachine(host)) {
@@ -123,7 +125,10 @@ export const checkAddressSettings = Effect.gen(function* () {
   )
 })
 
-/** Reads the number of requests in which a trusted proxy named no client; `None` if no process serves this metric. */
+/**
+ * Reads how many requests came through a trusted proxy that did not name the client. `None` if no process serves this
+ * metric.
+ */
 const readUnnamedClients = Effect.fnUntraced(
   function* (origin: string) {
     const response = yield* HttpClient.get(`${origin}/metrics`)

@@ -1,4 +1,4 @@
-/** The `changes` command: prints row changes from a service as NDJSON. With `--follow`, waits for further changes. */
+/** The `changes` command: prints row changes from a service as NDJSON. With `--follow`, waits for more changes. */
 import { Console, Effect, Option, Predicate, Schema, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -33,7 +33,7 @@ import { makeQueryErrorFromResponse, parseJsonWithExactNumbers } from "./QueryRe
 
 const path = "/v1/changes"
 
-/** Makes a reader that keeps each change as a line of JSON, with all digits of its numbers. */
+/** Creates a reader that keeps each change as a line of JSON, with all digits of its numbers. */
 const makeReader = (arrow: string): ChangeReader<string, CommandFailed> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
     Effect.fail(makeQueryErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
@@ -55,7 +55,7 @@ const makeReader = (arrow: string): ChangeReader<string, CommandFailed> => {
   }
 }
 
-/** Calls `print` with every change up to now. Returns the number of changes and the cursor to continue from. */
+/** Calls `print` with every change up to now. Returns how many there were, and the cursor from which to continue. */
 const printKnownChanges = Effect.fnUntraced(function* <E, R>(
   request: QueryCommandRequest,
   query: AnyQuery,
@@ -104,6 +104,7 @@ const requireDatasets = (list: string) => {
 
 const makeListFlag = (name: string, description: string) => Flag.optional(makeFlag(name, Schema.String, description))
 
+/** The command `changes`. */
 export const changesCommand = Command.make(
   "changes",
   {

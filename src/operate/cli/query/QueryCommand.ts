@@ -47,14 +47,14 @@ const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseR
   )
 })
 
-/** Encodes rows like the service's CSV: lists are JSON, and no cell can run as a spreadsheet formula. */
+/** Encodes rows as the service's CSV does: lists are JSON, and no cell can run as a spreadsheet formula. */
 const toCsv = (rows: ReadonlyArray<ResponseRow>, columns: ReadonlyArray<string>) =>
   [
     columns.join(","),
     ...rows.map((row) => columns.map((name) => encodeCsvCell(JSON.stringify(row[name] ?? null))).join(",")),
   ].join("\n")
 
-/** Formats the summary that is printed on standard error: rows, cost and remaining requests. */
+/** Formats the summary for standard error: rows, cost and remaining requests. */
 const formatFooter = ({ cost, hasMoreRows, page: { metadata }, rows }: QueryResult, followsPages: boolean) => {
   const { cost_microdollars, rate_limit } = metadata
   const more = followsPages ? " (more with a higher --max)" : " (more with --all)"
@@ -99,8 +99,8 @@ const makeFileError = (file: string) => (error: PlatformError.PlatformError) =>
   new CommandFailed({ message: describeWriteError(file, error) })
 
 /**
- * Opens a file for writing. Bytes go to `<file>.part`, which `commit` renames, so that `<file>` is never incomplete.
- * A pipe or device is written directly, because renaming would replace it.
+ * Opens a file for writing. Writes go to `<file>.part`, which `commit` renames, so that `<file>` is never incomplete. A
+ * pipe or device is written directly, because renaming would replace it.
  */
 const openOutputFile = Effect.fnUntraced(function* (file: string) {
   const fs = yield* FileSystem.FileSystem
@@ -110,7 +110,7 @@ const openOutputFile = Effect.fnUntraced(function* (file: string) {
     return yield* new CommandFailed({ message: `${file} is a folder. Add the name of a file.` })
   }
   const part = type === "File" ? `${file}.part` : file
-  // Appending writes without a position, which a pipe does not have.
+  // Appending writes without a position, which pipes do not have.
   const output = yield* Effect.mapError(fs.open(part, { flag: part === file ? "a" : "w" }), makeFileError(file))
   if (part !== file) yield* Effect.addFinalizer(() => Effect.ignore(fs.remove(part, { force: true })))
   return {
@@ -119,7 +119,10 @@ const openOutputFile = Effect.fnUntraced(function* (file: string) {
   }
 })
 
-/** Writes the complete list to a file, or to standard output. The file is opened first, so that nobody pays in vain. */
+/**
+ * Writes the complete list to a file or to standard output. Opens the file first, so that nobody pays for a list that
+ * cannot be saved.
+ */
 const writeExport = Effect.fnUntraced(
   function* (request: QueryCommandRequest, format: ExportFormat, file: Option.Option<string>) {
     const output = Option.isSome(file) ? yield* openOutputFile(file.value) : undefined
@@ -136,6 +139,7 @@ const writeExport = Effect.fnUntraced(
 
 const paths = catalogueEndpoints.map(({ row }) => row.path)
 
+/** The command `query`. */
 export const queryCommand = Command.make(
   "query",
   {

@@ -1,6 +1,6 @@
 /**
- * Sends the requests of the `query` command with the client in `src/client`: finds the URL and the API key, and fetches
- * one page, all pages or an export. See docs/decisions/0040-query-sends-through-the-client.md.
+ * Sends the requests of the `query` command, using the client in `src/client`: finds the URL and the API key, and
+ * fetches one page, all pages or an export. See docs/decisions/0040-query-sends-through-the-client.md.
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
 import type { NoAnswer } from "../../../client/ClientErrors.ts"
@@ -25,11 +25,14 @@ interface QueryTarget {
   /** Scheme, host and port; undefined unless the argument is a complete URL. */
   readonly origin: string | undefined
   readonly path: string
-  /** The query string with its `?`, or empty. */
+  /** The query string, including its `?`, or empty. */
   readonly search: string
 }
 
-/** Resolves the argument of `query`: `news`, `v1/news`, `/v1/news` or a complete URL, plus `--param` values. */
+/**
+ * Interprets the argument of `query`, which is `news`, `v1/news`, `/v1/news` or a complete URL, together with `--param`
+ * values.
+ */
 export const parseQueryCommandTarget = (
   argument: string,
   parameters: Readonly<Record<string, string>>,
@@ -51,6 +54,7 @@ export const parseQueryCommandTarget = (
   }
 }
 
+/** The API key of the client commands. */
 export const ClientApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
 
 const keyFileAdvice = "Put only the key into the file. To create a key, run: tickerline keys create"
@@ -71,7 +75,10 @@ const readKeyFile = Effect.fnUntraced(function* (path: string) {
   return yield* parseKeyFile(path, text)
 })
 
-/** Reads the key from `--key-file`, `TICKERLINE_KEY` or, if the service is this machine's own, the demo key file. */
+/**
+ * Reads the key from `--key-file`, from `TICKERLINE_KEY` or, if the service runs on this machine, from the demo key
+ * file.
+ */
 export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<string>, isOwnService: boolean) {
   if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
   const configured = yield* ClientApiKeyConfig
@@ -81,10 +88,11 @@ export const findClientApiKey = Effect.fnUntraced(function* (keyFile: Option.Opt
   return yield* Effect.transposeOption(Option.map(text, (text) => parseKeyFile(demoKeyFile, text)))
 })
 
+/** Where to send requests, and with which key. */
 export interface QueryCommandRequest {
   readonly baseUrl: string
   readonly path: string
-  /** The query string with its `?`, or empty. */
+  /** The query string, including its `?`, or empty. */
   readonly search: string
   readonly apiKey: Option.Option<Redacted.Redacted>
   /** The arrow in messages: `→`, or `->` on an ASCII terminal. */
@@ -93,7 +101,7 @@ export interface QueryCommandRequest {
 
 const timeout = Duration.minutes(1)
 
-/** Makes a request sender that does not retry, because the user is waiting. */
+/** Creates a request sender that does not retry, because the user is waiting. */
 export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest) =>
   makeRequestSender({
     baseUrl,
@@ -107,6 +115,7 @@ export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryCommandRequest
     ),
   )
 
+/** Creates the error for a service that did not respond. */
 export const makeNoResponseError = ({ baseUrl }: QueryCommandRequest, { cause, reason }: NoAnswer) => {
   const certificateError = describeCertificateError(cause)
   return new CommandFailed({
@@ -143,7 +152,7 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
       isJson: headers["content-type"]?.startsWith("application/json") === true,
       metadata,
       rows: Option.match(parseJsonWithExactNumbers(text), { onNone: () => [], onSome: extractResponseRows }),
-      /** The query string of the link to the next page (D8, pages); `None` on the last page. */
+      /** The query string in the link to the next page (D8, pages), or `None` on the last page. */
       nextSearch: Option.map(
         Option.fromUndefinedOr(readLinkParameters(metadata.next_page)),
         (parameters) => `?${parameters}`,
@@ -152,7 +161,7 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryCommandReques
   })
 })
 
-/** If the rate limit is exhausted, waits until the token bucket has a token again (D18, rate limits). */
+/** If the rate limit is exhausted, waits until there is a token again (D18, rate limits). */
 export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
   if (rate_limit === null || rate_limit.remaining > 0) return
   const seconds = Math.ceil(60 / rate_limit.limit)
@@ -161,8 +170,8 @@ export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: Res
 })
 
 /**
- * Fetches pages up to `maxRows` rows or the last page; without `maxRows`, only the first page. Returns the last page,
- * and the rows and the cost (microdollars) of all pages.
+ * Fetches pages until there are `maxRows` rows or no further page; without `maxRows`, only the first page. Returns the
+ * last page, the rows, and the total cost in microdollars.
  */
 export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryCommandRequest, maxRows?: number) {
   const progress = yield* OperationProgress
@@ -182,9 +191,10 @@ export const fetchQueryPages = Effect.fnUntraced(function* (request: QueryComman
   const hasMoreRows = rows.length > shown.length || Option.isSome(page.nextSearch)
   return { page, rows: shown, cost, hasMoreRows }
 })
+/** The pages that a command fetched. */
 export type QueryResult = Effect.Success<ReturnType<typeof fetchQueryPages>>
 
-/** Adds `limit=all` and `format` to a query string, unless it already contains them. */
+/** Adds `limit=all` and `format` to a query string that does not contain them yet. */
 const addExportParameters = (search: string, format: ExportFormat) => {
   const names = new Set(new URLSearchParams(search).keys())
   const added = Object.entries({ limit: "all", format }).filter(([name]) => !names.has(name))
@@ -192,7 +202,7 @@ const addExportParameters = (search: string, format: ExportFormat) => {
   return `?${parameters.join("&")}`
 }
 
-/** Starts the download of a complete list. The byte stream fails if the response is cut off. */
+/** Starts to download a complete list. The byte stream fails if the response is cut off. */
 export const openExportDownload = Effect.fnUntraced(function* (request: QueryCommandRequest, format: ExportFormat) {
   const { arrow, path, search } = request
   const { openFile } = yield* makeSingleAttemptSender(request)

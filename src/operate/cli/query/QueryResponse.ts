@@ -8,7 +8,7 @@ function keepDigits(this: unknown, _key: string, value: unknown, context?: { rea
   return typeof value === "number" ? JSON.rawJSON(context?.source ?? String(value)) : value
 }
 
-/** Parses JSON. Every number becomes a `JSON.rawJSON` with its digits as received (D16, decimals). */
+/** Parses JSON. Every number becomes a `JSON.rawJSON` that keeps its digits (D16, decimals). */
 export const parseJsonWithExactNumbers = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(text, keepDigits))
@@ -17,20 +17,21 @@ export const parseJsonWithExactNumbers = (text: string): Option.Option<unknown> 
   }
 }
 
+/** A row of a response, by column. */
 export type ResponseRow = Readonly<Record<string, unknown>>
 
 const isRow = (value: unknown): value is ResponseRow => Predicate.isObject(value) && !Array.isArray(value)
 
 const isRowList = (value: unknown): value is ReadonlyArray<ResponseRow> => Array.isArray(value) && value.every(isRow)
 
-/** Returns the first list of rows in the body. A body without a list counts as a single row. */
+/** Returns the first list of rows in the body. If there is none, the body itself counts as the only row. */
 export const extractResponseRows = (body: unknown): ReadonlyArray<ResponseRow> =>
   isRow(body) ? Object.values(body).find(isRowList) ?? [body] : []
 
 const isSymbolChange = (value: unknown): value is { readonly old_ticker: string; readonly new_ticker: string } =>
   isRow(value) && typeof value["old_ticker"] === "string" && typeof value["new_ticker"] === "string"
 
-/** Formats symbol changes: `OSTK → BYON (2023-11-06) → BBBY (2025-08-29)`. Undefined for any other value. */
+/** Formats symbol changes, such as `OSTK → BYON (2023-11-06) → BBBY (2025-08-29)`. Undefined for any other value. */
 export const formatSymbolHistory = (history: unknown, arrow: string): string | undefined => {
   if (!Array.isArray(history) || history.length === 0 || !history.every(isSymbolChange)) return undefined
   const steps = history.map((change) => {
@@ -47,11 +48,11 @@ const toCell = (value: unknown, arrow: string): TableCell => {
   return formatSymbolHistory(value, arrow) ?? JSON.stringify(value)
 }
 
-/** Lists the column names in the order in which the rows first use them. */
+/** Lists the columns in the order in which the rows first use them. */
 export const listResponseColumnNames = (rows: ReadonlyArray<ResponseRow>) =>
   Array.from(new Set(rows.flatMap((row) => Object.keys(row))))
 
-/** Builds a table with the given columns. A column that no row has is empty. */
+/** Builds a table with the given columns. A column that no row has stays empty. */
 export const makeResponseTable = (
   rows: ReadonlyArray<ResponseRow>,
   columns: ReadonlyArray<string>,
@@ -76,7 +77,9 @@ const ErrorBody = Schema.Struct({
 
 const decodeErrorBody = Schema.decodeUnknownOption(ErrorBody)
 
-/** Returns a property as a number, or NaN. Serializes the value, as `parseJsonWithExactNumbers` returns raw JSON. */
+/**
+ * Returns a property as a number, or NaN. It is serialized first, because `parseJsonWithExactNumbers` returns raw JSON.
+ */
 const getNumber = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
 
@@ -106,7 +109,7 @@ const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
   return [...symbols.flatMap((symbol) => formatCandidates(symbol, arrow)), ...advice]
 }
 
-/** Formats one line per invalid parameter; none for a single parameter, which the error's message describes. */
+/** Formats one line per invalid parameter. A single one needs no line, because the error's message describes it. */
 const formatInvalidParameters = (details: unknown) => {
   const fields = getListAt(details, "fields")
   if (fields.length < 2) return []
@@ -128,7 +131,7 @@ const getAdvice = ({ retryAfterSeconds, status }: ErrorResponse) => {
   return retryAfterSeconds === null ? [] : [`Try again in ${retryAfterSeconds} s.`]
 }
 
-/** Describes an error response: the service's message, its details, and the next step. */
+/** Describes an error response: the service's message, its details, and what to do next. */
 export const makeQueryErrorFromResponse = (response: ErrorResponse, arrow: string) => {
   const lines = Option.match(Option.flatMap(parseJsonWithExactNumbers(response.text), decodeErrorBody), {
     onNone: () => [

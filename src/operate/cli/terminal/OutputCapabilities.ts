@@ -7,20 +7,21 @@ import { escapeTerminalLines } from "./TerminalText.ts"
 
 type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
+/** What an output stream can display. */
 export interface OutputCapabilities {
   readonly isTerminal: boolean
-  /** Whether a line can be redrawn. False in CI, where logs would contain every redraw. */
+  /** Whether a line can be redrawn. False in CI, whose logs would contain every redraw. */
   readonly canRedraw: boolean
   /** Whether non-ASCII characters can be displayed. */
   readonly hasUnicode: boolean
-  /** The current width in columns; infinite for a file or a pipe. */
+  /** The current width in columns. Infinite for a file or pipe. */
   readonly columns: () => number
   readonly hasColors: boolean
-  /** Styles text, unless colors are off. `NO_COLOR`, `FORCE_COLOR`, `TERM` and the output stream determine that. */
+  /** Styles text, if colors are on. `NO_COLOR`, `FORCE_COLOR`, `TERM` and the output stream determine that. */
   readonly paint: (style: TextStyle, text: string) => string
 }
 
-/** The POSIX character locale: the first of these variables that is set. */
+/** The locale that determines the character encoding, which is the first of these variables that is set (POSIX). */
 const locale = Effect.map(
   Config.all([
     Config.option(Config.String("LC_ALL")),
@@ -30,14 +31,14 @@ const locale = Effect.map(
   (variables) => Option.getOrElse(Option.firstSomeOf(variables), () => ""),
 )
 
-/** Width to assume for a terminal that does not report its width. */
+/** Assumed width of a terminal that does not report one. */
 const defaultColumns = 80
 
 const readOutputCapabilities = Effect.fnUntraced(
   function* (stream: "stdout" | "stderr"): Effect.fn.Return<OutputCapabilities, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
     const isTerminal = yield* stream === "stdout" ? stdio.stdoutIsTerminal : stdio.stderrIsTerminal
-    // Effect's rules on colors and animation are for standard output, but also suit standard error.
+    // Effect applies its rules for colors and animation to standard output, but they suit standard error too.
     const capabilities = Layer.fresh(TerminalCapabilities.layer).pipe(
       Layer.provide(Layer.succeed(Stdio.Stdio, { ...stdio, stdoutIsTerminal: Effect.succeed(isTerminal) })),
     )
@@ -54,10 +55,12 @@ const readOutputCapabilities = Effect.fnUntraced(
   Effect.orDie,
 )
 
+/** What standard output can display. */
 export const stdoutCapabilities = readOutputCapabilities("stdout")
 
+/** What standard error can display. */
 export const stderrCapabilities = readOutputCapabilities("stderr")
 
-/** Escapes control characters if the output is a terminal. Pipes and files receive the text unchanged. */
+/** Escapes control characters if the output is a terminal. Pipes and files get the text unchanged. */
 export const escapeOnTerminal = ({ isTerminal }: OutputCapabilities, text: string) =>
   isTerminal ? escapeTerminalLines(text) : text

@@ -1,4 +1,6 @@
-/** Shows the progress of a long operation: redraws one line on a terminal, or prints a line every ten seconds. */
+/**
+ * Shows the progress of a long operation: redraws a line on a terminal, or prints a line every ten seconds elsewhere.
+ */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
 import { OperationProgress, ProgressState } from "../../../postgres/metrics/Progress.ts"
@@ -18,7 +20,7 @@ export const IsProgressLogged = Context.Reference<boolean>("tickerline/operate/I
   defaultValue: () => false,
 })
 
-/** Starts measuring. Succeeds with an effect that computes the current label and figures. */
+/** Starts measuring. Succeeds with an effect that returns the current label and figures. */
 const makeMeasurement = (state: ProgressState) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
@@ -65,7 +67,9 @@ const printProgress = (state: ProgressState, screen: OutputCapabilities) =>
     yield* repeatEveryInterval(Effect.flatMap(nextLine, Console.error))
   })
 
-/** Makes a console that erases the progress line before it prints. The next redraw shows the line below the output. */
+/**
+ * Creates a console that erases the progress line before it prints. The next redraw shows the line below the output.
+ */
 const makeClearingConsole = (console: Console.Console): Console.Console => {
   const clear = () => process.stderr.write(clearLine)
   return {
@@ -81,7 +85,7 @@ const makeClearingConsole = (console: Console.Console): Console.Console => {
   }
 }
 
-/** Runs an effect that asks the user a question, without drawing over it. */
+/** Runs an effect that asks the user a question, and keeps the progress from being drawn over it. */
 export const whileProgressHidden = <A, E, R>(question: Effect.Effect<A, E, R>) =>
   Effect.flatMap(OperationProgress, (progress) => {
     const setHidden = (isHidden: boolean) =>
@@ -92,7 +96,7 @@ export const whileProgressHidden = <A, E, R>(question: Effect.Effect<A, E, R>) =
     return Effect.ensuring(Effect.andThen(setHidden(true), question), setHidden(false))
   })
 
-/** Runs an effect, and shows or logs the progress that the effect writes to `OperationProgress`. */
+/** Runs an effect, and displays or logs the progress that it reports to `OperationProgress`. */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrCapabilities

@@ -4,19 +4,21 @@ import { getDisplayWidth, padStartToWidth, truncateToWidth } from "./TerminalTex
 
 /** The progress at a point in time, used to compute the speed. */
 export interface ProgressSample {
-  /** Unix milliseconds. */
+  /** Milliseconds since 1970. */
   readonly at: number
   readonly done: number
   readonly count: number
 }
 
-/** The shown speed is averaged over this period, which is short enough to show a slowdown. */
+/** The displayed speed is averaged over this period, which is short enough to reveal a slowdown. */
 const speedMillis = 15_000
 
-/** The remaining time is estimated from this period, because some steps pause while a batch is written. */
+/** The remaining time is estimated from this longer period, because some steps pause while a batch is written. */
 const estimateMillis = 120_000
 
-/** Adds a sample and drops old ones. Drops all of them if `done` or `count` decreases, because a new step has begun. */
+/**
+ * Adds a sample and drops old ones. If `done` or `count` has decreased, a new step has begun, so drops all old samples.
+ */
 export const addProgressSample = (
   samples: ReadonlyArray<ProgressSample>,
   sample: ProgressSample,
@@ -29,7 +31,7 @@ export const addProgressSample = (
   ]
 }
 
-/** Returns the average speed of the newest samples, per second. */
+/** Returns the average speed over the newest samples, per second. */
 const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count", millis: number) => {
   const last = samples.at(-1)
   const first = samples.find(({ at }, index) => at >= (last?.at ?? 0) - millis || index === samples.length - 2)
@@ -72,8 +74,8 @@ export const formatProgressParts = (
 const maxLabelWidth = 32
 
 /**
- * Formats a line that is at most `columns` wide. If the parts do not fit, omits the least important ones. `columns`
- * should be one less than the width of the terminal, because text in the last column starts a new line.
+ * Formats a line that is at most `columns` wide. If the parts do not fit, leaves out the least important ones.
+ * `columns` should be one less than the terminal's width, because text in the last column starts a new line.
  */
 export const formatProgressLine = (
   label: string,

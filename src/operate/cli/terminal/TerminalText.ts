@@ -6,7 +6,7 @@ import stringWidth from "string-width"
 export const formatElapsedTime = (seconds: number) =>
   seconds < 0.5 ? "less than a second" : Duration.format(Duration.seconds(Math.round(seconds)))
 
-/** Returns the width in terminal columns; East Asian characters and emoji take two. */
+/** Returns the width in terminal columns. East Asian characters and emoji take two. */
 export const getDisplayWidth = (text: string) => stringWidth(text)
 
 const escapeCharacter = (character: string) => {
@@ -14,7 +14,7 @@ const escapeCharacter = (character: string) => {
   return { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[character] ?? `\\u${code}`
 }
 
-/** Control characters and line separators, and bidirectional marks, which reorder the text that follows. */
+/** Control characters and line separators, and bidirectional controls, which can reorder the text after them. */
 const unsafeCharacters = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 /** Escapes control characters and line breaks. */
@@ -25,7 +25,7 @@ export const escapeTerminalLines = (text: string) => text.split("\n").map(escape
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 
-/** Shortens text to a number of columns and marks the cut with the ellipsis. Never splits a grapheme. */
+/** Shortens text to a number of columns, and marks the cut with the ellipsis. Never splits a grapheme. */
 export const truncateToWidth = (text: string, columns: number, ellipsis: string) => {
   let shortened = ""
   let width = 0
@@ -40,6 +40,8 @@ export const truncateToWidth = (text: string, columns: number, ellipsis: string)
 
 const makePadding = (text: string, columns: number) => " ".repeat(Math.max(0, columns - getDisplayWidth(text)))
 
+/** Pads text on the right to a width in columns. */
 export const padEndToWidth = (text: string, columns: number) => `${text}${makePadding(text, columns)}`
 
+/** Pads text on the left to a width in columns. */
 export const padStartToWidth = (text: string, columns: number) => `${makePadding(text, columns)}${text}`

@@ -3,27 +3,29 @@ import { Console, Effect } from "effect"
 import { type OutputCapabilities, stdoutCapabilities } from "./OutputCapabilities.ts"
 import { escapeTerminalLine, getDisplayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
-/** `null` is a missing value. */
+/** A cell; `null` is a missing value. */
 export type TableCell = string | null
 
+/** A column's name and alignment. */
 export interface TextTableColumn {
   readonly name: string
   /** Numbers are right-aligned. */
   readonly isNumber?: boolean
 }
 
+/** Columns, and rows with a cell for each. */
 export interface TextTableData {
   readonly columns: ReadonlyArray<TextTableColumn>
   readonly rows: ReadonlyArray<ReadonlyArray<TableCell>>
 }
 
-/** Returns a printed time as a cell of a column whose name ends with `(UTC-5)`. Null if there is none. */
+/** Returns a time from the API as a cell for a column whose name ends with `(UTC-5)`, or null if there is none. */
 export const formatTimeCell = (time: TableCell) => time?.slice(0, 19).replace("T", " ") ?? null
 
 /** Minimum width of a shortened column. */
 const minWidth = 10
 
-/** Width of all columns, with a gap of two between them. */
+/** Returns the width of all columns, with gaps of two between them. */
 const totalWidth = (widths: ReadonlyArray<number>) => widths.reduce((total, width) => total + width + 2, -2)
 
 /** Fits columns to `maxWidth`: hides trailing columns that do not fit, then shortens the widest columns. */
@@ -47,11 +49,11 @@ const placeholder = (screen: OutputCapabilities) => screen.isTerminal ? "-" : ""
 const shorten = (text: string, width: number, { hasUnicode: unicode }: OutputCapabilities) =>
   truncateToWidth(text, width, unicode ? "…" : "~")
 
-/** Formats a header line and one line per row. Also returns the names of the columns that do not fit. */
+/** Formats a header line and one line per row. Also returns the names of columns that did not fit. */
 export const formatTextTable = ({ columns, rows }: TextTableData, screen: OutputCapabilities) => {
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeTerminalLine(cell)))
   const naturalWidths = columns.map(({ name }, index) =>
-    // `Math.max(...widths)` would overflow the stack for 200,000 rows.
+    // `Math.max(...widths)` would overflow the stack with 200,000 rows.
     cells.reduce(
       (widest, row) => Math.max(widest, getDisplayWidth(row[index] ?? placeholder(screen))),
       getDisplayWidth(name),
@@ -91,7 +93,7 @@ export const formatRowVertically = (
   })
 }
 
-/** Prints a table on standard output, and names hidden columns on standard error. */
+/** Prints a table on standard output, and names the hidden columns on standard error. */
 export const printTextTable = Effect.fnUntraced(
   function* (table: TextTableData, advice = "or write the table to a file") {
     const { hiddenColumns, lines } = formatTextTable(table, yield* stdoutCapabilities)
