@@ -1,49 +1,50 @@
--- The extension, the types and the functions that tables need, and what the roles of the service may do.
+-- The extension, types and functions that tables need, and the privileges of the service's roles.
 --
--- The domains have the bounds of the values that tables accept, whichever program writes them (D34, D42). They are only
--- here: `load` and the ingests read them from the view `domain_bounds`. NaN is above every number. A domain's base type
--- is what clients and indexes see. An array of a domain would be a type of its own, so lists are domains over arrays of
--- base types. A null is in every domain; `not null` stands at the column.
+-- The domains set the bounds of the values that tables accept, whichever program writes them (D34, D42). No other code
+-- repeats the bounds: `load` and the ingests read them from the view `domain_bounds`. An upper bound also excludes NaN,
+-- which PostgreSQL sorts above every number. Clients and indexes only see a domain's base type. An array of a domain
+-- would be a different type to them, so lists are domains over arrays of base types. Every domain accepts null; columns
+-- that do not are declared `not null`.
 
--- Trigram indexes serve substring filters. The extension is trusted, so the database owner may create it.
+-- Trigram indexes support substring filters. The extension is trusted, so the database owner may create it.
 create extension if not exists pg_trgm;
 
--- A symbol, as rows have it (D6).
+-- A ticker symbol, as rows contain it (D6).
 create domain ticker as text check (value ~ '^[A-Z0-9.^-]{1,16}$');
 create domain tickers as text[];
--- The SEC's number of a company, with its leading zeros.
+-- The SEC's number for a company, with leading zeros.
 create domain cik as text check (value ~ '^[0-9]{10}$');
 -- USD per share.
 create domain price as numeric(18, 4) check (value between 0.0001 and 9999999);
 create domain floor_price as numeric(18, 3) check (value between 0.001 and 9999999);
--- Shares of a split, or shares that a receipt stands for.
+-- The shares of a split, or the shares that one depositary receipt stands for.
 create domain ratio as numeric(18, 4) check (value between 0.0001 and 99999999999999.9999);
--- USD of an offering or a volume.
+-- USD, of an offering or of trading volume.
 create domain dollars as numeric(20, 2) check (value between 0 and 999999999999999999.99);
--- USD that were computed, such as the value of a company.
+-- A computed amount in USD, such as a company's market value.
 create domain valuation as numeric(20, 2) check (value between -999999999999999999.99 and 999999999999999999.99);
--- Shares, alone or as a volume. At most 2^53-1, so that JSON can represent it.
+-- A number of shares, outstanding or traded. At most 2^53-1, so that JSON can represent it.
 create domain quantity as bigint check (value between 0 and 9007199254740991);
--- Events, trades or minutes.
+-- A count of events, trades or minutes.
 create domain tally as bigint check (value between 0 and 9007199254740991);
--- A percentage, a fraction or a multiple. May be negative.
+-- A percentage, a fraction or a multiple, which may be negative.
 create domain figure as numeric(18, 4) check (value between -99999999999999.9999 and 99999999999999.9999);
 create domain fact_day as date check (value between '1900-01-01' and '2199-12-31');
--- A time in New York, as clocks there show it (D15).
+-- A wall-clock time in New York (D15).
 create domain wall_time as timestamp(3) check (value between '1900-01-01 00:00:00' and '2199-12-31 23:59:59.999');
--- The same days at the offset -05:00, with which instants are printed.
+-- An instant, within the same range of days at UTC-05:00, the offset with which instants are printed.
 create domain instant as timestamptz(3)
   check (value between '1900-01-01 00:00:00-05' and '2199-12-31 23:59:59.999-05');
--- A text of a column that is never missing. An empty text would be a missing value, which is null (D16).
+-- Text in a column that always has a value. An empty text would count as missing, and missing values are null (D16).
 create domain filled_text as text check (value <> '');
 create domain risk_level as text check (value in ('high', 'medium', 'low'));
--- A list without nulls and nested lists, which responses could not represent. The list `source` of a table has a link
--- per document that a row comes from; the fragment names the element or fact (decision 0106).
+-- A list without nulls and nested lists, which responses cannot represent. A table's `source` lists a link to each
+-- document that a row is based on; the link's fragment names the element or fact (decision 0106).
 create domain text_list as text[] check (
   coalesce(array_ndims(value) = 1 and array_lower(value, 1) = 1, true) and array_position(value, null) is null
 );
 
--- The least and the greatest value of each domain over numbers, days or times, as text.
+-- The least and the greatest value of each domain of numbers, days or times, as text.
 create view domain_bounds as
 select contypid as domain, bounds[1] as least, bounds[2] as greatest
 from pg_constraint cross join lateral regexp_match(
@@ -51,21 +52,22 @@ from pg_constraint cross join lateral regexp_match(
 ) as bounds
 where contypid <> 0 and bounds is not null;
 
--- Joins a text array into one text for substring indexes. PostgreSQL's array_to_string is not marked immutable,
--- because it accepts any element type; for text elements it is immutable.
+-- Joins an array of text into one text, for indexes on substrings. PostgreSQL's array_to_string is not marked
+-- immutable, because that depends on the element type; for text it is.
 create function joined(list text[]) returns text language sql immutable strict parallel safe
 return array_to_string(list, E'\n');
 
--- Lower-cases the elements of an array, for filters that ignore case (D33), whose indexes are named `any_case`. The
--- array's text form is converted twice as fast as each element. Quotes and escapes have no letters; NULL has no case.
+-- Converts the elements of an array to lower case, for filters that ignore case (D33); their indexes are named
+-- `any_case`. Converting the array's text form is twice as fast as converting each element, and safe: its quotes,
+-- escapes and NULL are no letters of elements.
 create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
 return lower(list::text)::text[];
 
--- Combines the ratios of several splits.
+-- Multiplies the ratios of several splits.
 create aggregate product (numeric) (sfunc = numeric_mul, stype = numeric);
 
--- Makes an index on each of the columns, followed by the sort order of the list that it serves, if there is one.
--- Columns with few distinct values need the order: with it, a page is one range of the index.
+-- Creates an index on each of the columns, followed by the sort order of the list that uses it, if any. Columns with
+-- few distinct values need that order: a page is then a contiguous range of the index.
 create function index_each(indexed regclass, columns text[], sort_order text default null, any_case bool default false)
 returns void language plpgsql as $$
 begin
@@ -78,7 +80,7 @@ begin
   );
 end $$;
 
--- Creates the partition for a month of UTC, unless it exists. `create table … partition of` would block readers.
+-- Creates the partition for a month (UTC) unless it exists. `create table … partition of` would block readers.
 create function create_month_partition(whole regclass, month date) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -90,7 +92,8 @@ begin
     to_char(month, 'YYYY-MM-DD"Z"'), to_char(month + interval '1 month', 'YYYY-MM-DD"Z"'));
 end $$;
 
--- Returns the earliest month that has a partition. `materialized`: months are parsed from names of partitions only.
+-- Returns the earliest month that has a partition. `materialized` ensures that only names of partitions are parsed as
+-- months.
 create function earliest_month(whole regclass) returns date
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with parts as materialized (
@@ -101,17 +104,17 @@ $$;
 
 revoke execute on function index_each, create_month_partition, earliest_month from public;
 
--- What the roles may do to which `grant ROLE` gives privileges (docs/operations/deployment.md): the roles of the
--- service, and that of the admin API. Each file ends with the grants of what it creates. Both may read all tables and
--- views but those with the privilege `no select`.
+-- The privileges that `grant ROLE` gives (docs/operations/deployment.md) to the service's role and to the admin API's.
+-- Each file of the schema ends with the grants for what it creates. Both roles may read all tables and views, except
+-- those with the privilege `no select`.
 create table role_privileges (
   purpose   text not null check (purpose in ('service', 'admin')),
-  -- As in `grant`, such as `insert, update (holder, until)`.
+  -- As in the statement `grant`, for example `insert, update (holder, until)`.
   privilege text not null,
   -- The schema and the name of a table or function.
   object    text not null,
   primary key (purpose, object, privilege)
 );
 
--- `doctor` reads it as a role to which nothing was granted.
+-- `doctor` reads this table, even as a role without any grants.
 grant select on role_privileges to public;

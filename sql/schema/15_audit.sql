@@ -1,26 +1,26 @@
--- The audit log: a row per change that operators make (docs/operations/audit.md). Triggers write it, so that no command
--- and no session of psql can leave a change out. Service roles can only add rows, through the functions.
+-- The audit log: one row for each change that operators make (docs/operations/audit.md). Triggers write it, so that no
+-- command and no psql session can bypass it. Service roles can only add rows, and only through functions.
 create table audit (
   audit_id      bigint generated always as identity primary key,
   recorded_at   timestamptz not null default clock_timestamp(),
-  -- Who made the change: a user of the operating system, an admin, or a role of PostgreSQL.
+  -- Who made the change: an operating-system user, an admin, or a PostgreSQL role.
   actor         text not null,
-  -- How: `command`, `admin` or `sql`.
+  -- How the change was made: `command`, `admin` or `sql`.
   via           text not null,
-  -- The host of a command, or the address of a client.
+  -- The host on which the command ran, or the client's IP address.
   origin        text,
-  -- The command, such as `keys rotate`, the request of the admin API, or the name of an SQL client.
+  -- The command, such as `keys rotate`; the request to the admin API; or the name of the SQL client.
   operation     text,
   database_role text not null,
   subject_type  text not null,
   subject       text not null,
   account_id    bigint,
   change        text not null check (change in ('created', 'changed', 'removed')),
-  -- The values of a removed row, or those that the change replaced.
+  -- The values of a removed row, or the values before an update.
   before        jsonb,
-  -- The values of a new row, or those that replaced others.
+  -- The values of a new row, or the values after an update.
   after         jsonb,
-  -- The transaction of the history that changed datasets.
+  -- The history's transaction, if the change is to datasets.
   transaction   bigint unique
 );
 
@@ -28,8 +28,9 @@ create index on audit (recorded_at);
 create index on audit (account_id, audit_id) where account_id is not null;
 create index on audit (subject_type, subject, audit_id);
 
--- Writes a row. Connections tell who makes the change in the setting `tickerline.actor`; without it, it is the role.
--- Only the functions below call it, because a role that may name a transaction of the history could replace its row.
+-- Writes a row. A connection announces who makes the change in the setting `tickerline.actor`; without it, the role
+-- counts as the actor. Only the functions below may call this: a role that could name a transaction of the history
+-- could overwrite that transaction's row.
 create function write_audit(
   subject_type text, subject text, change text, before jsonb, after jsonb, account bigint, history_transaction bigint
 ) returns void language sql security definer set search_path = pg_catalog, pg_temp as $$
@@ -46,14 +47,14 @@ create function write_audit(
   on conflict (transaction) do update set subject = excluded.subject, after = excluded.after
 $$;
 
--- Records a change of something that is no audited row.
+-- Records a change to something that is not an audited row.
 create function record_audit(subject_type text, subject text, change text, before jsonb, after jsonb) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select public.write_audit(subject_type, subject, change, before, after, null, null)
 $$;
 
--- Records a change of a row. Arguments of the trigger: the subject type, the column with the subject, and the columns
--- that are left out, because they are secret or change with requests.
+-- Records a change to a row. The trigger's arguments are the subject type, the column that names the subject, and the
+-- columns to leave out because they are secret or change with each request.
 create function audit_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -74,7 +75,7 @@ begin
   return null;
 end $$;
 
--- Records what customers pay and how often they may call, if that differs from what was recorded last.
+-- Records the settings for prices and rate limits, if they differ from those recorded last.
 create function record_settings(present jsonb) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select public.record_audit('settings', 'prices and limits', case when last is null then 'created' else 'changed' end,
@@ -85,7 +86,7 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
   where present is distinct from last
 $$;
 
--- Removes the rows of before a time, but never those of the last 31 days. Returns their number.
+-- Deletes rows from before a time, but never those from the last 31 days. Returns how many.
 create function drop_audit_before(moment timestamptz) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -99,8 +100,8 @@ begin
   return removed;
 end $$;
 
--- Replaces the values of a row or of a response of an erased account, except those that identify nobody. A column that
--- is not listed is replaced, so that one of a later release is not forgotten.
+-- Replaces the values in a row or response that belongs to an erased account, except those that identify nobody.
+-- Columns that are not listed here are replaced too, so that a column added later cannot be forgotten.
 create function redact_customer_data(fields jsonb) returns jsonb
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select case when jsonb_typeof(fields) = 'object' then (

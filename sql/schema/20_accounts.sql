@@ -8,44 +8,48 @@ create table accounts (
   created_at                timestamptz(3) not null default now(),
   -- Whether the account gets emails that are not operational.
   news                      boolean not null default true,
-  -- A prepaid balance is the sum of credits minus the cost of settled usage; null means billed later. It can become
-  -- slightly negative, because requests in flight complete before the empty balance is noticed.
+  -- A prepaid balance is the sum of the credits minus the cost of settled usage. Null means that the account is billed
+  -- afterwards. A balance can become slightly negative, because requests in flight complete before the empty balance is
+  -- noticed.
   balance_microdollars      bigint,
   last_charged_at           timestamptz(3),
-  -- The monthly budget (docs/operations/accounts.md, decision 156). Months are those of New York, like the days of
-  -- `usage_daily`. Without a budget, all of its columns but `budget_stops` are null.
+  -- The monthly budget (docs/operations/accounts.md, decision 156). Months are those in New York, as for the days of
+  -- `usage_daily`. Without a budget, all of these columns except `budget_stops` are null.
   budget_microdollars       bigint,
   -- Whether requests for data are refused once the budget is used up.
   budget_stops              boolean not null default false,
-  -- The first day of the month whose spending is counted: the newest with a cost, or that in which the budget was set.
+  -- The first day of the month whose spending is counted: the latest month with a cost, or the month in which the
+  -- budget was set.
   budget_month              date,
-  -- The sum of `usage_daily` in that month. The statement that settles usage changes both.
+  -- The sum of `usage_daily` for that month. The statement that settles usage updates both.
   budget_spent_microdollars bigint,
   constraint accounts_budget_check check (
     case when budget_microdollars is null then not budget_stops
     else budget_microdollars > 0 and budget_month is not null and budget_spent_microdollars is not null end
   )
--- Half of each page stays free for the next versions of its rows, so that charges change no index.
+-- Half of each page stays free for new versions of its rows, so that charges do not have to update any index.
 ) with (fillfactor = 50);
 
--- Of a key, only its SHA-256 and first characters are stored. Revoking a key is final; disabling it is not.
+-- Only the SHA-256 and the first characters of a key are stored. Revoking a key is final; disabling it is not.
 create table api_keys (
   key_id            bigint generated always as identity primary key,
   account_id        bigint not null references accounts,
   key_hash          bytea not null unique check (octet_length(key_hash) = 32),
   key_hint          text not null,
   name              text not null default 'default' check (name = btrim(name) and name <> ''),
-  -- The endpoints for which the key may be used. Null: all.
+  -- The endpoints for which the key may be used; null means all.
   endpoints         text[] check (cardinality(endpoints) > 0),
-  -- The networks from which the key may be used. Null: all.
+  -- The networks from which the key may be used; null means all.
   networks          cidr[],
   created_at        timestamptz(3) not null default now(),
   expires_at        timestamptz(3),
-  -- When `expires_at` was set, so that nobody is warned of an expiry that has just been chosen. Null: with the key.
+  -- When `expires_at` was set, so that nobody is warned about an expiry that they have just chosen. Null means at
+  -- creation.
   expiry_set_at     timestamptz(3),
   revoked_at        timestamptz(3),
   disabled_at       timestamptz(3),
-  -- The key that replaces this one since its rotation. Has no reference, because keys are removed only with an account.
+  -- The key that a rotation created to replace this one. Not a foreign key, because keys are deleted only with their
+  -- account.
   replaced_by       bigint,
   last_used_at      timestamptz(3),
   last_used_address inet,
@@ -63,7 +67,7 @@ end $$;
 
 create trigger note_expiry before update of expires_at on api_keys for each row execute function note_expiry();
 
--- All credits. A reference, such as a payment id, is credited only once.
+-- All credits. A reference, such as a payment id, can be credited only once.
 create table credits (
   credit_id           bigint generated always as identity primary key,
   account_id          bigint not null references accounts,
@@ -73,7 +77,8 @@ create table credits (
   unique (account_id, reference)
 );
 
--- Usage changes some columns all the time. Of the balance, only an increase or another kind of account is recorded.
+-- Usage updates some columns all the time. Changes to the balance are recorded only if it increases, or if the account
+-- becomes prepaid or postpaid.
 create trigger audit after insert or delete
   or update of name, contact_email, tier, news, budget_microdollars, budget_stops on accounts
   for each row
@@ -95,7 +100,7 @@ create trigger audit after insert or delete or update on credits
 insert into role_privileges values
   ('service', 'no select', 'public.credits'),
   ('service', 'update (last_used_at, last_used_address)', 'public.api_keys'),
-  -- For locks: the functions that charge accounts run as their owner.
+  -- Needed for row locks. The functions that charge accounts run with their owner's privileges instead.
   ('service', 'update (last_charged_at)', 'public.accounts'),
   ('admin', 'insert, update (tier, contact_email, news)', 'public.accounts'),
   ('admin', 'insert, update (expires_at, revoked_at, disabled_at, networks, replaced_by)', 'public.api_keys'),

@@ -1,14 +1,15 @@
--- Versions of datasets, which invalidate caches (D17: caching). Every transaction that writes to a dataset, from any
--- program, adds 1 to its count; the new count becomes visible together with the written rows.
--- A dataset's count is the sum of its rows. Each writer inserts its own row and merges unlocked ones into it, so rows
--- stay few and writers never wait. A single row per dataset would serialize writers and cause deadlocks.
+-- Versions of datasets, which invalidate caches (D17, caching). Every transaction that writes to a dataset, from any
+-- program, adds 1 to the dataset's count, which becomes visible together with the written rows. A dataset may have
+-- several rows here, and its count is their sum. Each writer inserts a row of its own and merges the unlocked rows into
+-- it, so there are never many rows, and writers never wait. With a single row per dataset, writers would wait for each
+-- other, and could deadlock.
 create table dataset_versions (
   dataset    text not null,
   changes    bigint not null,
-  -- Counts alone are ambiguous: a restored database, or a standby promoted without the last commits, can reach the same
-  -- count with other data. The marks of a dataset's rows form a globally unique version.
+  -- Counts alone are ambiguous: a restored database, or a standby that was promoted without the last commits, can reach
+  -- the same count with different data. All marks of a dataset's rows together are a globally unique version.
   mark       uuid not null default gen_random_uuid(),
-  -- For monitoring. Every change inserts a new row, so the default is correct.
+  -- For monitoring. Every change inserts a new row, so the default is always right.
   changed_at timestamptz not null default now()
 );
 
@@ -19,10 +20,10 @@ declare
   this    text := ' ' || tg_table_name || ' ';
   earlier bigint := 0;
 begin
-  -- Count once per transaction. A rollback to a savepoint also reverts the setting.
+  -- Counts only once per transaction. Rolling back to a savepoint reverts this setting too.
   if position(this in noted) > 0 then return null; end if;
   perform set_config('tickerline.changed', noted || this, true);
-  -- Under stricter isolation, a concurrent merge would abort this transaction; an extra row does no harm.
+  -- Under stricter isolation, a concurrent merge would abort this transaction. An additional row does no harm.
   if current_setting('transaction_isolation') = 'read committed' then
     with folded as (
       delete from public.dataset_versions
@@ -37,5 +38,5 @@ begin
   return null;
 end $$;
 
--- Only the triggers may count.
+-- Only the triggers may call this.
 revoke all on function note_change() from public;

@@ -1,36 +1,39 @@
 -- The history of every dataset: what its rows were, and when this database knew it (decision 0113).
 --
--- A row keeps in `recorded_in` the transaction that recorded it. A replaced or removed row moves to the table of the
--- same name in the schema `history`, with the transaction that ended it. The time of a transaction is known only at its
--- commit, so rows have its id, and `history.transactions` has the time.
+-- Each row has the transaction that recorded it in `recorded_in`. When a row is replaced or removed, it moves to the
+-- table with the same name in the schema `history`, together with the transaction that replaced or removed it. The time
+-- of a transaction is known only when it commits, so rows contain its id, and `history.transactions` has its time.
 create schema history;
 
--- The session value identifies the record of a transaction: it needs no lookup, and only a role that may use the
--- sequence can change it. The trigger `history_insert` reads it with the rights of the writer.
+-- The last value that this session drew identifies its transaction's record. Reading it needs no lookup, and only a
+-- role that may use the sequence can change it. The trigger `history_insert` reads it with the writer's privileges.
 create sequence history.transaction_ids;
 grant select on sequence history.transaction_ids to public;
 
--- The newest transaction's time, in microseconds since 1970. A sequence is current under every isolation level.
+-- The time of the newest transaction, in microseconds since 1970. It is a sequence because a sequence is current under
+-- every isolation level.
 create sequence history.newest_microsecond;
 
--- The record of a transaction belongs to it, and is complete whenever a client sets constraints immediate.
+-- One record per transaction that writes to datasets. It is complete when the transaction commits, and whenever the
+-- client sets constraints immediate.
 create table history.transactions (
   id          bigint primary key default nextval('history.transaction_ids'),
-  -- The partitions with its rows.
+  -- The month of the partitions that contain its rows.
   month       date not null,
-  -- Unique and in commit order. Null until the commit.
+  -- Unique, and in the order of commits. Null until the commit.
   recorded_at timestamptz unique,
-  -- The highest id that any transaction had at this time.
+  -- The highest transaction id that had been assigned at this time.
   highest_id  bigint,
-  -- Tells transactions with the same id apart after a restored backup or a failover.
+  -- Distinguishes transactions with the same id after a backup was restored, or after a failover.
   mark        uuid not null default gen_random_uuid(),
-  -- Numbers of changes by dataset and kind, such as {"news": {"added": 3}}.
+  -- Numbers of changes by dataset and kind, for example {"news": {"added": 3}}.
   changes     jsonb not null default '{}',
-  -- The transaction of PostgreSQL that wrote it.
+  -- PostgreSQL's own id for the transaction.
   xact        xid8,
-  -- The datasets to which it wrote.
+  -- The datasets that the transaction wrote to.
   written     text[],
-  -- Whether the record will be made or repeated: at the commit, or when constraints are set immediate.
+  -- Whether the record is still to be completed, or completed again, when the transaction commits or sets constraints
+  -- immediate.
   is_pending  boolean not null default false
 );
 
@@ -101,15 +104,16 @@ end $$;
 
 select create_month_partition('history.changes', month) from history.current_month;
 
--- Begins the record of a transaction with its first statement that writes to a dataset.
+-- Starts the record of a transaction at its first statement that writes to a dataset.
 create function history.begin_transaction() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   current bigint;
   known   text[];
 begin
-  -- The truncation has locked the table, so whoever wrote to it before has drawn a time from the sequence. If this
-  -- transaction has drawn one itself, because constraints were set immediate, it cannot tell whether others have.
+  -- The truncation has locked the table, so any transaction that wrote to it before has already drawn its time from the
+  -- sequence. If this transaction has itself drawn a time, because constraints were set immediate, it cannot tell
+  -- whether others have too.
   if tg_op = 'TRUNCATE' and current_setting('transaction_isolation') <> 'read committed' and (
     select is_called and last_value > (
       select coalesce(max(extract(epoch from recorded_at) * 1000000), 0) from history.transactions
@@ -133,7 +137,7 @@ begin
     insert into history.transactions (month, xact, written, is_pending)
     select month, pg_current_xact_id(), array[tg_table_name], true from history.current_month
     returning id into current;
-    -- The default of `recorded_in`. If a client changes the setting, `history_insert` corrects the rows.
+    -- This becomes the default of `recorded_in`. If a client changes the setting, `history_insert` corrects the rows.
     perform set_config('tickerline.transaction', current::text, true);
   elsif tg_table_name <> all (known) then
     update history.transactions set written = known || tg_table_name::text where id = current;
@@ -141,7 +145,8 @@ begin
   return null;
 end $$;
 
--- Makes the record again if constraints were set immediate since the transaction's last write, or during this one.
+-- Completes the record again if constraints were set immediate since the transaction's last write, or are being set
+-- now.
 create function history.end_statement() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -154,14 +159,14 @@ begin
       message = 'the history has lost the record of this transaction',
       hint = 'Only the history may draw values from history.transaction_ids.';
   elsif not will_be_made then
-    -- Constraints that are immediate would fire at once, and again after each further statement.
+    -- If constraints are immediate, they would fire at once, and again after each further statement.
     set constraints history.record_transaction deferred;
     update history.transactions set is_pending = true where id = current;
   end if;
   return null;
 end $$;
 
--- Stamps a row that an update has changed, or an inserted row that has another value in `recorded_in`.
+-- Sets `recorded_in` in a row that an update changed, or that was inserted with another value.
 create function history.stamp_row() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -169,15 +174,15 @@ begin
   return new;
 end $$;
 
--- Lists columns in SQL, each as the template formats its name.
+-- Lists columns as SQL, each formatted with the template.
 create function history.list_columns(columns text[], template text default '%I') returns text
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select string_agg(format(template, name), ', ' order by position)
   from unnest(columns) with ordinality as listed (name, position)
 $$;
 
--- Lists the net changes of a transaction to one dataset, after `listed` other changes. Returns their numbers by kind;
--- null if the transaction neither recorded nor ended a row.
+-- Lists a transaction's net changes to one dataset, numbering them after the `listed` changes to other datasets.
+-- Returns how many there are of each kind, or null if the transaction neither recorded nor replaced a row.
 create function history.list_changes(current history.transactions, dataset text, listed bigint) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -208,7 +213,8 @@ begin
     return jsonb_build_object('added', listed);
   end if;
 
-  -- A row that was removed and added again without a change is no change: 128 bits compare the contents.
+  -- A row that was removed and added again with the same content counts as unchanged. The contents are compared by
+  -- 128-bit hashes.
   key := history.list_columns(source.key_columns);
   content := format('array[hash_record_extended(row(%1$s), 0), hash_record_extended(row(%1$s), 1)]',
     history.list_columns(source.columns));
@@ -236,7 +242,7 @@ begin
   return counts;
 end $$;
 
--- Draws the time of a transaction, later than all that were drawn. The caller holds the lock of commits.
+-- Draws a transaction's time, which is later than all times drawn before. The caller must hold the lock for commits.
 create function history.draw_time() returns timestamptz language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   instant bigint := nextval('history.newest_microsecond');
@@ -247,8 +253,8 @@ begin
   return timestamptz 'epoch' + instant * interval '1 microsecond';
 end $$;
 
--- Records a transaction when it commits, and earlier if a client sets constraints immediate: then each later record
--- replaces it. The lock is held until the commit is visible, so times are in commit order.
+-- Completes the record of a transaction when it commits. If a client sets constraints immediate, completes it already
+-- then, and each time again. The lock is held until the commit is visible, so times are in the order of commits.
 create function history.record_transaction() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -272,7 +278,8 @@ begin
     listed := listed + (select sum(number::bigint) from jsonb_each_text(counts) as each (kind, number));
   end loop;
   if not is_used then
-    -- The row stays until `history.start_month`: a statement that is still running may write with its id.
+    -- The row itself stays until `history.start_month`, because a statement that is still running may write with its
+    -- id.
     update history.transactions set is_pending = false, recorded_at = null, highest_id = null, changes = '{}'
     where id = current.id;
     return null;
@@ -288,8 +295,8 @@ create constraint trigger record_transaction after insert or update of is_pendin
   deferrable initially deferred for each row when (new.is_pending) execute function history.record_transaction();
 alter table history.transactions enable always trigger record_transaction;
 
--- The audit log names each transaction that changed datasets, with its counts and what a load says of itself, such as
--- its file. If constraints are set immediate, the record changes until the commit.
+-- The audit log names each transaction that changed datasets, with its numbers of changes and what a load says about
+-- itself, such as its file. If constraints are set immediate, the entry changes until the commit.
 create function audit_datasets() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -311,7 +318,7 @@ create trigger audit after update of changes on history.transactions
   for each row when (old.changes <> new.changes) execute function audit_datasets();
 
 -- Makes a table a dataset: from now on, its changes are counted, its earlier rows are kept, and its symbols are spelled
--- as in other datasets. Run it again after a migration that adds columns, or to repair triggers.
+-- as in the other datasets. Call it again after a migration that adds columns, or to repair triggers.
 create function history.track(dataset text, copy_indexes boolean default true) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
@@ -351,8 +358,8 @@ begin
       create index on history.%1$I (recorded_in);
       create index on history.%1$I (replaced_in);
     $sql$, dataset);
-    -- Every index that gives an order also has the transactions: a page of the past finds its place in the index, and
-    -- reads only visible versions from the table.
+    -- Every index that provides an order gets the transactions too. A page of the past can then find its place in the
+    -- index, and read only visible versions from the table.
     for index in
       select regexp_replace(pg_get_indexdef(indexrelid), '^.* USING (.*?)( NULLS NOT DISTINCT)?$', '\1') as definition,
         indnatts > 1 or indisunique as is_ordered
@@ -362,15 +369,17 @@ begin
         index.definition, '^(btree \(.*?)\)( WHERE .*)?$', '\1, replaced_in, recorded_in) include (replaced_month)\2'
       ) else index.definition end);
     end loop;
-    -- These find the version of a row that a transaction recorded or ended, even if the row has thousands of them. The
-    -- change feed compares `coalesce(…)`: by an index of only the transaction it would read all rows of a large one.
+    -- These indexes find the version of a row that a transaction recorded or replaced, even if the row has thousands of
+    -- versions. The change feed compares `coalesce(…)`, as the indexes do, so that PostgreSQL does not use an index on
+    -- the transaction alone and read all rows of a large one.
     execute format($sql$
       create index %1$s_key_recorded_in_idx on history.%1$I (%2$s, coalesce(recorded_in, 0));
       create index %1$s_key_replaced_in_idx on history.%1$I (%2$s, coalesce(replaced_in, 0));
     $sql$, dataset, history.list_columns(key));
     perform public.create_month_partition(format('history.%I', dataset)::regclass, month) from history.current_month;
   end if;
-  -- Earlier versions get what the current rows got when the table got the column, because the API may not expect null.
+  -- Earlier versions get the value that existing rows got when the column was added, because the API may not expect
+  -- null.
   for added in
     select attname, format_type(atttypid, atttypmod) || case
         when adbin is null then ''
@@ -385,9 +394,9 @@ begin
     execute format('alter table history.%I add column %I %s', dataset, added.attname, added.definition);
   end loop;
 
-  -- Keeps the rows that a statement replaces or removes. Rows that the same transaction recorded were never visible.
-  -- The function is made for the table, because PostgreSQL would plan dynamic SQL for each statement anew.
-  -- The last argument begins each of its statements.
+  -- Keeps the rows that a statement replaces or removes, except those that the same transaction recorded, because they
+  -- were never visible. The function is generated for each table, because PostgreSQL would plan dynamic SQL again for
+  -- each statement. The last argument is the start of each of its statements.
   execute format($sql$
     create or replace function history.keep_%1$s() returns trigger
     language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
@@ -396,7 +405,7 @@ begin
       current_month date   := (select month from history.transactions where id = current);
     begin
       if tg_op = 'UPDATE' then
-        -- Without the rows that the update did not change.
+        -- Excludes rows that the update left unchanged.
         %3$s (
           select %2$s, recorded_in from old_rows where recorded_in is distinct from current
           except all
@@ -415,7 +424,7 @@ begin
         select %2$s, coalesce(recorded_in, 0), current, current_month from',
     dataset, history.list_columns(columns)));
 
-  -- Triggers of the same event run in the order of their names.
+  -- Triggers for the same event run in the order of their names.
   execute format($sql$
     create or replace trigger history_begin before insert or update or delete or truncate on public.%1$I
       for each statement execute function history.begin_transaction();
@@ -434,7 +443,7 @@ begin
     create or replace trigger note_change after insert or update or delete or truncate on public.%1$I
       for each statement execute function public.note_change();
   $sql$, dataset, history.list_columns(columns, 'new.%I'), history.list_columns(columns, 'old.%I'));
-  -- Also during a restore or logical replication.
+  -- Fires also during a restore or logical replication.
   execute (
     select format('alter table public.%I ', dataset) || string_agg(format('enable always trigger %I', tgname), ', ')
     from pg_trigger where tgrelid = live and (tgname like 'history\_%' or tgname = 'note_change')
@@ -444,12 +453,12 @@ begin
   execute format('create index if not exists %I on public.%I (recorded_in)', dataset || '_recorded_in_idx', dataset);
 end $$;
 
--- Drops the history of the earliest month, if all of its transactions were recorded before the given time. Returns the
--- month. One per call, so that few partitions are locked at once; callers repeat it. Service roles may call this, so it
--- keeps the last 31 days.
+-- Drops the history of the earliest month if all of its transactions were recorded before the given time, and returns
+-- the month. Drops only one month per call, so that few partitions are locked at once; callers repeat it. Because service
+-- roles may call this, it always keeps the last 31 days.
 --
--- The first call for a month only moves the beginning of the history. The month is dropped by a later one, when all
--- requests have ended that compared their moment with the previous beginning.
+-- The first call for a month only moves the start of the history past it. A later call drops the month, after all
+-- requests have ended that compared their moment with the previous start.
 create function history.drop_before(moment timestamptz) returns setof date
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare
@@ -458,7 +467,7 @@ declare
   ends        timestamptz;
   dataset     text;
 begin
-  -- The shortest HISTORY_RETENTION. Hours, because days depend on the time zone of the session.
+  -- The shortest HISTORY_RETENTION, in hours, because the length of a day depends on the session's time zone.
   if (moment <= now() - interval '744 hours') is not true then
     raise invalid_parameter_value using message = 'the history of the last 31 days cannot be dropped';
   end if;
@@ -469,7 +478,8 @@ begin
   then
     return;
   end if;
-  -- The partitions of a month may have later transactions, because new ones use them until the next month is started.
+  -- The partitions of a month may contain later transactions, because new ones go there until the next month is
+  -- started.
   select max(recorded_at) into newest from history.transactions where month <= first_month;
   if newest >= moment then return; end if;
   ends := greatest(newest, (first_month + interval '1 month') at time zone 'UTC');
@@ -480,7 +490,7 @@ begin
   for dataset in select 'changes' union all select datasets.dataset from history.datasets loop
     execute format('drop table if exists history.%I', dataset || to_char(first_month, '_YYYY_MM'));
   end loop;
-  -- The newest transaction remains, because it is the one before the earliest known time.
+  -- The newest transaction is kept, because it is the one before the earliest known time.
   delete from history.transactions where month <= first_month and recorded_at < newest;
   return next first_month;
 end $$;

@@ -1,6 +1,6 @@
--- What `/v1/changes` and the counts of corrections need, beside `history.changes`.
+-- What `/v1/changes` and the counts of corrections need besides `history.changes`.
 
--- The days of the feed in US Central time, and when each began. Rows of later days are not yet in the feed.
+-- The days of the feed in US Central time, and when each started. Rows for later days are not in the feed yet.
 create table history.days (
   day         date primary key,
   recorded_at timestamptz not null unique
@@ -8,12 +8,12 @@ create table history.days (
 
 insert into history.days values ((now() at time zone 'America/Chicago')::date, '-infinity');
 
--- Begins a day of the feed, unless it has begun: lists the rows that endpoints may show from this day on, and from the
--- days since the last call. Whoever reads the feed decides whether endpoints show them.
+-- Starts a day of the feed, unless it has been started: lists the rows that endpoints may show from this day on, or
+-- from any day since the last call. Readers of the feed decide whether endpoints actually show them.
 create function history.start_day(today date) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  -- A service whose clock is fast cannot begin a day early.
+  -- A service whose clock is fast cannot start a day early.
   new_day  date := least(today, (clock_timestamp() at time zone 'America/Chicago')::date);
   last_day date;
   source   history.datasets;
@@ -24,11 +24,13 @@ declare
   number   bigint;
 begin
   if new_day <= (select max(day) from history.days) then return; end if;
-  -- Like other writers, locks the tables before it takes the lock of commits. Otherwise, a truncation might deadlock.
+  -- Locks the tables before it takes the lock for commits, as other writers do. Otherwise it could deadlock with a
+  -- truncation.
   for source in select * from history.datasets where shown_from is not null order by dataset loop
     execute format('select from public.%I limit 0', source.dataset);
   end loop;
-  -- The transactions that have been recorded are visible to the next statements, and no other is recorded meanwhile.
+  -- With this lock, all recorded transactions are visible to the statements below, and no further one is recorded
+  -- meanwhile.
   perform pg_advisory_xact_lock(7101886);
   select max(day) into last_day from history.days;
   if new_day <= last_day then return; end if;
@@ -56,14 +58,14 @@ begin
   end if;
 end $$;
 
--- How many rows of each dataset were added, corrected and removed, so that buyers can check its quality (decision 118).
--- A job reads the change feed in its order and adds up what it finds, so that requests read only these small tables.
+-- How many rows of each dataset were added, corrected and removed, so that buyers can judge its quality (decision 118).
+-- A job reads the change feed in order and adds up what it finds, so that requests read only these small tables.
 create table history.change_counts (
   dataset text not null,
-  -- At the fixed offset -05:00.
+  -- At UTC-05:00.
   day     date not null,
   kind    text not null check (kind in ('added', 'corrected', 'removed')),
-  -- The time from the record of a row to its correction. Empty unless corrected.
+  -- How long after its recording a row was corrected. Empty for other kinds of changes.
   delay   text not null,
   changes bigint not null,
   primary key (dataset, day, kind, delay)
@@ -77,14 +79,14 @@ create table history.corrected_fields (
   primary key (dataset, month, field)
 );
 
--- The place in the feed up to which the changes are counted.
+-- The position in the feed up to which changes have been counted.
 create table history.counting_place (
   only_one      boolean primary key default true check (only_one),
-  -- The counts begin after this time.
+  -- Only changes after this time are counted.
   since         timestamptz not null,
-  -- As in `/v1/changes`. Null: nothing is counted yet.
+  -- The format is that of `/v1/changes`. Null means that nothing has been counted yet.
   cursor        text,
-  -- The time of the newest counted change.
+  -- The time of the newest change that has been counted.
   counted_until timestamptz
 );
 

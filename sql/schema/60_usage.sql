@@ -1,8 +1,9 @@
--- Usage (D29). `usage_batches` has a row per account and write, with the requests as packed numbers (decision 0160).
--- There are no foreign keys: usage outlives its account. Partitions are months of UTC, so that old ones can be dropped.
+-- Usage (D29). `usage_batches` has one row per account and write, which contains the requests as packed numbers
+-- (decision 0160). There are no foreign keys, because usage outlives its account. Partitions are months in UTC, so that
+-- old ones can be dropped.
 
--- A row counts requests that a process refused with 429: per account, endpoint and minute. Only `request_count` and the
--- first columns differ; the others are those of `usage_requests`, so that one view shows both.
+-- A row counts requests that a process refused with 429: one row per account, endpoint and minute. Only `request_count`
+-- and the first columns vary. The other columns are those of `usage_requests`, so that one view can show both.
 create table usage (
   usage_id          uuid not null,
   requested_at      timestamptz(3) not null,
@@ -18,23 +19,23 @@ create table usage (
   cached            boolean not null,
   deprecated        boolean not null,
   request_count     bigint not null default 1,
-  -- How the requests were sent: `mcp` for a tool of /mcp, null for an HTTP client.
+  -- How the requests were sent: `mcp` for a tool of /mcp, null for HTTP clients.
   via               text
 ) partition by range (requested_at);
 
--- Prevents duplicates, and has the sort order of /v1/usage.
+-- Prevents duplicates, and provides the sort order of /v1/usage.
 create unique index usage_key on usage (account_id, requested_at, usage_id);
 
 create table usage_writers (
   writer     integer generated always as identity primary key,
-  -- The end of the request ids that the process makes.
+  -- The end of all request ids that this process assigns.
   id_suffix  text not null,
   started_at timestamptz(3) not null default now(),
-  -- The number of the last batch that was written.
+  -- The number of the last batch that the process has written.
   written    integer not null default 0
 );
 
--- What many requests have in common. The price is 0 for requests without cost.
+-- What many requests have in common. The price is 0 for requests without a cost.
 create table usage_request_kinds (
   kind_id                   integer generated always as identity primary key,
   endpoint                  text not null,
@@ -46,24 +47,24 @@ create table usage_request_kinds (
   unique nulls not distinct (endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars)
 );
 
--- Requests of an account. A column of type `bytea` has packed numbers, one per group or one per request.
+-- The requests of an account. Each `bytea` column contains packed numbers, one per group or one per request.
 create table usage_batches (
   account_id bigint not null,
-  -- The newest time of a request. All times are in the same five seconds of `usage_window`.
+  -- The time of the newest request. All requests of a batch are in the same five seconds, which `usage_window` returns.
   moment     timestamptz(3) not null,
   writer     integer not null,
   sequence   integer not null,
   part       smallint not null,
   requests   smallint not null,
-  -- The time from the oldest to the newest request.
+  -- Milliseconds from the oldest to the newest request.
   span_ms    integer not null,
-  -- Requests with the same kind and key are a group.
+  -- A group is the requests with the same kind and key.
   group_kinds    bytea not null,
   group_keys     bytea not null,
   group_requests bytea not null,
   group_bytes    bytea not null,
   group_costs    bytea not null,
-  -- One number per request, in the order in which the requests ended: the place of its group, and so on.
+  -- One number per request, in the order in which the requests ended: the position of its group, and so on.
   groups     bytea not null,
   -- Milliseconds before `moment`.
   ages       bytea not null,
@@ -71,13 +72,13 @@ create table usage_batches (
   bytes      bytea not null,
   costs      bytea not null,
   durations  bytea not null,
-  -- A request id is that of the writer with this number, unless `own_ids` has another, separated by spaces. A UUID is
-  -- there as `=` and its base64 without padding; other ids have no `=`.
+  -- The number in the request's id, which the writer assigned, unless `own_ids` has another id. `own_ids` is separated
+  -- by spaces: a UUID is written as `=` and its base64 without padding; other ids do not contain `=`.
   id_numbers bytea not null,
   own_ids    text not null
 ) partition by range (moment);
 
--- A row is read in place: usually a quarter of a page, and never more than a page.
+-- Rows are not compressed or moved out of line: usually a row takes a quarter of a page, and never more than a page.
 alter table usage_batches
   alter group_kinds set storage plain, alter group_keys set storage plain, alter group_requests set storage plain,
   alter group_bytes set storage plain, alter group_costs set storage plain, alter groups set storage plain,
@@ -87,7 +88,7 @@ alter table usage_batches
 
 create index usage_batches_key on usage_batches (account_id, moment);
 
--- Batches that `settle_usage` has not added to `usage_daily` and charged yet.
+-- Batches that `settle_usage` has not yet charged and added to `usage_daily`.
 create table unsettled_usage (
   writer      integer not null,
   sequence    integer not null,
@@ -97,7 +98,7 @@ create table unsettled_usage (
   primary key (writer, sequence)
 );
 
--- The hours in which an account has requests of a kind, as far as they are settled.
+-- The hours in which an account has settled requests of a kind.
 create table usage_kind_hours (
   account_id bigint not null,
   kind_id    integer not null,
@@ -105,7 +106,7 @@ create table usage_kind_hours (
   primary key (account_id, kind_id, hour)
 ) partition by range (hour);
 
--- Usage per account and New York day, kept forever. Half of each page stays free, so that updates change no index.
+-- Usage per account and day in New York, kept forever. Half of each page stays free, so that updates change no index.
 create table usage_daily (
   account_id        bigint not null,
   usage_date        date not null,
@@ -119,12 +120,12 @@ create table usage_daily (
 
 create index on usage_daily (account_id, endpoint, usage_date);
 
--- The sums of `usage_daily` by kind of request and by price, kept forever.
+-- The sums in `usage_daily`, broken down by kind of request and by price, kept forever.
 create table usage_daily_prices (
   account_id                bigint not null,
   usage_date                date not null,
   endpoint                  text not null,
-  -- `charged`: with a cost; otherwise `refused`: with a status of 400 or higher; otherwise `free`.
+  -- `charged` if there is a cost; otherwise `refused` if the status is 400 or higher; otherwise `free`.
   kind                      text not null,
   -- 0 unless the kind is `charged`.
   price_per_gb_microdollars bigint not null,
@@ -134,7 +135,7 @@ create table usage_daily_prices (
   primary key (account_id, usage_date, endpoint, kind, price_per_gb_microdollars)
 ) with (fillfactor = 50);
 
--- The service role may not create tables; these functions let it create and drop partitions.
+-- The service role may not create or drop tables, so these functions create and drop partitions for it.
 create function create_usage_partition(moment timestamptz) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -143,8 +144,8 @@ begin
   from unnest('{public.usage,public.usage_batches,public.usage_kind_hours}'::regclass[]) as whole;
 end $$;
 
--- Drops the partitions of the earliest month that ends before the given time, but never those of the last 31 days, nor
--- of months with usage that is not settled. Returns the name of the month. One per call, so that few partitions are
+-- Drops the partitions of the earliest month that ended before the given time, but never those of the last 31 days, nor
+-- of a month with unsettled usage. Returns the month's name. Drops only one month per call, so that few partitions are
 -- locked at once; callers repeat it.
 create function drop_usage_partitions(before timestamptz) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
@@ -164,8 +165,8 @@ begin
   return next 'usage' || to_char(month, '_YYYY_MM');
 end $$;
 
--- Anonymizes counts that are recorded after their account was erased. None escapes: the writer locks the account before
--- it adds rows, and `erase_account` waits for that lock.
+-- Anonymizes counts that are recorded after their account was erased. None can slip through: a writer locks the account
+-- before it adds rows, and `erase_account` waits for that lock.
 create function anonymize_late_usage() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -178,8 +179,8 @@ end $$;
 
 create trigger anonymize_late_usage before insert on usage for each row execute function anonymize_late_usage();
 
--- Returns a number of packed numbers, which have their width in the first byte. Places are counted from 0. Not parallel
--- safe: PostgreSQL expects 1,000 numbers in each batch, and would start processes for a single one.
+-- Returns one of the packed numbers. Their width is in the first byte, and positions start at 0. Not marked parallel
+-- safe: PostgreSQL expects 1,000 numbers in each batch, and would start parallel workers for a single one.
 create function packed_number(packed bytea, place integer) returns bigint
 language sql immutable
 return case get_byte(packed, 0)
@@ -195,12 +196,12 @@ return case get_byte(packed, 0)
     + (get_byte(packed, 5 + 7 * place) << 16) + (get_byte(packed, 6 + 7 * place) << 8) + get_byte(packed, 7 + 7 * place)
 end;
 
--- The start of the five seconds to which all requests of a batch belong.
+-- Returns the start of the five seconds in which all requests of a batch are.
 create function usage_window(moment timestamptz) returns timestamptz
 language sql immutable parallel safe
 return date_bin(interval '5 seconds', moment, timestamptz '1970-01-01 00:00:00Z');
 
--- Returns how many packed numbers there are, unless all are 0.
+-- Returns how many numbers are packed, unless all of them are 0.
 create function count_packed_numbers(packed bytea) returns integer
 language sql immutable parallel safe
 return (octet_length(packed) - 1) / get_byte(packed, 0);
@@ -212,8 +213,8 @@ select account_id, moment, writer, sequence, part,
   packed_number(group_costs, place) as cost_microdollars
 from usage_batches cross join lateral generate_series(0, count_packed_numbers(group_requests) - 1) as place;
 
--- The requests of batches. `place` is the order in which they ended. An erased account has neither keys nor ids.
--- `offset 0` keeps PostgreSQL from calculating a number again wherever it is used.
+-- The requests in batches. `place` is the order in which they ended. Requests of an erased account have neither keys
+-- nor ids. `offset 0` keeps PostgreSQL from unpacking a number again wherever it is used.
 create view usage_batch_requests as
 select account_id, moment, batch.writer, sequence, part, place, requested_at, key_id,
   case
@@ -241,9 +242,9 @@ cross join lateral (
 join usage_request_kinds using (kind_id)
 join usage_writers on usage_writers.writer = batch.writer;
 
--- All recorded requests, and the rows that count requests refused with 429. Add a condition on `moment` to one on
--- `requested_at`, so that it uses the index: it is at most five seconds later. The last columns give requests of the
--- same millisecond the order in which they ended.
+-- All recorded requests, and the rows that count requests refused with 429. When filtering by `requested_at`, also
+-- filter by `moment`, which has the index and is at most five seconds later. The last columns order requests of the
+-- same millisecond by when they ended.
 create view usage_requests as
 select account_id, moment, requested_at, key_id, request_id, endpoint, status_code, records_returned, bytes,
   cost_microdollars, duration_ms, cached, deprecated, via, 1::bigint as request_count, price_per_gb_microdollars,
@@ -255,8 +256,8 @@ select account_id, requested_at, requested_at, key_id, request_id, endpoint, sta
   null, null, null, null
 from usage;
 
--- Returns the batches with the newest requests of an account, newest first, until they have `wanted` requests of the
--- kinds (null: of any kind). A window of five seconds is returned as a whole, because its batches overlap.
+-- Returns an account's batches, newest first, until they contain `wanted` requests of the kinds (null means any kind).
+-- A window of five seconds is returned completely, because its batches overlap.
 create function find_usage_batches(
   account bigint, kinds integer[], since timestamptz, before timestamptz, wanted bigint
 ) returns table (moment timestamptz, writer integer, sequence integer, part smallint, span_ms integer, requests bigint)
@@ -307,8 +308,8 @@ begin
   end loop;
 end $$;
 
--- Returns the groups of an account's batches that are not settled. PostgreSQL cannot inline this function.
--- Otherwise each key lookup would prepare to read all partitions, also for accounts without a limit.
+-- Returns the groups in an account's unsettled batches. It is written so that PostgreSQL cannot inline it. Otherwise
+-- each lookup of a key would prepare to read all partitions, even for accounts without a limit.
 create function unsettled_usage_of(account bigint)
 returns table (moment timestamptz, kind_id integer, requests bigint, bytes bigint, cost_microdollars bigint)
 language plpgsql stable parallel safe
@@ -323,7 +324,7 @@ begin
   where account_id = account and batch.moment >= oldest;
 end $$;
 
--- The part of the daily sums that is not settled.
+-- What unsettled usage adds to the daily sums.
 create view unsettled_usage_totals as
 select account_id, (moment at time zone 'America/New_York')::date as usage_date, endpoint,
   sum(requests)::bigint as requests,
@@ -333,7 +334,8 @@ from usage_batch_groups join unsettled_usage using (writer, sequence) join usage
 where moment >= (select min(first_at) from unsettled_usage)
 group by 1, 2, 3;
 
--- `usage_daily`, with what is not settled. Joined, because grouping would read all rows of an account for every page.
+-- `usage_daily` plus unsettled usage. They are joined, because grouping would read all rows of an account for every
+-- page.
 create view usage_totals as
 select account_id, usage_date, endpoint, daily.requests + coalesce(unsettled.requests, 0) as requests,
   daily.errors + coalesce(unsettled.errors, 0) as errors, daily.bytes + coalesce(unsettled.bytes, 0) as bytes,

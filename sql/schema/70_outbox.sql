@@ -1,29 +1,30 @@
--- The outbox: what is sent to customers. Emails (§3, §6, §9.6: announcements) are sent at most once (decision 0052),
--- webhooks (docs/operations/webhooks.md) at least once and in their order (decision 0157).
+-- The outbox: messages that are sent to customers. Emails (§3, §6, §9.6: announcements) are sent at most once (decision
+-- 0052), webhooks (docs/operations/webhooks.md) at least once and in order (decision 0157).
 
--- Emails about changelog entries are rendered when they are sent, so that nobody can queue another text.
--- Only notices to single accounts are stored.
+-- Emails about changelog entries are rendered only when they are sent, so that nobody can queue a different text. Only
+-- the text of notices to single accounts is stored.
 create table announcements (
-  -- The id of a changelog entry, or that of a notice, which has a colon.
+  -- The id of a changelog entry, or the id of a notice, which contains a colon.
   entry_id     text primary key,
   subject      text check (subject !~ '[\r\n]'),
   text         text,
   html         text,
-  -- Operational emails go to all customers; from others they can opt out.
+  -- Operational emails go to all customers. They can opt out of others.
   operational  boolean not null,
   announced_at timestamptz(3) not null default now(),
-  -- The account that a notice is about; null for a changelog entry. No reference: the account may be removed later.
+  -- The account that a notice is about; null for a changelog entry. Not a foreign key, because the account may be
+  -- erased later.
   account_id   bigint
 );
 
--- Nobody changes the data of the service with a notice, so the audit log leaves notices out.
+-- Notices do not change the service's data, so the audit log leaves them out.
 create trigger audit after insert or update on announcements
   for each row when (new.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
 create trigger audit_removal after delete on announcements
   for each row when (old.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
 
--- The outbox: one row per announcement and address. Addresses are compared in lower case, so that accounts with the
--- same address get one email. Values of `status`:
+-- The queue of emails: one row per announcement and address. Addresses are compared in lower case, so that accounts that
+-- share an address get only one email. Values of `status`:
 --   queued     waiting to be sent
 --   sending    claimed by a sender; the mail server cannot have accepted it yet
 --   handed     fully transmitted; the server's reply is outstanding
@@ -48,8 +49,9 @@ create unique index on announcement_mails (entry_id, lower(recipient));
 create index on announcement_mails (next_attempt_at, mail_id) where status = 'queued';
 create index on announcement_mails (status) where status in ('sending', 'handed');
 
--- Queues an email to the contact address of an account, unless a notice with this id was queued before. Returns whether
--- it was queued. The colon keeps ids apart from those of changelog entries, so that a service role cannot announce.
+-- Queues an email to an account's contact address, unless a notice with this id has been queued before. Returns whether
+-- it was queued. The colon distinguishes notices from changelog entries, so that a service role cannot announce
+-- anything.
 create function queue_notice(notice_id text, account bigint, subject text, content text, html text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -66,7 +68,8 @@ begin
   return found;
 end $$;
 
--- Queues emails again whose delivery failed or is unknown, for one entry or all (null). Returns their number.
+-- Queues emails again whose delivery failed or is unknown, for one entry or, if `entry` is null, for all. Returns how
+-- many.
 create function retry_emails(from_status text, entry text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -86,33 +89,34 @@ begin
   return mails;
 end $$;
 
--- Webhooks: addresses of customers, and the messages that are sent to them.
+-- Webhooks: URLs of customers, and the messages that are sent to them.
 create table webhook_endpoints (
   endpoint_id           bigint generated always as identity primary key,
   account_id            bigint not null references accounts on delete cascade,
   url                   text not null check (length(url) <= 2048),
-  -- Types of events, such as 'key.created', or groups of them, such as 'key.*'. Null: all.
+  -- Types of events, such as 'key.created', or groups of them, such as 'key.*'. Null means all.
   events                text[],
-  -- Limits of 'dataset.changed'. Null: all.
+  -- The datasets for which 'dataset.changed' is sent. Null means all.
   datasets              text[],
   tickers               text[],
-  -- Stored as it is, because it signs each message. The previous one also signs until its end.
+  -- Stored in plain text, because it is needed to sign each message. The previous secret also signs messages until it
+  -- expires.
   secret                text not null,
   previous_secret       text,
   previous_secret_until timestamptz(3),
   created_at            timestamptz(3) not null default now(),
   disabled_at           timestamptz(3),
   disabled_reason       text,
-  -- Whether the service has disabled the endpoint, and not an operator.
+  -- Whether the service disabled the endpoint, rather than an operator.
   disabled_by_service   boolean not null default false,
-  -- Dead letters since the last delivered message.
+  -- How many messages in a row were given up since the last one that was delivered.
   dead_letters_in_a_row int not null default 0,
   check ((disabled_at is null) = (disabled_reason is null))
 );
 
 create index on webhook_endpoints (account_id);
 
--- The service writes `dead_letters_in_a_row`.
+-- `dead_letters_in_a_row` is not audited, because the service updates it.
 create trigger audit after insert or delete
   or update of account_id, url, events, datasets, tickers, previous_secret_until, disabled_at, disabled_reason
   on webhook_endpoints
@@ -128,16 +132,16 @@ create table webhook_messages (
   position        bigint generated always as identity,
   endpoint_id     bigint not null references webhook_endpoints on delete cascade,
   type            text not null,
-  -- The bytes that are signed and sent, the same in each attempt.
+  -- The bytes that are signed and sent, which are the same in each attempt.
   body            text not null,
-  -- An endpoint gets each event with a key once.
+  -- An endpoint gets only one message for events with the same key.
   event_key       text,
   status          text not null default 'pending' check (status in ('pending', 'delivered', 'dead')),
   attempts        int not null default 0,
-  -- Attempts that were made before the message was last queued again. The delays between attempts begin anew then, but
-  -- the number of attempts never decreases, because it identifies an attempt.
+  -- The attempts that were made before the message was last queued again. The delays between attempts then start over,
+  -- but the number of attempts never decreases, because it identifies an attempt.
   attempts_before int not null default 0,
-  -- While an attempt is running, the time from which another process may assume that its sender has died.
+  -- While an attempt is running: the time after which another process may assume that its sender has died.
   next_attempt_at timestamptz(3) not null default now(),
   created_at      timestamptz(3) not null default now(),
   last_attempt_at timestamptz(3),
@@ -152,7 +156,8 @@ create index on webhook_messages (endpoint_id, position) where status <> 'pendin
 create index on webhook_messages (finished_at);
 create unique index on webhook_messages (endpoint_id, event_key) where event_key is not null;
 
--- The place in the change feed up to which messages were queued: a cursor or a time. Null: no endpoint wanted them yet.
+-- The position in the change feed up to which messages have been queued: a cursor or a time. Null means that no
+-- endpoint has wanted them yet.
 create table webhook_feed (
   only_one boolean primary key default true check (only_one),
   cursor   text
@@ -160,12 +165,12 @@ create table webhook_feed (
 
 insert into webhook_feed default values;
 
--- Returns a time with microseconds, as responses print it (D15).
+-- Formats a time with microseconds, as responses do (D15).
 create function precise_time(moment timestamptz) returns text language sql stable
 return to_char(moment at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"');
 
--- Queues a message if the endpoint is enabled, and returns whether it did. An endpoint with 10,000 waiting messages is
--- disabled instead, because its receiver has long been away or is too slow.
+-- Queues a message if the endpoint is enabled, and returns whether it did. An endpoint for which 10,000 messages are
+-- waiting is disabled instead: its receiver has been unreachable for long, or is too slow.
 create function enqueue_webhook_message(endpoint bigint, event_type text, data json, event_key text) returns boolean
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -188,8 +193,9 @@ begin
   return found;
 end $$;
 
--- Queues an event for each enabled endpoint of the account that wants its type, in the caller's transaction. Returns
--- the number of messages. In a statement, the call must be selected, or PostgreSQL does not run it.
+-- Queues an event for each enabled endpoint of the account that subscribes to its type, in the caller's transaction.
+-- Returns the number of messages. Within a larger statement, select the result of the call, or PostgreSQL will not run
+-- it.
 create function enqueue_webhook_event(account bigint, event_type text, data json, event_key text default null)
 returns bigint language sql set search_path = pg_catalog, pg_temp as $$
   select count(*) filter (
@@ -242,7 +248,8 @@ end $$;
 create trigger queue_key_event after insert or update of revoked_at, disabled_at on api_keys
   for each row execute function queue_key_event();
 
--- Makes the change feed of webhooks begin now if no endpoint wanted it so far. Runs before the first one does.
+-- Makes the webhooks' position in the change feed start now, if no endpoint has needed it so far. Called before the
+-- first endpoint does.
 create function begin_webhook_feed() returns void language sql set search_path = pg_catalog, pg_temp as $$
   update public.webhook_feed
   set cursor = public.precise_time(now())
@@ -252,8 +259,8 @@ create function begin_webhook_feed() returns void language sql set search_path =
   )
 $$;
 
--- Enables an endpoint. Its waiting messages are sent at once, with all their attempts. Returns false if there is no
--- such endpoint, or its account is erased.
+-- Enables an endpoint. Its waiting messages are sent at once, and each may be attempted as often as a new one. Returns
+-- false if the endpoint does not exist, or its account has been erased.
 create function enable_webhook_endpoint(endpoint bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -267,9 +274,9 @@ begin
   return true;
 end $$;
 
--- Queues messages again that meet all given conditions, with the same ids and in their order, before all that wait. An
--- endpoint gets the oldest ones if more than 10,000 would wait. Returns the numbers of messages that were queued and
--- found, and which endpoints get them only after they are enabled.
+-- Queues messages again that meet all given conditions, with the same ids and in the same order, ahead of all that are
+-- waiting. If more than 10,000 would be waiting for an endpoint, it gets only the oldest. Returns how many messages
+-- were queued and found, and which endpoints will get them only once they are enabled.
 create function replay_webhook_messages(
   message text, endpoint bigint, since timestamptz, include_delivered boolean,
   out replayed int, out found int, out disabled bigint[]
@@ -301,8 +308,8 @@ create function replay_webhook_messages(
   from recorded
 $$;
 
--- Queues the emails about a changelog entry to those of the addresses that an account has, and when the entry is first
--- announced, the webhook about a deprecation. Returns the number of emails.
+-- Queues the emails about a changelog entry to those of the addresses that belong to an account. If the entry is
+-- announced for the first time, also queues the webhook about a deprecation. Returns the number of emails.
 create function announce_entry(entry text, is_operational boolean, recipients json, deprecation json) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -317,7 +324,7 @@ begin
   end if;
   insert into public.announcement_mails (entry_id, recipient)
   select entry, recipient from json_array_elements_text(recipients) as recipient
-  -- Not to an account that has been erased in the meantime.
+  -- Skips accounts that have been erased in the meantime.
   where lower(recipient) in (select lower(btrim(contact_email)) from public.accounts)
   on conflict do nothing;
   get diagnostics mails = row_count;
@@ -341,7 +348,7 @@ insert into role_privileges values
   ('service', 'update (disabled_at, disabled_reason, disabled_by_service, dead_letters_in_a_row)',
     'public.webhook_endpoints'),
   ('service', 'update (cursor)', 'public.webhook_feed'),
-  -- Not the secrets. A new column is added here if the admin API reads it.
+  -- Excludes the secrets. If the admin API reads a new column, it must be added here.
   ('admin', 'no select', 'public.webhook_endpoints'),
   ('admin', 'select (endpoint_id, account_id, url, events, datasets, tickers, created_at, disabled_at, disabled_reason,
     disabled_by_service, dead_letters_in_a_row)', 'public.webhook_endpoints'),

@@ -1,18 +1,19 @@
 -- Erasing accounts (docs/operations/erasure.md): `erase_account` removes what identifies the customer in one short
--- transaction, and `continue_erasure` the rest in batches.
+-- transaction, and `continue_erasure` removes the rest in batches.
 create table account_erasures (
   account_id    bigint primary key references accounts,
   erased_at     timestamptz(3) not null default now(),
-  -- Usage up to these times is anonymous.
+  -- Usage up to these times has been anonymized.
   usage_until   timestamptz(3) not null default '-infinity',
   batches_until timestamptz(3) not null default '-infinity',
-  -- Null: `continue_erasure` has not finished.
+  -- Null until `continue_erasure` has finished.
   finished_at   timestamptz(3)
 );
 
--- Refuses changes of an erased account. Runs after the change, when a foreign key or the change itself has locked the
--- account or the row, and therefore sees an erasure that it has waited for. Triggers of foreign keys run before it,
--- because their names begin with an upper-case letter. A lock of its own would cause deadlocks with writers of usage.
+-- Rejects changes to an erased account. Runs after the change: by then, a foreign key or the change itself has locked
+-- the account or the row, so this sees an erasure for which the change had to wait. The triggers of foreign keys run
+-- first, because their names start with an upper-case letter. Taking a lock here would cause deadlocks with the writers
+-- of usage.
 create function refuse_erased_account() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -31,8 +32,8 @@ create trigger refuse_erased_account after insert or update of account_id, url, 
 create trigger refuse_erased_account after update of name, contact_email, tier, news on accounts
   for each row execute function refuse_erased_account();
 
--- Queues no notice to an erased account. Nobody is told, because an account without an address gets none either. There
--- is no foreign key, so the trigger itself waits for an erasure.
+-- Drops notices to an erased account. That is no error, because accounts without an email address get no notices
+-- either. There is no foreign key, so the trigger itself waits for an erasure in progress.
 create function skip_notice_to_erased_account() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -43,8 +44,8 @@ end $$;
 create trigger skip_notice_to_erased_account before insert or update of account_id on announcements
   for each row when (new.account_id is not null) execute function skip_notice_to_erased_account();
 
--- Returns the present and former addresses of an account, in lower case, as its audit log and its notices show them,
--- without those that another account has. Those that it had before the retention of the audit log may be missing.
+-- Returns an account's current and former email addresses in lower case, as found in its audit log and its notices,
+-- except addresses that another account uses. Addresses from before the audit log's retention may be missing.
 create function account_addresses(account bigint) returns text[]
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select array(
@@ -63,7 +64,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   )
 $$;
 
--- Erases an account, except its usage, its webhook messages and its rows of the audit log. Returns its new name.
+-- Erases an account, except its usage, its webhook messages and its audit log, which `continue_erasure` erases. Returns
+-- the account's new name.
 create function erase_account(account bigint) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -75,7 +77,8 @@ declare
   payments  bigint;
   webhooks  bigint;
 begin
-  -- Emails are queued before or after the erasure. Locked before the account, as `queue_notice` does.
+  -- Ensures that each email is queued either before or after the erasure. Locked before the account, in the same order
+  -- as in `queue_notice`.
   lock table public.announcement_mails in share row exclusive mode;
   select * into present from public.accounts where account_id = account for update;
   if not found then return null; end if;
@@ -102,7 +105,8 @@ begin
     disabled_at = coalesce(disabled_at, now()), disabled_reason = 'The account is erased.'
   where account_id = account;
   get diagnostics webhooks = row_count;
-  -- Skips what another request removes because of its age: that request may wait for this account.
+  -- Skips rows that another request is deleting because of their age, because that request may be waiting for this
+  -- account.
   update public.admin_requests set body = public.redact_customer_data(body::jsonb)::text
   where ctid = any (array(
     select ctid from public.admin_requests
@@ -118,9 +122,9 @@ begin
   return new_name;
 end $$;
 
--- Erases the next rows of an erased account: first its usage, then its webhook messages, at last its audit log. Returns
--- how many, about `max_rows` at most: none if another process is erasing a batch, and null when all is erased. Requests
--- that are recorded later are anonymized by `settle_usage` and `anonymize_late_usage`.
+-- Erases the next rows of an erased account: first its usage, then its webhook messages, finally its audit log. Returns
+-- how many, about `max_rows` at most; 0 if another process is erasing a batch, and null if everything is erased.
+-- Requests that are recorded later are anonymized by `settle_usage` and `anonymize_late_usage`.
 create function continue_erasure(account bigint, max_rows int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

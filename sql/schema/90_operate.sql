@@ -1,28 +1,28 @@
--- What processes share and operators use.
+-- What the processes share, and what operators use.
 
--- Schema in which `load` builds a staging table (D31: loading).
+-- The schema in which `load` creates its staging tables (D31, loading).
 create schema loading;
 
--- Leases make each background job run in one process at a time. Processes insert a row for each job they know.
+-- Leases make each background job run in only one process at a time. A process inserts a row for each job it knows.
 create table leases (
   name   text primary key check (name <> ''),
   holder uuid, -- null once it was released
   until  timestamptz(3) not null default '-infinity'
 );
 
--- D18 (rate limits): the token bucket of each account, shared by all processes. The table is unlogged to save WAL, so
--- after a crash or a failover it is empty, which means that every bucket is full.
+-- The token bucket of each account, shared by all processes (D18, rate limits). The table is unlogged to save WAL.
+-- After a crash or failover it is therefore empty, which means that every bucket is full.
 create unlogged table rate_limit_buckets (
   account_id  bigint primary key,
-  -- Tokens taken from the bucket and not yet refilled at `refilled_at`.
+  -- Tokens that were taken from the bucket and had not been refilled at `refilled_at`.
   used        double precision not null check (used >= 0),
   refilled_at timestamptz not null,
-  -- Tokens that the last upsert granted. They are stored so that the upsert can return them.
+  -- Tokens that the last upsert granted, stored so that the upsert can return them.
   granted     bigint not null
 ) with (fillfactor = 50);
 
--- Requests of the last hour that got 5xx before their account was known, for example while keys could not be looked up.
--- The console counts them; usage cannot, because it belongs to accounts (docs/operations/which-account.md).
+-- Requests within the last hour that failed with 5xx before their account was known, for example because keys could not
+-- be looked up. The console counts them here, because usage belongs to accounts (docs/operations/which-account.md).
 create table failed_requests (
   minute      timestamptz(0) not null,
   endpoint    text not null,
@@ -31,8 +31,8 @@ create table failed_requests (
   primary key (minute, endpoint, status_code)
 );
 
--- Tokens of the admin API (docs/operations/admin-api.md), and sessions of the console and invitations to it, which are
--- tokens that expire soon (docs/operations/console.md). Only the SHA-256 and the first characters are stored.
+-- Tokens of the admin API (docs/operations/admin-api.md). Sessions of the console and invitations to it are tokens that
+-- expire soon (docs/operations/console.md). Only the SHA-256 and the first characters are stored.
 create table admin_tokens (
   token_id     bigint generated always as identity primary key,
   kind         text not null default 'token' check (kind in ('token', 'session', 'invitation')),
@@ -45,24 +45,24 @@ create table admin_tokens (
   expires_at   timestamptz(3),
   revoked_at   timestamptz(3),
   last_used_at timestamptz(3),
-  -- The token with which a session was opened. The session ends with it.
+  -- The token with which a session was opened, and whose end also ends the session.
   opened_with  bigint references admin_tokens,
   check (kind = 'token' or expires_at is not null)
 );
 
--- The audit log names the token, so two that work cannot have the same name.
+-- The audit log refers to tokens by name, so two usable tokens cannot have the same name.
 create unique index on admin_tokens (name) where kind = 'token' and revoked_at is null;
 
 create trigger audit after insert or delete
   or update of kind, name, scope, token_hint, expires_at, revoked_at, opened_with on admin_tokens
   for each row execute function audit_row('admin_token', 'name', 'token_hash', 'last_used_at');
 
--- Responses to writes with an `Idempotency-Key`, which a repeated request gets instead of a second write. Of the key,
--- only the SHA-256 is stored, and the response without its secrets.
+-- Responses to writes with an `Idempotency-Key`. A repeated request gets the stored response instead of writing again.
+-- Only the SHA-256 of the key is stored, and the response without its secrets.
 create table admin_requests (
   admin        text not null,
   key_hash     bytea not null,
-  -- The SHA-256 of method, path, `If-Match` and body.
+  -- SHA-256 of the method, the path, `If-Match` and the body.
   request_hash bytea not null,
   status       smallint,
   headers      jsonb,

@@ -6,7 +6,7 @@ create table daily_prices (
   primary key (ticker, date)
 );
 
--- Identifies trading days (D32).
+-- Used to find the trading days (D32).
 create index on daily_prices (date);
 
 select history.track('daily_prices');

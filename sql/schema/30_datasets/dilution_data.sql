@@ -1,4 +1,5 @@
--- Warrants and convertibles (§2.5, §4.5: dilution data). Columns of the other security_type are null.
+-- Warrants and convertibles (§2.5, §4.5: dilution data). In a row for one security_type, the columns of the other are
+-- null.
 create table dilution_data (
   id                                      filled_text primary key,
   ticker                                  ticker not null,

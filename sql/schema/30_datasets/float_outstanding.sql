@@ -1,5 +1,5 @@
--- The latest float and ownership figures per ticker (§2.5). Ownership figures are fractions: 0.15 is 15 %.
--- A reported 0 is stored as 0; null means that the figure is missing.
+-- The latest float and ownership figures for each ticker (§2.5). Ownership figures are fractions: 0.15 is 15 %. A
+-- reported 0 is stored as 0; null means that the figure is missing.
 create table float_outstanding (
   ticker               ticker not null primary key,
   company              text,

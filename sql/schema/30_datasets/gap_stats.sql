@@ -43,7 +43,7 @@ create table gap_stats (
   primary key (ticker, date)
 );
 
--- Newest first. For one ticker, a backward scan of the primary key gives this order.
+-- Newest first. For a single ticker, scanning the primary key backward gives this order.
 create index on gap_stats (date desc, ticker);
 create index on gap_stats (closed_over_vwap, date desc, ticker);
 select index_each('gap_stats', '{gap_percentage,volume,dollar_volume,market_cap}');

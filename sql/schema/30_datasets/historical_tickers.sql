@@ -1,4 +1,4 @@
--- Former tickers that are known without an event (D23: historical tickers).
+-- Former tickers for which no change event is known (D23, historical tickers).
 create table historical_tickers (
   ticker        ticker not null,
   former_ticker ticker not null,

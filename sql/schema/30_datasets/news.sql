@@ -1,5 +1,5 @@
--- News and filings (resources: news). news-basic returns fewer columns of the same rows (D30: tables).
--- form_type is `news` or a SEC form.
+-- News and filings (resources: news). news-basic returns fewer columns of the same rows (D30: tables). form_type is
+-- `news` or an SEC form type.
 create table news (
   id               filled_text primary key,
   ticker           ticker not null,
@@ -18,25 +18,25 @@ create table news (
   created_at       wall_time not null,
   last_updated     wall_time not null,
   source           text_list,
-  -- Searched by the `query` parameter. Truncated to stay within the size limit of a tsvector.
+  -- Searched by the parameter `query`. Truncated to stay within the size limit of a tsvector.
   search           tsvector generated always as (
     to_tsvector('english', left(coalesce(title, '') || ' ' || coalesce(summary, ''), 50000))
   ) stored
 );
 
--- Newest first: all rows, one ticker, one form, one day.
+-- Newest first: for all rows, one ticker, one form type, or one day.
 create index on news (created_at desc, id);
 select index_each('news', '{ticker,form_type,filed_at}', 'created_at desc, id');
 -- For hide_news, because filings may be rare. hide_filings filters by form_type, which has an index above.
 create index on news (created_at desc, id) where form_type <> 'news';
 create index on news using gin (search);
--- The planner chooses between this index and a scan by date from word frequencies, so it needs detailed statistics.
+-- From word frequencies, the planner chooses between this index and a scan by date, so it needs detailed statistics.
 alter table news alter column search set statistics 1000;
 select index_each('news', '{form_type}', 'created_at desc, id', any_case => true);
 create index news_tags_any_case_idx on news using gin (lowered(tags));
 
--- Finds the omitted items of a followed company (D35). The condition, which all rows satisfy, keeps other statements
--- from using it: a page would sort all items of a symbol.
+-- Finds the items of a followed company that are omitted (D35). The condition, which is true for every row, keeps other
+-- statements from using this index: for a page, they would sort all items of a symbol.
 create index news_ticker_filed_at_idx on news (ticker, filed_at) where filed_at > '-infinity';
 
 select history.track('news');

@@ -1,4 +1,4 @@
--- Registration statements and the money raised under them (§4.4).
+-- Registration statements, and the money raised under them (§4.4).
 create table registrations (
   id                         filled_text primary key,
   ticker                     ticker not null,

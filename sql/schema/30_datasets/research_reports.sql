@@ -1,5 +1,6 @@
 -- Reports on tickers with large moves (resources: research-reports). /v1/research-reports returns all columns except
--- tldr_text and needs the ultimate tier (D3); /v1/research-reports-tldr is for all and omits report_id (§2.5, D30).
+-- tldr_text, and needs the ultimate tier (D3). /v1/research-reports-tldr is open to every tier, and omits report_id
+-- (§2.5, D30).
 create table research_reports (
   report_id       filled_text primary key,
   ticker          ticker not null,
@@ -18,7 +19,7 @@ create table research_reports (
   last_updated    instant not null
 );
 
--- Newest first: all rows, and one ticker. created_at is also a filter.
+-- Newest first: for all rows, and for one ticker. created_at is also a filter.
 create index on research_reports (created_at desc, report_id);
 create index on research_reports (ticker, created_at desc, report_id);
 create index on research_reports (gain_percentage);

@@ -1,4 +1,5 @@
--- Stock splits as filings report them, from the vote to the effective date (§4.4). A 1-for-100 split is 100 and 1.
+-- Stock splits as filings report them, from the shareholders' vote to the effective date (§4.4). A 1-for-100 split is
+-- stored as 100 and 1.
 create table split_status (
   id                     filled_text primary key,
   ticker                 ticker not null,
@@ -21,7 +22,7 @@ create table split_status (
   last_updated           wall_time not null
 );
 
--- Every request names tickers, so the first index serves most requests; the others serve tickers with many rows.
+-- Every request names tickers, so the first index serves most requests. The others serve tickers with many rows.
 select index_each('split_status', '{ticker,action_type,executed}', 'filed_at desc, id');
 create index on split_status (filed_at desc, id);
 select index_each('split_status', '{vote_date,effective_date}');
