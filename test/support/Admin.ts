@@ -1,4 +1,4 @@
-/** The admin API over a socket, with the PostgreSQL role that `grant --admin` makes. */
+/** The admin API over a socket, with the PostgreSQL role that `grant --admin` creates. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -14,10 +14,11 @@ interface AdminRequest {
   readonly method?: "GET" | "PATCH" | "POST" | "PUT"
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** The default is the token with the scope `admin`. */
+  /** The token to send; by default, the one with the scope `admin`. */
   readonly token?: string
 }
 
+/** Sends requests to the admin API. */
 export class Admin extends Context.Service<Admin, {
   readonly port: number
   readonly role: string
@@ -29,6 +30,7 @@ export class Admin extends Context.Service<Admin, {
   }>
 }>()("test/support/Admin") {}
 
+/** Creates an admin token. */
 export const createToken = (name: string, scope: "admin" | "read" | "support", expires: string | null = null) =>
   createAdminToken({ name, scope, expires, created_by: "test" })
 
@@ -90,7 +92,7 @@ class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/support/A
 export const adminLog: Array<string> = []
 const collectingLogger = Logger.make(({ message }) => adminLog.push(String(message)))
 
-/** The admin server with further settings, which may depend on its port, and with a database of its own. */
+/** The admin server with a database of its own and additional settings, which may depend on its port. */
 export const makeAdminLayer = (
   settings: (port: number) => Readonly<Record<string, string>> = () => ({}),
   database: typeof copyMigratedDatabase = copyMigratedDatabase,

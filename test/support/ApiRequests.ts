@@ -1,11 +1,11 @@
-/** Makes requests and responses for tests that call a step of the request pipeline directly. */
+/** Builds requests and responses for tests that call a step of the request pipeline directly. */
 import { Effect } from "effect"
 import type { AdmittedRequest } from "../../src/query/EndpointHandler.ts"
 import { RequestInProgress } from "../../src/api/RequestInProgress.ts"
 import type { FinishedResponse } from "../../src/contract/rules/Answer.ts"
 import type { ApiRequest } from "../../src/contract/rules/ApiRequest.ts"
 
-/** Makes a GET request over HTTP. Omitted facts get default values. */
+/** Builds a GET request over HTTP. Whatever is omitted has a default value. */
 export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   id: "request",
   method: "GET",
@@ -23,7 +23,7 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   ...more,
 })
 
-/** Makes a request to an endpoint, before an account is known. */
+/** Builds a request to an endpoint whose account is not known yet. */
 export const makeRequestInProgress = (more: Partial<ApiRequest> = {}) => {
   const request = makeApiRequest(more)
   return new RequestInProgress(request, request.target, true, { headers: {}, links: [] })
@@ -31,7 +31,7 @@ export const makeRequestInProgress = (more: Partial<ApiRequest> = {}) => {
 
 const notServed = new Error("This request does not run in a pipeline.")
 
-/** Makes a request of an unrestricted account. It can neither stream nor send further requests. */
+/** Builds a request from an account without restrictions. It can neither stream nor send further requests. */
 export const makeAdmittedRequest = (more: Partial<ApiRequest> = {}): AdmittedRequest => {
   const request = makeApiRequest(more)
   return {
@@ -58,7 +58,7 @@ export const makeAdmittedRequest = (more: Partial<ApiRequest> = {}): AdmittedReq
   }
 }
 
-/** Makes a response with status 200. Omitted parts get default values. */
+/** Builds a response with status 200. Whatever is omitted has a default value. */
 export const makeFinishedResponse = (more: Partial<FinishedResponse> = {}): FinishedResponse => ({
   status: 200,
   headers: {},

@@ -1,4 +1,4 @@
-/** Opens the documentation pages in the Chromium browser that is installed on this machine. */
+/** Opens the documentation pages in the Chromium that is installed on this machine. */
 import { assert } from "@effect/vitest"
 import { Context, Data, Effect, FileSystem, Layer } from "effect"
 import { HttpServer } from "effect/http"
@@ -10,7 +10,7 @@ import { createDemoKey, getDemoKeyFile } from "../../src/operate/cli/DemoKey.ts"
 import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
-// Debian's headless shell takes less CPU time than the whole browser.
+// Debian's headless shell takes less CPU time than the complete browser.
 const programNames = [
   "chromium-headless-shell",
   "chromium",
@@ -31,12 +31,13 @@ const program = [
 
 /** Whether the browser tests are skipped: there is no browser, and `REQUIRE_BROWSER` is not set. */
 export const isBrowserMissing = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
+/** Adds to a title that the test is skipped, if it is. */
 export const browserTestName = (name: string) =>
   `${name}${isBrowserMissing ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
 
 class BrowserError extends Data.TaggedError("BrowserError")<{ readonly message: string }> {}
 
-/** Turns a Playwright promise into an effect that fails with the message of its rejection. */
+/** Converts a Playwright promise to an effect that fails with the rejection's message. */
 export const runInBrowser = <A>(action: () => Promise<A>) =>
   Effect.tryPromise({
     try: action,
@@ -55,8 +56,8 @@ export class ChromiumBrowser extends Context.Service<ChromiumBrowser, Chromium>(
         runInBrowser(() =>
           chromium.launch({
             executablePath: program,
-            // As root and in containers with little shared memory, Chromium needs the first two options.
-            // The third one keeps it from emulating a GPU, which takes more CPU time than drawing without one.
+            // Chromium needs the first two options as root and in containers with little shared memory. The third one
+            // keeps it from emulating a GPU, which would take more CPU time than drawing without one.
             args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
           })
         ),
@@ -66,9 +67,10 @@ export class ChromiumBrowser extends Context.Service<ChromiumBrowser, Chromium>(
   )
 }
 
+/** The browser, and the service whose pages it opens. */
 export class Browser extends Context.Service<Browser, {
   readonly origin: string
-  /** The API key that the first start of the service creates. */
+  /** The API key that the service creates at its first start. */
   readonly demoKey: string
 }>()("test/support/Browser") {
   /** One browser and one service with the sample market, shared by all tests. */
@@ -80,7 +82,7 @@ export class Browser extends Context.Service<Browser, {
       yield* createDemoKey(home)
       const demoKey = (yield* (yield* FileSystem.FileSystem).readFileString(yield* getDemoKeyFile(home))).trim()
       const sql = yield* SqlClient.SqlClient
-      // Insert counts of corrections, so that the page about corrections has all its tables.
+      // Inserts counts of corrections, so that the page about corrections contains all its tables.
       yield* sql`insert into history.change_counts values ('dilution_data', now(), 'corrected', 'later', 1234567)`
       yield* sql`
         insert into history.corrected_fields
@@ -92,14 +94,17 @@ export class Browser extends Context.Service<Browser, {
   ).pipe(Layer.provideMerge([Service.sampleServiceLayer, ChromiumBrowser.layer]))
 }
 
-/** An open page with the problems that have occurred on it. */
+/** An open page, and the problems that have occurred on it. */
 export interface VisitedPage {
   readonly page: Page
-  /** Console warnings and errors, failed requests, requests to other hosts, and violations of the security policy. */
+  /**
+   * Warnings and errors on the console, failed requests, requests to other hosts, and violations of the security
+   * policy.
+   */
   readonly problems: Array<string>
 }
 
-/** Opens a page in a new browser context, which closes with the scope. Problems include requests to other origins. */
+/** Opens a page in a new browser context, which closes with the scope. Requests to other origins count as problems. */
 export const openPageAt = Effect.fnUntraced(function* (origin: string, options: BrowserContextOptions = {}) {
   const chromium = yield* ChromiumBrowser
   const context = yield* Effect.acquireRelease(
@@ -119,7 +124,7 @@ export const openPageAt = Effect.fnUntraced(function* (origin: string, options: 
   })
   page.on("requestfailed", (request) => {
     const why = request.failure()?.errorText ?? ""
-    // Leaving a page cancels its requests.
+    // Leaving a page cancels its requests, which is not a problem.
     if (why !== "net::ERR_ABORTED") wrong.push(`failed: ${request.url()} ${why}`)
   })
   page.on("response", (response) => {
@@ -141,7 +146,7 @@ export const openPage = (options?: BrowserContextOptions) =>
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** The rules of axe whose result depends on the color theme. */
+/** The axe rules whose result depends on the color theme. */
 const colorRules = ["color-contrast", "link-in-text-block"]
 
 /** Runs axe. `context` and `options` are JavaScript expressions in the page. */
@@ -156,10 +161,15 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
   )
 })
 
-/** Looks (colors, font, backgrounds) that this run has checked. Elements with the same look have the same contrast. */
+/**
+ * The text styles (colors, font, backgrounds) that this run has checked. Elements with the same style have the same
+ * contrast.
+ */
 const checkedTextStyles = new Set<string>()
 
-/** Finds unchecked looks of text on the page. Stores one element per look in `newLooks`, which axe reads. */
+/**
+ * Finds text styles on the page that are not checked yet. Stores one element for each in `newLooks`, which axe reads.
+ */
 const findUncheckedTextStyles = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`(() => {
@@ -183,7 +193,7 @@ const findUncheckedTextStyles = (page: Page) =>
     })()`)
   )
 
-/** Finds violations of the color rules of WCAG 2.2 (A and AA) on the page. Skips looks that this run has checked. */
+/** Finds violations of the WCAG 2.2 color rules (A and AA) on the page. Skips text styles that this run has checked. */
 export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
   const looks = yield* findUncheckedTextStyles(page)
   if (looks.length === 0) return []
@@ -210,9 +220,11 @@ export const findHorizontalOverflow = (page: Page) =>
     })()`)
   )
 
-/** Presses Tab through the page. Returns the elements that it cannot reach, or that do not show their focus. */
+/**
+ * Presses Tab through the page. Returns the elements that cannot be reached, or do not show that they have the focus.
+ */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
-  // Wait for the next layout, which removes boxes that no longer scroll from the tab order.
+  // Waits for the next layout, which takes boxes that no longer scroll out of the tab order.
   yield* runInBrowser(() =>
     page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
   )

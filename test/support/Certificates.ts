@@ -1,24 +1,25 @@
-/** Makes a private certificate authority, and certificates that it signs, with openssl. */
+/** Creates a private certificate authority, and certificates signed by it, with openssl. */
 import { Effect, FileSystem } from "effect"
 import { execFileSync } from "node:child_process"
 import { readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:https"
 import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
 
+/** Whether openssl is installed. */
 export const hasOpenssl = getCandidateProgramPaths("openssl").some(isExecutable)
 
 const openssl = (...args: ReadonlyArray<string>) => execFileSync("openssl", args, { stdio: "pipe" })
 
 const newKeyOptions = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
 
-/** Makes `NAME.pem` and `NAME.key` of a new authority in the folder. */
+/** Creates `NAME.pem` and `NAME.key` for a new authority in the folder. */
 export const makeAuthority = (folder: string, name: string) => {
   const [certificate, key] = [`${folder}/${name}.pem`, `${folder}/${name}.key`]
   openssl("req", "-x509", ...newKeyOptions, "-keyout", key, "-out", certificate, "-days", "2", "-subj", `/CN=${name}`)
   return { certificate, key }
 }
 
-/** Makes `NAME.pem` and `NAME.key`, signed by the authority, for a host or a user. */
+/** Creates `NAME.pem` and `NAME.key` for a host or a user, signed by the authority. */
 export const signCertificate = (
   folder: string,
   name: string,

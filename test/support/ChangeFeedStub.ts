@@ -1,23 +1,25 @@
-/** A server that answers requests for changes with scripted event streams and errors, over real sockets. */
+/** A server that responds to requests for changes with scripted event streams and errors, over real sockets. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { createServer, type ServerResponse } from "node:http"
 
+/** A request that the stub received. */
 export interface FeedStubRequest {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-  /** Completes when the response has ended, or either side has closed the connection. */
+  /** Completes when the response has ended, or when either side has closed the connection. */
   readonly closed: Promise<void>
 }
 
+/** What the stub responds with. */
 export type FeedStubReply =
   | "lost"
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
   | {
     /** The body of an event stream, or a function that writes it. */
     readonly events: string | Uint8Array | ((response: ServerResponse) => void)
-    /** What follows the events: the response ends, the connection is lost, or it stays open. */
+    /** What comes after the events: the response ends, the connection is lost, or it stays open. */
     readonly ending: "end" | "reset" | "open"
   }
 
@@ -34,14 +36,14 @@ const send = (response: ServerResponse, reply: FeedStubReply) => {
   if (typeof events === "function") return events(response)
   const finish = () => {
     if (ending === "end") response.end()
-    // Half-closes the connection after the bytes, without the last chunk of the body.
+    // Half-closes the connection after the events, without the last chunk of the body.
     else if (ending === "reset") response.socket?.end()
   }
   if (events.length === 0) finish()
   else response.write(events, finish)
 }
 
-/** Starts the server. `answer` returns the reply to a request. `index` counts the requests from 0. */
+/** Starts the server. `answer` returns the reply to a request; `index` counts requests from 0. */
 export const startChangeFeedStub = (answer: (request: FeedStubRequest, index: number) => FeedStubReply) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly requests: Array<FeedStubRequest>; readonly close: () => void }>(
@@ -68,10 +70,13 @@ export const startChangeFeedStub = (answer: (request: FeedStubRequest, index: nu
     ({ close }) => Effect.sync(close),
   )
 
-/** Returns the cursor after change `number`. With `step`, returns a later cursor that is before the next change. */
+/**
+ * Returns the cursor after change `number`. With `step`, returns a later cursor, but one that still comes before the
+ * next change.
+ */
 export const makeStubCursor = (number: number, step = 0) => `${number}.${step}.${"0123456789abcdef".repeat(2)}`
 
-/** Makes a change as the service sends it. Its row has text that looks like the syntax of an event stream. */
+/** Builds a change as the service sends it. The text in its row looks like the syntax of an event stream. */
 export const makeStubChange = (number: number) => ({
   cursor: makeStubCursor(number),
   recorded_at: "2026-06-01T08:30:00.123456-05:00",
@@ -83,14 +88,18 @@ export const makeStubChange = (number: number) => ({
   changed: [],
 })
 
+/** Formats the event for change `number`. */
 export const formatChangeEvent = (number: number) =>
   `id: ${makeStubCursor(number)}\nevent: change\ndata: ${JSON.stringify(makeStubChange(number))}\n\n`
 
+/** Formats a heartbeat, which may contain a cursor. */
 export const formatHeartbeat = (cursor?: string) => `: heartbeat\n${cursor === undefined ? "" : `id: ${cursor}\n`}\n`
 
+/** Formats the event that ends a stream. */
 export const formatEndEvent = (reason: string) =>
   `event: end\ndata: ${JSON.stringify({ reason, message: "Scripted.", cursor: makeStubCursor(9_999) })}\n\n`
 
+/** The error for a cursor that is too old. */
 export const expiredCursorError = {
   error: {
     code: "cursor_expired",
@@ -100,14 +109,16 @@ export const expiredCursorError = {
   request_id: "stub",
 }
 
+/** Formats the events with which a stream tells that changes are missing. */
 export const formatGapEvents = (body: unknown = expiredCursorError) =>
   `event: gap\ndata: ${JSON.stringify(body)}\n\n${formatEndEvent("gap")}`
 
+/** Builds the body of an error response. */
 export const makeErrorBody = (code: string, details?: unknown) => ({
   error: { code, message: `It is ${code}.`, ...(details === undefined ? {} : { details }) },
   request_id: "stub",
 })
 
-/** Returns the rejection reason of a promise. Dies if the promise is fulfilled. */
+/** Returns the reason for which a promise is rejected. Dies if the promise is fulfilled. */
 export const awaitRejection = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
   Effect.promise(() => start().then(() => assert.fail("The promise was fulfilled"), (error: unknown) => error))

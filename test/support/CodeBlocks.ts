@@ -2,18 +2,21 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 
+/** The root folder of the repository. */
 export const repositoryRoot = fileURLToPath(new URL("../../", import.meta.url))
 
+/** A fenced code block. */
 export interface CodeBlock {
   /** Path relative to the repository. */
   readonly file: string
-  /** Line of the opening fence, from 1. */
+  /** The line of the opening fence, counted from 1. */
   readonly line: number
   readonly language: string
   readonly argument: string
   readonly text: string
 }
 
+/** Reads all code blocks in a Markdown file. */
 export const readCodeBlocks = (file: string): ReadonlyArray<CodeBlock> => {
   const lines = readFileSync(repositoryRoot + file, "utf8").split("\n")
   const found: Array<CodeBlock> = []
@@ -33,7 +36,10 @@ export const readCodeBlocks = (file: string): ReadonlyArray<CodeBlock> => {
   return found
 }
 
-/** Replaces the text of code blocks in one file, from the last to the first so that line numbers stay valid. */
+/**
+ * Replaces the text of code blocks in one file, starting with the last so that the line numbers of the others stay
+ * valid.
+ */
 export const replaceCodeBlocks = (
   file: string,
   changes: ReadonlyArray<{ readonly fence: CodeBlock; readonly text: string }>,
@@ -54,6 +60,7 @@ const parseJsonWithDigits = (text: string): unknown =>
       typeof value === "number" && source !== undefined ? JSON.rawJSON(source) : value,
   )
 
+/** Formats JSON without spaces, keeping the digits of its numbers. */
 export const compactJson = (text: string) => JSON.stringify(parseJsonWithDigits(text))
 
 const maxLineLength = 100

@@ -14,15 +14,15 @@ import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** Adds settings of the service. Limits that are omitted stay high. */
+/** Adds settings for the service. Limits that are omitted stay high. */
 export const settingsLayer = (values: Readonly<Record<string, string>>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
-/** The service with these settings. */
+/** The service with additional settings. */
 export const serviceWithSettings = (values: Readonly<Record<string, string>>) =>
   Service.layer.pipe(Layer.provide(settingsLayer(values)))
 
-/** Makes a usage record that is not written yet. Omitted fields get default values. */
+/** Builds a usage record that has not been written. Whatever is omitted has a default value. */
 export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord => ({
   requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
   account_id: 1,
@@ -42,20 +42,20 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   ...more,
 })
 
-/** Makes the columns of a batch from records. */
+/** Builds the columns of a batch from records. */
 export const makeUsageColumns = (records: ReadonlyArray<UsageRecord>) => {
   const columns = new UsageColumns()
   for (const record of records) assert.isTrue(columns.add(record), "a batch has room for all records")
   return columns
 }
 
-/** The writer of usage; `makeBatch` makes a batch from records. */
+/** The service's writer of usage; `makeBatch` builds a batch from records. */
 export const makeRecordWriter = Effect.map(makeUsageWriter, ({ makeBatch, write }) => ({
   makeBatch: (records: ReadonlyArray<UsageRecord>) => makeBatch(makeUsageColumns(records)),
   write,
 }))
 
-/** Inserts a row that counts requests refused with 429 into the table `usage`. */
+/** Inserts a row into the table `usage`, which counts requests refused with 429. */
 export const insertUsageRow = Effect.fnUntraced(function* (record: UsageRecord, request_count = 1) {
   const sql = yield* SqlClient.SqlClient
   const columns = Struct.omit(record, ["price_per_gb_microdollars", "requested_at", "reservation_id"])
@@ -68,7 +68,7 @@ export const insertUsageRow = Effect.fnUntraced(function* (record: UsageRecord, 
 
 class NotRecorded extends Data.TaggedError("NotRecorded")<{ readonly message: string }> {}
 
-/** Finds the account id and the key id of an API key by its hash. */
+/** Looks up the account id and the key id of an API key. */
 export const findAccountAndKeyIds = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly account_id: string; readonly key_id: string }>`
@@ -79,9 +79,10 @@ export const findAccountAndKeyIds = Effect.fnUntraced(function* (key: string) {
   return { account_id: Number(row.account_id), key_id: Number(row.key_id) }
 })
 
+/** What a test chooses about a new customer. */
 export interface CustomerOptions extends Partial<Keys.NewApiKey> {
   readonly tier?: Tier
-  /** Prepaid balance in microdollars. Without a balance, the account is postpaid. */
+  /** The prepaid balance in microdollars. If it is omitted, the account is postpaid. */
   readonly balance?: number
 }
 
@@ -100,7 +101,7 @@ export const createCustomer = Effect.fnUntraced(
   },
 )
 
-/** Repeats an effect every 20 ms until `holds` returns true. Dies with the last result if it takes 2,000 attempts. */
+/** Repeats an effect every 20 ms until `holds` returns true. Dies with the last result after 2,000 attempts. */
 export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 2_000 }).pipe(
     Effect.tap((found) =>
@@ -108,7 +109,7 @@ export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (foun
     ),
   )
 
-/** Counts the recorded requests of the account. */
+/** Counts the account's recorded requests. */
 export const countRecordedRequests = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: string }>`
@@ -117,13 +118,13 @@ export const countRecordedRequests = Effect.fnUntraced(function* (account_id: nu
   return Number(row?.rows)
 })
 
-/** Waits until at least `rows` requests of the account are recorded. */
+/** Waits until at least `rows` of the account's requests have been recorded. */
 export const waitForRecordedRequests = (account_id: number, rows: number) =>
   retryUntil(countRecordedRequests(account_id), (found) => found >= rows)
 
 /**
- * Follows `Link` and returns the rows of all pages. Checks that each page but the last is full. `between` runs after each
- * page that has a next one.
+ * Follows `Link` and returns the rows of all pages. Checks that every page but the last is full. `between` runs after
+ * each page that has a next one.
  */
 export const readAllPages = Effect.fnUntraced(function* <E = never, R = never>(
   first: string,

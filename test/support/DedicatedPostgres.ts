@@ -15,7 +15,7 @@ import * as Migrations from "../../src/postgres/migrations/Migrations.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
 import { loadSampleMarket } from "./Service.ts"
 
-/** A server on a fixed port, with a superuser. */
+/** A server on a fixed port, and the URL of its superuser. */
 export interface PostgresServer {
   readonly url: string
   readonly port: number
@@ -24,13 +24,13 @@ export interface PostgresServer {
   readonly cluster: EmbeddedCluster
   /** Process id of the postmaster. */
   readonly pid: Effect.Effect<number>
-  /** Sends the signal and waits until the server has exited. `SIGINT` is PostgreSQL's fast shutdown. */
+  /** Sends the signal, and waits until the server has exited. `SIGINT` requests a fast shutdown. */
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
   /** Starts the server again on the same port. */
   readonly start: Effect.Effect<void>
 }
 
-/** Makes controls for a server with this data, without starting it. The server stops when the scope closes. */
+/** Creates the controls for a server with this data, without starting it. The server stops when the scope closes. */
 export const makeServerControls = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const services = yield* Effect.context<FileSystem.FileSystem>()
   const found = Effect.provide(findRunningPostgres(cluster), services)
@@ -54,8 +54,8 @@ export const makeServerControls = Effect.fnUntraced(function* (cluster: Embedded
 const connectTo = (url: string) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" })
 
 /**
- * Returns the cluster of a stopped server with the sample market. In each run, the first test that needs the cluster
- * creates it, while tests in other workers wait.
+ * Returns the cluster of a stopped server that contains the sample market. The first test of a run that needs the
+ * cluster creates it, while tests in other workers wait.
  */
 const prepareSampleCluster = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -83,6 +83,7 @@ const makeServerFolder = Effect.gen(function* () {
   return folder
 })
 
+/** A PostgreSQL server that belongs to one test file. */
 export class DedicatedPostgres
   extends Context.Service<DedicatedPostgres, PostgresServer>()("test/support/DedicatedPostgres") {
   /** A server with an empty database. */
@@ -96,7 +97,7 @@ export class DedicatedPostgres
     }),
   )
 
-  /** A server with the sample market. Copying the data is much cheaper than creating it. */
+  /** A server that contains the sample market. Copying the data is much cheaper than creating it. */
   static readonly sampleLayer = Layer.effect(
     DedicatedPostgres,
     Effect.gen(function* () {
@@ -118,7 +119,7 @@ export class DedicatedPostgres
 
 const clientLayer = Layer.unwrap(Effect.map(DedicatedPostgres, ({ url }) => connectTo(url)))
 
-/** A client of the server, with a migrated database without rows. */
+/** A client for a migrated, empty database on the server. */
 export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigrations).pipe(
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(clientLayer),
@@ -126,7 +127,7 @@ export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigratio
   Layer.provideMerge(NodeServices.layer),
 )
 
-/** A client of the server, with a migrated database that holds the sample market. */
+/** A client for a migrated database with the sample market on the server. */
 export const sampleDedicatedLayer = clientLayer.pipe(
   Layer.provideMerge(DedicatedPostgres.sampleLayer),
   Layer.provideMerge(NodeServices.layer),

@@ -10,6 +10,7 @@ interface Command {
   readonly output: number
 }
 
+/** A process that was started in a session of its own. */
 export interface DetachedProcess {
   readonly exited: Effect.Effect<void>
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>

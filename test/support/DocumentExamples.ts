@@ -1,4 +1,4 @@
-/** Runs the example programs in the documents as a reader would. */
+/** Runs the example programs in the documents as a reader would run them. */
 import { execFile, spawnSync } from "node:child_process"
 import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { type CodeBlock, repositoryRoot } from "./CodeBlocks.ts"
 import { compileCacheFolder } from "./Processes.ts"
 
-/** The service address in the examples of the documents. */
+/** The address of the service in the documents' examples. */
 export const exampleBaseUrl = "http://127.0.0.1:8080"
 
 /** The documents whose examples are run. */
@@ -16,13 +16,17 @@ export const documentsWithExamples = [
   ...globSync("docs/{guides,operations}/*.md", { cwd: repositoryRoot }).toSorted(),
 ]
 
+/** What a program printed, and its exit code. */
 export interface ProcessResult {
   readonly code: number
   readonly out: string
   readonly error: string
 }
 
-/** Runs a program without the tests' environment. Does not block, because the service may run in this process. */
+/**
+ * Runs a program without the environment of the tests. Does not block, because the service may be running in this
+ * process.
+ */
 export const runProgram = (
   program: string,
   args: ReadonlyArray<string>,
@@ -44,7 +48,10 @@ export const runProgram = (
     return Effect.sync(() => child.kill())
   })
 
-/** Creates a reader's project: a folder in which Node finds all packages, and this package by its name. */
+/**
+ * Creates a project as a reader would have it: a folder in which Node finds all packages, including this one by its
+ * name.
+ */
 export const makeReaderProject = Effect.acquireRelease(
   Effect.sync(() => {
     const place = mkdtempSync(join(tmpdir(), "tickerline-examples-"))
@@ -64,7 +71,10 @@ export const makeReaderProject = Effect.acquireRelease(
 
 const makeFileName = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
 
-/** Writes TypeScript blocks to a folder that contains `files`, and type-checks them all. Returns the errors, or "". */
+/**
+ * Writes TypeScript blocks to a folder that also contains `files`, and type-checks all of them. Returns the errors, or
+ * "".
+ */
 export const findTypeErrors = Effect.fnUntraced(function* (
   place: string,
   files: ReadonlyArray<string>,
@@ -78,7 +88,7 @@ export const findTypeErrors = Effect.fnUntraced(function* (
   for (const fence of fences) writeFileSync(join(place, `${makeFileName(fence)}.ts`), `${fence.text}\n`)
   const { code, out } = yield* runProgram(
     join(repositoryRoot, "node_modules/.bin/tsc"),
-    // Use one checker, because each checker would check the types of Effect.
+    // One checker is enough: each additional one would check the types of Effect again.
     ["--project", "type-check.json", "--noEmit", "--pretty", "false", "--checkers", "1"],
     place,
     {},
@@ -105,7 +115,7 @@ export const pythonWithRequests = ["python3", "/usr/bin/python3"].find((program)
   spawnSync(program, ["-c", "import requests"], { stdio: "ignore" }).status === 0
 )
 
-/** Replaces request ids and the address, and removes trailing blanks, so that outputs can be compared. */
+/** Replaces request ids and the address, and removes trailing blanks, so that output can be compared. */
 export const normalizeOutput = (text: string, base: string) =>
   text.replaceAll(base, exampleBaseUrl)
     .replaceAll(/("request_id":\s*")[^"]*"/g, `$101a1f000-0000-7000-8000-000000000000"`)

@@ -1,4 +1,4 @@
-/** The endpoints and parameters, read from the OpenAPI document. */
+/** The endpoints and their parameters, as the OpenAPI document declares them. */
 import { Predicate } from "effect"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/api/catalogue/OpenApiDocument.ts"
@@ -11,7 +11,7 @@ export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>):
     body,
   )
 
-/** Resolves a `$ref` of the document. Returns other values unchanged. */
+/** Resolves a `$ref` in the document. Returns any other value unchanged. */
 export const resolveReference = (value: unknown): unknown => {
   const reference = valueAt(value, "$ref")
   return typeof reference === "string"
@@ -19,7 +19,7 @@ export const resolveReference = (value: unknown): unknown => {
     : value
 }
 
-/** Returns the documented responses of an endpoint by status. */
+/** Returns the documented responses of an endpoint, by status. */
 export const getDocumentedResponses = (path: string): ReadonlyMap<string, unknown> =>
   new Map(
     Object.entries(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).map((
@@ -27,8 +27,10 @@ export const getDocumentedResponses = (path: string): ReadonlyMap<string, unknow
     ) => [status, resolveReference(response)] as const),
   )
 
+/** How tests choose values for a parameter. */
 export type ParameterKind = "number" | "integer" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
 
+/** A parameter of an endpoint. */
 export interface DocumentedParameter {
   readonly name: string
   readonly required: boolean
@@ -37,6 +39,7 @@ export interface DocumentedParameter {
   readonly words: ReadonlyArray<string>
 }
 
+/** An endpoint that is not an endless stream. */
 export interface DocumentedEndpoint {
   readonly path: string
   readonly parameters: ReadonlyArray<DocumentedParameter>
@@ -50,7 +53,7 @@ const getParameterKind = (name: string, schema: unknown, description: string): P
   if (name === "ticker") return description.startsWith("One current or former symbol") ? "ticker" : "tickers"
   if (name === "sort") return "sort"
   if (oneOfPattern.test(description)) return "words"
-  // `limit` also takes `all`, which is tested separately.
+  // `limit` also accepts `all`, which other tests cover.
   if (name === "limit") return "integer"
   const type = valueAt(schema, "type")
   if (valueAt(schema, "pattern") === decimalPattern.source) return "number"
@@ -73,7 +76,7 @@ const readParameter = (parameter: unknown): DocumentedParameter => {
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }
 
-/** False for the placeholder with which `/estimate` documents all parameters of the estimated endpoint. */
+/** False for the placeholder by which `/estimate` documents all parameters of the endpoint to be estimated. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
 /** Returns all documented parameters of an endpoint. */
@@ -87,15 +90,18 @@ export const getParameterNames = (path: string) =>
     String(valueAt(parameter, "name"))
   )
 
-/** Excludes `format` and `as_of`, because most tests expect current JSON. `test/contract/rows` and `test/query/history` test these. */
+/**
+ * Excludes `format` and `as_of`, because most tests expect current rows as JSON. `test/query/rows` and
+ * `test/query/history` test these two.
+ */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 
-/** The endpoints whose responses have no end. `test/query/history/stream.test.ts` tests them. */
+/** The endpoints whose responses never end. `test/query/history/stream.test.ts` tests them. */
 export const streamPaths: ReadonlySet<string> = new Set(
   catalogueEndpoints.filter(({ isEndless }) => isEndless).map(({ row }) => row.path),
 )
 
-/** Every endpoint whose response has an end. */
+/** All endpoints whose responses end. */
 export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(getDefaultOpenApiDocument().paths)
   .filter((path) => !streamPaths.has(path)).map((
     path,
@@ -108,16 +114,22 @@ export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.key
     ).filter(isFilter),
   }))
 
-/** Whether a parameter is about lineages. Such parameters need others, and make a request read `ticker_changes`. */
+/**
+ * Whether a parameter is about lineages. Such parameters require others, and make the request read `ticker_changes`
+ * too.
+ */
 export const isLineageParameter = ({ name }: Pick<DocumentedParameter, "name">) =>
   name === "follow_lineage" || name === "cik"
 
-/** The endpoints with the parameter `ticker`, which return data about symbols. */
+/** The endpoints with the parameter `ticker`. They return data about symbols. */
 export const documentedTickerEndpoints = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "ticker")
 )
 
-/** The endpoints that return current rows of one dataset. This excludes the change feed, which covers all datasets. */
+/**
+ * The endpoints that return current rows of a single dataset. The change feed is not one, because it covers all
+ * datasets.
+ */
 export const documentedDatasetEndpoints = documentedTickerEndpoints.filter(({ path }) => path !== "/v1/changes")
 
 const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
@@ -129,18 +141,19 @@ const optionalOnlyPaths = new Set(withoutRequiredParameters.map(({ path }) => pa
 export const pickSampleValue = (words: ReadonlyArray<string>) =>
   words.find((word) => optionalOnlyPaths.has(word)) ?? words[0]
 
-/** Returns names and values of the required parameters, without the parameter `except`. */
+/** Returns the names and values of the required parameters, except the parameter `except`. */
 export const makeRequiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>
   parameters.filter(({ name, required }) => required && name !== except).map(({ name, words }) =>
     [name, pickSampleValue(words) ?? "ZZ9"] as const
   )
 
+/** Appends a query to a path, encoding names and values. */
 export const buildUrl = (path: string, query: ReadonlyArray<readonly [string, string]>) => {
   const search = query.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&")
   return search === "" ? path : `${path}?${search}`
 }
 
-/** Endpoints without a price (D27), which return data about the account or the service itself. */
+/** Endpoints without a price (D27). They return data about the account or the service itself. */
 export const freeEndpointPaths = [
   "/estimate",
   "/v1/account",

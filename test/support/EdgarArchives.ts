@@ -1,4 +1,4 @@
-/** Makes archives like the SEC's `submissions.zip` and `companyfacts.zip`, with Python's `zipfile`. */
+/** Creates archives like the SEC's `submissions.zip` and `companyfacts.zip`, using Python's `zipfile`. */
 import { Effect, FileSystem } from "effect"
 import { execFileSync } from "node:child_process"
 import type { EdgarStub, ListedCompany } from "./EdgarStub.ts"
@@ -19,14 +19,16 @@ with zipfile.ZipFile(given["path"], "w", zipfile.ZIP_DEFLATED) as archive:
         write(name, text)
 `
 
+/** What tests vary about an archive. */
 export interface ZipOptions {
-  /** Time of all entries; by default now. */
+  /** The time of all entries; now by default. */
   readonly time?: Date
   readonly forceZip64?: boolean
-  /** Number of additional entries, of companies that no test uses. */
+  /** How many entries to add for companies that no test uses. */
   readonly fillers?: number
 }
 
+/** Writes a ZIP archive. */
 export const writeZip = (
   path: string,
   entries: ReadonlyArray<readonly [name: string, text: string]>,
@@ -47,7 +49,7 @@ export const writeZip = (
 const isText = (entry: readonly [string, string | undefined]): entry is readonly [string, string] =>
   entry[1] !== undefined
 
-/** Writes both archives, with the documents that the stub has of these companies. Returns the folder. */
+/** Writes both archives, with the documents that the stub has for these companies. Returns the folder. */
 export const writeArchives = Effect.fnUntraced(
   function* (stub: EdgarStub, companies: ReadonlyArray<ListedCompany>, options: ZipOptions = {}) {
     const fs = yield* FileSystem.FileSystem

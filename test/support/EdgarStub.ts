@@ -1,4 +1,4 @@
-/** A server in this process that sends recorded responses of the SEC, and the faults that a test chooses. */
+/** A server in this process that sends recorded responses of the SEC, and faults that a test chooses. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"
@@ -9,17 +9,20 @@ import { gzipSync } from "node:zlib"
 
 const recordings = fileURLToPath(new URL("../ingest/edgar/recordings/", import.meta.url))
 
+/** Reads the text of a recorded response. */
 export const readRecording = (file: string) => readFileSync(recordings + file, "utf8")
 
+/** A response of the stub. */
 export interface EdgarStubAnswer {
   readonly status: number
   readonly type: string
   readonly body: string
-  /** The encoded body, if its encoding is not UTF-8. */
+  /** The encoded body, if it is not UTF-8. */
   readonly bytes?: Uint8Array
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** A request that the stub received. */
 export interface EdgarStubRequest {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -27,9 +30,10 @@ export interface EdgarStubRequest {
 
 const json = (body: string): EdgarStubAnswer => ({ status: 200, type: "application/json", body })
 
+/** Builds a response with an XML document. */
 export const makeXmlAnswer = (body: string): EdgarStubAnswer => ({ status: 200, type: "text/xml", body })
 
-/** Reads a recorded error. Omits the headers that the stub's server sets itself. */
+/** Reads a recorded error. Omits the headers that the stub's own server sets. */
 const readError = (name: string, extension: string): EdgarStubAnswer => {
   const [status = "", , ...lines] = readRecording(`errors/${name}.headers.txt`).split("\n")
   const headers = lines.flatMap((line) => {
@@ -44,22 +48,26 @@ const readError = (name: string, extension: string): EdgarStubAnswer => {
   }
 }
 
+/** The SEC's response for a document that does not exist. */
 export const missingDocumentAnswer = readError("403-object-not-there", "xml")
+/** The SEC's response for a company that does not exist. */
 export const missingSubmissionsAnswer = readError("404-no-such-submissions", "xml")
+/** The SEC's response when it is overloaded. */
 export const unavailableFileAnswer = readError("503-getcurrent-past-the-end", "html")
 
-/** Not a recording: only the title and the heading of the SEC's page are known. */
+/** Not a recording: only the title and heading of the SEC's page are known. */
 const refusalPage = `<!DOCTYPE html><html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>
 <h1>Automated access to our sites must comply with SEC.gov's Privacy and Security Policy.</h1></body></html>`
 
-/** Makes the SEC's refusal of automated access, which it sends with status 403, 429 or 200. */
+/** Builds the SEC's refusal of automated access, which it sends with status 403, 429 or 200. */
 export const makeAccessRefusal = (status: number): EdgarStubAnswer => ({ status, type: "text/html", body: refusalPage })
 
+/** A filing in a company's list. */
 export interface ListedFiling {
   readonly accession: string
   readonly form: string
   readonly filingDate: string
-  /** The acceptance time; by default at an hour that exists only in Eastern time. */
+  /** The acceptance time; by default in an hour that tells Eastern time from UTC. */
   readonly stamp?: string
   readonly primaryDocument?: string
   readonly fileNumber?: string
@@ -69,6 +77,7 @@ export interface ListedFiling {
   readonly reportDate?: string
 }
 
+/** A company in the SEC's ticker list. */
 export interface ListedCompany {
   readonly cik: string
   readonly name: string
@@ -93,11 +102,11 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   primaryDocDescription: filings.map(() => ""),
 })
 
-/** Makes a page with older filings of a company. */
+/** Builds a page with older filings of a company. */
 export const makeSubmissionsPage = (filings: ReadonlyArray<ListedFiling>) =>
   json(JSON.stringify(makeFilingArrays(filings)))
 
-/** Makes the submissions document of a company, with its filings, newest first, and the names of older pages. */
+/** Builds a company's submissions document: its filings, newest first, and the names of the pages with older ones. */
 export const makeSubmissions = (
   { cik, name, tickers }: ListedCompany,
   filings: ReadonlyArray<ListedFiling>,
@@ -119,7 +128,7 @@ export const makeSubmissions = (
     },
   }))
 
-/** Makes the index page of a filing, with its acceptance time in New York, `2026-01-16 16:19:42`. */
+/** Builds the index page of a filing, with its acceptance time in New York, such as `2026-01-16 16:19:42`. */
 export const makeIndexPage = (accepted: string): EdgarStubAnswer => ({
   status: 200,
   type: "text/html",
@@ -129,7 +138,7 @@ export const makeIndexPage = (accepted: string): EdgarStubAnswer => ({
   ),
 })
 
-/** Makes the ticker list, with one row per symbol. */
+/** Builds the ticker list, with one row per symbol. */
 export const makeTickerList = (
   companies: ReadonlyArray<ListedCompany>,
   lastModified = "Fri, 12 Jun 2026 10:00:00 GMT",
@@ -141,6 +150,7 @@ export const makeTickerList = (
   headers: { "last-modified": lastModified },
 })
 
+/** The path of the SEC's ticker list. */
 export const tickerListPath = "/files/company_tickers_exchange.json"
 
 /** Returns the recorded response for a path, if there is one. */
@@ -158,7 +168,10 @@ const folderAnswer = json(readRecording("archives/0001213900-24-004875.index.jso
 
 const findFolder = (path: string) => /^\/Archives\/edgar\/data\/.*\/index\.json$/.test(path) ? folderAnswer : undefined
 
-/** Starts the server. `answers` replaces recordings by path, and `intercept` may answer any request with a fault. */
+/**
+ * Starts the server. Responses in `answers` replace recordings by path, and `intercept` may respond to any request with
+ * a fault.
+ */
 export const startEdgarStub = Effect.gen(function* () {
   const requests: Array<EdgarStubRequest> = []
   const answers = new Map<string, EdgarStubAnswer>()
@@ -201,6 +214,7 @@ export const startEdgarStub = Effect.gen(function* () {
   return { url: `http://127.0.0.1:${port}`, requests, answers, behaviour }
 })
 
+/** The running stub. */
 export type EdgarStub = Effect.Success<typeof startEdgarStub>
 
 /** Returns the path of a daily index, and the lines above its entries. */
@@ -211,7 +225,7 @@ export const describeDailyIndex = (day: string) => {
   return { path: `/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}/${name}`, header }
 }
 
-/** Three companies with recorded submissions, and two (Snowflake and Zivo) whose filings the tests choose. */
+/** Three companies with recorded submissions, and two (Snowflake and Zivo) whose filings are invented for tests. */
 export const stubCompanies = {
   apple: { cik: "0000320193", name: "Apple Inc.", tickers: ["AAPL"] },
   imunon: { cik: "0000749647", name: "Imunon, Inc.", tickers: ["IMNN"] },
@@ -220,13 +234,14 @@ export const stubCompanies = {
   zivo: { cik: "0001101026", name: "Zivo Bioscience, Inc.", tickers: ["ZIVO"] },
 } as const
 
-/** Invented filings. Recorded ownership documents, which contain no accession number, serve as their content. */
+/** Invented filings. Their content is recorded ownership documents, which contain no accession number. */
 export const snowflakeFilings: ReadonlyArray<ListedFiling> = [
   { accession: "0001640147-26-000003", form: "8-K", filingDate: "2026-06-10", items: "5.02", primaryDocument: "a.htm" },
   { accession: "0001640147-26-000002", form: "4", filingDate: "2026-06-09", primaryDocument: "xslF345X05/form4.xml" },
   { accession: "0001640147-26-000001", form: "3", filingDate: "2026-05-04", primaryDocument: "xslF345X02/form3.xml" },
 ]
 
+/** An invented filing of Zivo. */
 export const zivoFilings: ReadonlyArray<ListedFiling> = [{
   accession: "0001101026-26-000001",
   form: "SCHEDULE 13D/A",
@@ -234,15 +249,16 @@ export const zivoFilings: ReadonlyArray<ListedFiling> = [{
   primaryDocument: "xslSCHEDULE_13D_X01/primary_doc.xml",
 }]
 
+/** Returns the path of a document in a filing. */
 export const getFilingDocumentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
   `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
 
-/** Adds responses for the companies: lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
+/** Adds responses for the companies: the lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
 export const addCompaniesAndFilings = ({ answers }: EdgarStub) => {
   const { apple, siemensEnergy, snowflake, zivo } = stubCompanies
   answers.set(tickerListPath, makeTickerList(Object.values(stubCompanies)))
   answers.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
-  // The hours of Siemens Energy's filings do not show whether they are UTC or Eastern.
+  // The hours of Siemens Energy's filings do not tell whether they are in UTC or Eastern time.
   answers.set(
     getFilingDocumentPath(siemensEnergy, "0001193805-26-000032", "0001193805-26-000032-index.htm"),
     makeIndexPage("2026-01-16 11:19:42"),
@@ -273,7 +289,7 @@ export const recordRequestSlots = Effect.gen(function* () {
   yield* sql`create trigger record_slot after update on edgar_access for each row execute function record_slot()`
 })
 
-/** Counts the recorded slots, in total and in the busiest second. */
+/** Counts the recorded slots: in total, and in the second with the most. */
 export const countRequestSlots = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number; readonly busiest: number }>`
@@ -285,7 +301,7 @@ export const countRequestSlots = Effect.gen(function* () {
   return { count: found?.count ?? 0, busiestSecond: found?.busiest ?? 0 }
 })
 
-/** Lets programs send requests at any rate, so that tests of the ingest do not wait for the limit of the SEC. */
+/** Lets programs send requests at any rate, so that tests of the ingest need not wait for the SEC's limit. */
 export const removeRequestLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create function remove_limit() returns trigger language plpgsql as

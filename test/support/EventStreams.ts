@@ -1,7 +1,8 @@
-/** A client of Server-Sent Events. It parses only what the service sends: events with one line of data each. */
+/** A client for server-sent events. It parses only what the service sends: events with one line of data each. */
 import { Data, Effect, Schedule } from "effect"
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
 
+/** An event that the client received. */
 export interface ReceivedEvent {
   readonly event: string
   readonly id: string
@@ -10,17 +11,17 @@ export interface ReceivedEvent {
 
 class StreamFailure extends Data.TaggedError("StreamFailure")<{ readonly message: string }> {}
 
-/** One connection, and what it has received. */
+/** One connection, and what arrived on it. */
 export class EventStream {
   status = 0
   headers: IncomingHttpHeaders = {}
   /** The body as received. */
   text = ""
   readonly events: Array<ReceivedEvent> = []
-  /** The newest id, which a client sends when it connects again. */
+  /** The last id, which a client sends when it reconnects. */
   lastId = ""
   comments = 0
-  /** The size of all change events, which determines the cost. */
+  /** The total size of change events, which determines the cost. */
   changeBytes = 0
   isClosed = false
   private unparsed = ""
@@ -43,7 +44,7 @@ export class EventStream {
     this.outgoing.end()
   }
 
-  /** Starts or resumes reading. */
+  /** Starts reading, or continues. */
   read() {
     if (this.response?.listenerCount("data") === 0) this.response.on("data", (text: string) => this.receive(text))
     this.response?.resume()
@@ -93,14 +94,15 @@ export const waitForCondition = (what: string, condition: () => boolean) =>
       Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
     )
 
+/** How to open a stream. */
 export interface StreamOptions {
   readonly key: string
   readonly headers?: Readonly<Record<string, string>>
-  /** If false, the client receives nothing until `read` is called. */
+  /** If false, the client reads nothing until `read` is called. */
   readonly isReading?: boolean
 }
 
-/** Opens a stream and waits for the headers. The scope closes the connection. */
+/** Opens a stream, and waits for the headers. The connection closes with the scope. */
 export const openEventStream = Effect.fnUntraced(
   function* (port: number, query: string, { headers = {}, isReading = true, key }: StreamOptions) {
     const all = { Authorization: `Bearer ${key}`, "Accept-Encoding": "gzip", ...headers }

@@ -1,7 +1,8 @@
-/** Appends a summary of what clients saw during a fault to the file in `FAULTS_SEEN`, for RELIABILITY.md. */
+/** Appends a summary of what clients observed during a fault to the file in `FAULTS_SEEN`, for RELIABILITY.md. */
 import { Effect } from "effect"
 import { appendFileSync } from "node:fs"
 
+/** Appends a summary, if `FAULTS_SEEN` is set. */
 export const recordFaultSummary = (fault: string, seen: object) =>
   Effect.sync(() => {
     const file = process.env["FAULTS_SEEN"]

@@ -1,4 +1,4 @@
-/** Assertions about each kind of filter. Tests insert their own rows and identify them by a key. */
+/** Assertions about each kind of filter. The test inserts the rows, and identifies them by a key. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { todayInNewYork } from "../../src/contract/rules/Dates.ts"
@@ -7,12 +7,12 @@ import type { ReceivedValidationError } from "./ListClients.ts"
 type InvalidRequest<E, R> = (query: string) => Effect.Effect<ReceivedValidationError, E, R>
 
 interface FilterQueries<E, R> {
-  /** Returns the keys of the test's rows that the query finds, in list order. */
+  /** Returns the keys of those of the test's rows that the query finds, in the order of the list. */
   readonly find: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   readonly requestInvalid: InvalidRequest<E, R>
 }
 
-/** Asserts that a list without a valid symbol is refused, and never returns all rows (D5). */
+/** Asserts that a list of tickers without a valid symbol is refused, instead of returning all rows (D5). */
 export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(requestInvalid: InvalidRequest<E, R>) {
   for (const sent of ["@@", "@@,a_b", "", ",", "%20", "toolongtoolong123"]) {
     const { field, message } = yield* requestInvalid(`ticker=${sent}`)
@@ -21,7 +21,9 @@ export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(re
   }
 })
 
-/** Asserts that the endpoint refuses parameters that it does not have (D4). The requests begin with `requiredQuery`. */
+/**
+ * Asserts that the endpoint refuses parameters that it does not declare (D4). The requests begin with `requiredQuery`.
+ */
 export const assertUnknownParametersRefused = Effect.fnUntraced(
   function* <E, R>(requestInvalid: InvalidRequest<E, R>, names: ReadonlyArray<string>, requiredQuery = "") {
     for (const name of names) {
@@ -32,7 +34,7 @@ export const assertUnknownParametersRefused = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `true` and `false` find the rows with this value. Neither finds rows with null. */
+/** Asserts that `true` and `false` each find the rows with this value, and that neither finds rows with null. */
 export const assertBooleanFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, found: {
     readonly yes: ReadonlyArray<unknown>
@@ -46,7 +48,10 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that allowed values find their rows, ignoring case (D33). Errors for others must contain `messagePart`. */
+/**
+ * Asserts that allowed values find their rows, ignoring case (D33). Errors about other values must contain
+ * `messagePart`.
+ */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { find, requestInvalid }: FilterQueries<E, R>,
@@ -103,7 +108,7 @@ export const assertRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** Dates that the date assertions expect: the test inserts one row for each date, and one row without a date. */
+/** The dates that the date assertions expect. The test inserts one row for each date, and one row without a date. */
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
 /** Asserts that `_from` and `_to` include their day and never match null (D7). `find` returns days, latest first. */
@@ -128,7 +133,7 @@ export const assertDayRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that today in New York is accepted, and later days are refused (§7.2, D7). */
+/** Asserts that today in New York is accepted and later days are refused (§7.2, D7). */
 export const assertFutureDaysRefused = Effect.fnUntraced(
   function* <A, E, R>(
     { requestRows, requestInvalid }: {
@@ -170,7 +175,7 @@ export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, requ
   assert.deepStrictEqual(yield* find(`date_to=${today}`), sampleDays)
 })
 
-/** Asserts that a range of dates may be in the future (§7.2). The date of the test's row is 2199-01-01. */
+/** Asserts that a date range may lie in the future (§7.2). The test's row has the date 2199-01-01. */
 export const assertFutureDaysFound = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string, key: unknown) {
     assert.deepStrictEqual(yield* find(`${name}_from=2198-12-31&${name}_to=9999-12-31`), [key])
@@ -181,10 +186,12 @@ export const assertFutureDaysFound = Effect.fnUntraced(
   },
 )
 
-/** Texts that `assertContainsFilter` searches: the test inserts one row for each text, and one row without a text. */
+/**
+ * The texts that `assertContainsFilter` searches. The test inserts one row for each text, and one row without a text.
+ */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Asserts that part of a text finds it, ignoring case, and that the part must have 3 to 100 characters (§4). */
+/** Asserts that a part of a text finds it, ignoring case, and that the part must have 3 to 100 characters (§4). */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, requestInvalid }: FilterQueries<E, R>, name: string) {
     const parts = [

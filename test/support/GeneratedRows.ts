@@ -1,14 +1,14 @@
-/** Fills dataset tables with many rows that PostgreSQL generates from the column types. */
+/** Fills the datasets' tables with many rows, which PostgreSQL generates from the column types. */
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../src/contract/Datasets.ts"
 import { readLoadableColumns } from "../../src/ingest/load/LoadingTable.ts"
 import { describeColumns } from "../../src/ingest/load/DatasetDescription.ts"
 
-/** Number of tickers in tables with several rows per ticker. */
+/** How many tickers there are in tables with several rows per ticker. */
 const tickerCount = 2_000
 
-/** Returns the SQL expression of a column in row `g`. Columns with different values of `pace` are uncorrelated. */
+/** Returns the SQL expression for a column in row `g`. Columns with different values of `pace` are uncorrelated. */
 const makeValueExpression = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
   const number = `((g * ${pace}) % 1000003)`
   if (type === "boolean") return `${number} % 10 = 0`
@@ -23,7 +23,7 @@ const makeValueExpression = (type: string, words: ReadonlyArray<string>, pace: n
   return `'text ' || md5((${number})::text)`
 }
 
-/** A high is above all other prices, which are at most 10,000.03, and a low is below them (D34). */
+/** A high must be above all other prices, which are at most 10,000.03, and a low below them (D34). */
 const makeRangeExpression = (column: string, value: string) =>
   /^high_(?!time)|_high$/.test(column)
     ? `${value} + 10001`
@@ -66,7 +66,7 @@ const countryExpression = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::in
 const makeTickerExpression = ({ key }: LoadableDataset) =>
   key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickerCount}`
 
-/** Returns the expression of a key column. Each ticker has one row per day, so pairs of ticker and day are unique. */
+/** Returns the expression for a key column. Each ticker has one row per day, so pairs of ticker and day are unique. */
 const makeKeyExpression = (dataset: LoadableDataset, column: string, type: string) => {
   if (column === "ticker") return makeTickerExpression(dataset)
   if (!dataset.key.includes(column)) return undefined
@@ -74,7 +74,7 @@ const makeKeyExpression = (dataset: LoadableDataset, column: string, type: strin
   return type === "text" ? `'key ' || g` : undefined
 }
 
-/** Runs an insert without recording history, which halves its time. The rows count as older than the history. */
+/** Runs an insert without recording history, which halves its time. The rows then count as older than the history. */
 export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, insert: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
@@ -102,7 +102,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
       makeRangeExpression(name, makeValueExpression(type, words, 7919 + at * 104, is_list))
   })
   const names = columns.map(({ name }) => `"${name}"`).join(", ")
-  // The session's statement timeout is for readers. This insert may take longer on a busy machine.
+  // The session's statement timeout is meant for readers. This insert may take longer on a busy machine.
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`set local statement_timeout = 0`
     const insert = sql.unsafe(
@@ -113,6 +113,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
   }))
 })
 
+/** Inserts rows into the tables of all datasets. */
 export const fillAllTables = (rows: number, isRecorded = false) =>
   Effect.forEach(loadableDatasets, (dataset) => fillTable(dataset, rows, isRecorded), { discard: true })
 

@@ -8,10 +8,13 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { getCandidateProgramPaths, isExecutable, startProgram } from "./Processes.ts"
 import { requestOverWire } from "./ServiceInstances.ts"
 
+/** The HAProxy program, if it is installed. */
 export const haproxyProgram = [...getCandidateProgramPaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
 
+/** Whether tests with HAProxy are skipped: it is not installed, and `REQUIRE_HAPROXY` is not set. */
 export const isHaproxyMissing = haproxyProgram === undefined && (process.env["REQUIRE_HAPROXY"] ?? "") === ""
 
+/** Ends the titles of tests that are skipped without HAProxy. */
 export const haproxyTestSuffix = isHaproxyMissing ? " (skipped: no HAProxy here)" : ""
 
 class HaProxyError extends Data.TaggedError("HaProxyError")<{ readonly message: string }> {}
@@ -69,7 +72,10 @@ export const startHaproxy = Effect.fnUntraced(function* (configuration: string) 
   return { waitForStates }
 })
 
-/** Creates a certificate for `localhost`. Returns the file with its key for HAProxy, and the text for clients. */
+/**
+ * Creates a certificate for `localhost`. Returns the file with the certificate and its key for HAProxy, and the
+ * certificate as text for clients.
+ */
 export const makeCertificate = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-certificate-" })
@@ -93,17 +99,19 @@ export const makeCertificate = Effect.gen(function* () {
   return { file, certificate }
 })
 
+/** A request through HAProxy. */
 export interface ProxiedRequest {
   readonly key: string
   /** The client's address, within 127.0.0.0/8. */
   readonly from: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** Sends a POST with this body instead of a GET. */
+  /** If set, sends a POST with this body instead of a GET. */
   readonly body?: string
-  /** Resolves the request as soon as the text that has been received matches. */
+  /** Resolves the request as soon as the received text matches. */
   readonly until?: RegExp
 }
 
+/** What came back through HAProxy. */
 export interface ProxiedResponse {
   readonly status: number
   readonly headers: IncomingMessage["headers"]
@@ -157,7 +165,9 @@ export const requestOverTls = (
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** Reads how many requests to `/v1/` a process has answered. `metricsPort` is its `METRICS_PORT`. */
+/**
+ * Returns how many requests to `/v1/` a process has responded to. `metricsPort` is the `METRICS_PORT` of the process.
+ */
 export const countResponsesOf = (metricsPort: number) =>
   Effect.map(
     requestOverWire(metricsPort, "/metrics", ""),

@@ -2,7 +2,7 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Runs `write` in a transaction, and leaves the transaction open. `commit` commits it and waits for the commit. */
+/** Runs `write` in a transaction and leaves it open. `commit` commits it, and waits for that. */
 export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Effect<unknown, E, SqlClient.SqlClient>) {
   const sql = yield* SqlClient.SqlClient
   const [written, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]

@@ -1,14 +1,17 @@
 /**
  * Checks what clients observed of the history while processes and servers were killed (decisions 0113 to 0115, 0117).
- * Each version of a row has a token that no other version has, so each observation belongs to one transaction.
- * All moments are UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, and sort as text.
+ * Each version of a row contains a token that no other version has, so each observation can be traced to one
+ * transaction. All moments are in UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, and sort as text.
  */
 
+/** A transaction that a client ran. */
 export interface WrittenTransaction {
   readonly id: number
-  /** Unknown if the connection or the process was lost before the commit was confirmed. */
+  /** `unknown` if the connection or the process was lost before the commit was confirmed. */
   readonly outcome: "committed" | "aborted" | "unknown"
-  /** Tokens of the row versions that the transaction added, except those that it replaced or rolled back itself. */
+  /**
+   * Tokens of the row versions that the transaction added, except those that it then replaced or rolled back itself.
+   */
   readonly tokens: ReadonlyArray<string>
   /** Earliest possible `recorded_at` of the transaction. */
   readonly earliest: string
@@ -18,34 +21,36 @@ export interface WrittenTransaction {
 
 /** A change as the feed returns it. */
 export interface ObservedChange {
-  /** Equal for two deliveries only if all of their fields are equal, including the cursor. */
+  /** Two deliveries have the same identity only if all of their fields are equal, including the cursor. */
   readonly identity: string
   readonly moment: string
   readonly dataset: string
   readonly kind: string
   readonly key: string
-  /** Symbols by which a reader finds the change. */
+  /** The symbols by which a reader finds the change. */
   readonly symbols: ReadonlyArray<string>
-  /** Token of the version that the change added. */
+  /** The token of the version that the change added. */
   readonly token: string | undefined
-  /** Token of the version that the change replaced or removed. */
+  /** The token of the version that the change replaced or removed. */
   readonly before: string | undefined
 }
 
+/** Which changes a consumer wants. */
 export interface ConsumerFilter {
   readonly dataset?: ReadonlyArray<string>
   readonly kind?: ReadonlyArray<string>
   readonly ticker?: ReadonlyArray<string>
 }
 
-/** What a consumer of the feed received, from the first change to the last. */
+/** What a consumer of the feed received, in that order. */
 export interface ConsumerRecord {
   readonly name: string
   readonly filter: ConsumerFilter
-  /** Each segment begins at a stored cursor. `from`: number of changes received before the segment. */
+  /** Each segment starts at a stored cursor. `from` is how many changes had been received before the segment. */
   readonly segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
 }
 
+/** A response about the past. */
 export interface PastAnswer {
   /** Path and query, without `as_of`. */
   readonly target: string
@@ -55,16 +60,17 @@ export interface PastAnswer {
   readonly digest: string
   /** The tokens in the body. */
   readonly tokens: ReadonlyArray<string>
-  /** The dataset of which the response has all rows. Undefined if the response has only some rows. */
+  /** The dataset, if the response contains all of its rows; otherwise undefined. */
   readonly dataset: string | undefined
 }
 
+/** Everything that clients observed during a run. */
 export interface ObservedHistory {
   readonly transactions: ReadonlyArray<WrittenTransaction>
   /** The whole feed. */
   readonly changes: ReadonlyArray<ObservedChange>
   readonly consumers: ReadonlyArray<ConsumerRecord>
-  /** Responses during the run, and the responses to the same requests afterwards. */
+  /** The responses during the run, and those to the same requests afterwards. */
   readonly answers: ReadonlyArray<PastAnswer>
   /** The token of each row after the run, by dataset and key. */
   readonly tables: ReadonlyMap<string, ReadonlyMap<string, string>>
@@ -72,14 +78,17 @@ export interface ObservedHistory {
 
 const tokenPattern = /\bt(\d+)\.\d+\b/g
 
+/** Returns the token of a row version. */
 export const formatRowToken = (transaction: number, row: number) => `t${transaction}.${row}`
 
+/** Finds all tokens in a text. */
 export const findRowTokens = (text: string): ReadonlyArray<string> => text.match(tokenPattern) ?? []
 
 const parseTransactionNumber = (token: string) => Number(token.slice(1, token.indexOf(".")))
 
 const describeChange = ({ dataset, key, kind, moment }: ObservedChange) => `${dataset} ${kind} ${key} at ${moment}`
 
+/** Whether a consumer wants a change. */
 export const matchesConsumerFilter = ({ dataset, kind, ticker }: ConsumerFilter, change: ObservedChange) =>
   (dataset?.includes(change.dataset) ?? true) && (kind?.includes(change.kind) ?? true) &&
   (ticker === undefined || change.symbols.some((symbol) => ticker.includes(symbol)))
@@ -102,8 +111,8 @@ const checkAnswers = ({ answers }: ObservedHistory) => {
 }
 
 /**
- * Checks that a consumer received all changes that it wants, in the order of the feed, and that it received changes
- * again only after a restart (0115).
+ * Checks that a consumer received all changes that it wants, in the order of the feed, and that it received a change
+ * twice only after a restart (0115).
  */
 const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: ReadonlyArray<ObservedChange>) => {
   const wanted = changes.filter((change) => matchesConsumerFilter(filter, change))
@@ -145,8 +154,8 @@ const groupByMoment = (changes: ReadonlyArray<ObservedChange>) => {
 }
 
 /**
- * Checks that the feed has each committed transaction once and completely, with one `recorded_at` during its commit,
- * and that it has no changes of aborted transactions (0113).
+ * Checks that the feed contains each committed transaction once and completely, with a single `recorded_at` during its
+ * commit, and no changes of aborted transactions (0113).
  */
 const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
   const written = new Map(transactions.map((transaction) => [transaction.id, transaction]))
@@ -184,7 +193,10 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
   return violations
 }
 
-/** Checks that applying the changes in order yields each complete response, and finally the tables (0114, 0115). */
+/**
+ * Checks that replaying the changes in order reproduces each complete response and, at the end, the tables (0114,
+ * 0115).
+ */
 const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
   const violations: Array<string> = []
   const copies = new Map(Array.from(tables.keys(), (dataset) => [dataset, new Map<string, string>()]))
@@ -226,7 +238,9 @@ const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
   return violations
 }
 
-/** Checks that the feed has all tokens that readers saw, which means that their transactions committed (0114). */
+/**
+ * Checks that the feed contains all tokens that readers saw, because only committed transactions may be seen (0114).
+ */
 const checkOrigins = ({ answers, changes }: ObservedHistory) => {
   const recorded = new Set(changes.flatMap(({ token }) => token ?? []))
   return answers.flatMap(({ moment, target, tokens }) => {
@@ -235,7 +249,7 @@ const checkOrigins = ({ answers, changes }: ObservedHistory) => {
   })
 }
 
-/** Returns a sentence for each broken promise. It begins with the number of the decision that makes the promise. */
+/** Returns a sentence for each broken promise, starting with the number of the decision that makes the promise. */
 export const findHistoryViolations = (history: ObservedHistory): ReadonlyArray<string> => [
   ...checkAnswers(history),
   ...history.consumers.flatMap((consumer) => checkConsumer(consumer, history.changes)),

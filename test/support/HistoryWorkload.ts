@@ -1,6 +1,6 @@
 /**
- * Writes, loads, reads the past and consumes the change feed at random, while services, loads and PostgreSQL are
- * killed and a standby takes over. HistoryChecker checks what the clients observe.
+ * Writes, loads, reads the past and consumes the change feed at random, while services, loads and PostgreSQL are killed
+ * and a standby takes over. HistoryChecker then checks what the clients observed.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"
@@ -37,20 +37,21 @@ import { paceWorkload } from "./Pauses.ts"
 
 const { chooseInteger, chooseNumber, happensWithProbability } = HistoryTables
 
+/** The size and the faults of a run. */
 export interface HistoryOptions {
   readonly seed: number
-  /** Number of service processes. */
+  /** How many service processes run. */
   readonly services: number
   readonly writers: number
   readonly readers: number
-  /** New rounds of faults begin until this time has passed. There is at least one round. */
+  /** New rounds of faults start until this time has passed, but there is always one. */
   readonly duration: Duration.Duration
-  /** Transactions that commit between two faults. */
+  /** How many transactions commit between two faults. */
   readonly transactionsPerFault: number
   readonly maxLoadedRows: number
-  /** Longest pause of a writer or reader between two transactions or requests, ms. */
+  /** The longest pause of a writer or reader between two transactions or requests, in milliseconds. */
   readonly pause: number
-  /** Longest pause between two loads, ms. */
+  /** The longest pause between two loads, in milliseconds. */
   readonly loadPause: number
 }
 
@@ -83,7 +84,7 @@ const makeRecord = ({ seed }: HistoryOptions) => {
     unexpected,
     counts,
     faults,
-    /** All service processes, including those that were killed. */
+    /** All service processes, including those that have been killed. */
     processes: new Array<RunningProcess>(),
     log,
     nextTransaction: () => lastTransaction += 1,
@@ -121,7 +122,7 @@ const describeCause = (cause: Cause.Cause<unknown>) => {
   return SqlError.isSqlError(error) ? describeSqlError(error) : String(error)
 }
 
-/** Statements by which a client might keep its changes out of the history. */
+/** Statements with which a client might try to keep its changes out of the history. */
 const disturbances: Choices<string> = [
   "set constraints all immediate",
   "set constraints history.record_transaction immediate",
@@ -132,7 +133,7 @@ const disturbances: Choices<string> = [
 
 const isolations = ["read committed", "read committed", "repeatable read", "serializable"] as const
 
-/** Runs one random transaction. Returns whether the connection is still usable. */
+/** Runs one random transaction. Returns whether the connection can still be used. */
 const runTransaction = Effect.fnUntraced(function* (
   connection: PgConnection.PgConnection,
   record: HistoryRecord,
@@ -219,7 +220,10 @@ const runWriter = (
   )
 }
 
-/** Runs the command `load` with random files. Kills loads early until one was interrupted, later some at random. */
+/**
+ * Runs the command `load` with random files. Kills loads early until one has been interrupted, and some at random
+ * later.
+ */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
@@ -261,14 +265,14 @@ const runLoader = Effect.fnUntraced(function* (
 // ---------------------------------------------------------------------------------------------------------------------
 
 interface Client {
-  /** Ports of the services. */
+  /** The ports of the services. */
   readonly ports: ReadonlyArray<number>
   readonly key: string
   /** Sends a request to a random service. Returns undefined if there is no response, a 503, or a 429. */
   readonly request: (choose: RandomChooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
-/** Requests that return all rows of a dataset, each with the name of the dataset. */
+/** Requests that return all rows of a dataset, by the name of the dataset. */
 const completeTargets: Readonly<Record<string, string>> = {
   "/v1/news?format=ndjson&limit=all": "news",
   "/v1/research-reports?format=csv&limit=all": "research_reports",
@@ -309,14 +313,14 @@ const requestPast = Effect.fnUntraced(function* (
   if (!stableStatuses.has(status)) record.addUnexpected(`0114: ${target} at ${moment}: ${status} ${response.text}`)
   const text = response.text.replace(/"request_id":"[^"]*"/, "")
   const dataset = status === 200 ? completeTargets[target] : undefined
-  // Remove the service's own address from the links, so that responses of different services can be compared.
+  // Removes the service's own address from the links, so that responses of different services can be compared.
   const links = headers["link"]?.replaceAll(/http:\/\/[^/]*/g, "")
   const digest = computeDigest(`${headers["x-row-count"]} ${links} ${text}`)
   const answer = { target, moment, status, etag: headers["etag"], digest, tokens: findRowTokens(text), dataset }
   return answer satisfies PastAnswer
 })
 
-/** Requests random targets as of random moments: seconds ago, at or just before a change, or already requested. */
+/** Requests random targets as of random moments: some seconds ago, at or just before a change, or already requested. */
 const runReader = Effect.fnUntraced(function* (
   client: Client,
   record: HistoryRecord,
@@ -329,7 +333,7 @@ const runReader = Effect.fnUntraced(function* (
   while (!isStopping()) {
     const known = record.answers[chooseInteger(choose, record.answers.length)]
     const recent = recentMoments[recentMoments.length - 1 - chooseInteger(choose, Math.min(50, recentMoments.length))]
-    // At least 20 ms ago, because the service's clock may be a few milliseconds behind the clock of this process.
+    // At least 20 ms ago, because the service's clock may be a few milliseconds behind this process's clock.
     const ago = formatMoment(
       Math.max(first, Date.now() - 20 - chooseInteger(choose, 1_500)),
       chooseInteger(choose, 1_000),
@@ -348,7 +352,7 @@ const runReader = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns the last microsecond before a moment. */
+/** Returns the moment one microsecond earlier. */
 const getPreviousMoment = (moment: string) => {
   const microseconds = BigInt(Date.parse(`${moment.slice(0, 19)}Z`)) * 1_000n + BigInt(moment.slice(20, 26)) - 1n
   return formatMoment(Number(microseconds / 1_000n), Number(microseconds % 1_000n))
@@ -410,7 +414,7 @@ const consumerFilters: ReadonlyArray<ConsumerFilter> = [
   { ticker: ["TC"], dataset: ["split_status"], kind: ["added", "removed"] },
 ]
 
-/** Records what a consumer has received. After a restart the consumer continues from the cursor that it stored last. */
+/** Records what a consumer receives. After a restart, the consumer continues from the cursor that it stored last. */
 const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilter) => {
   const segments: Array<{ readonly from: number; readonly identities: Array<string> }> = []
   let place: { readonly cursor: string | undefined; readonly count: number } = { cursor: undefined, count: 0 }
@@ -437,7 +441,7 @@ const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilte
   }
 }
 
-/** Polls the feed from its beginning until `isStopping` returns true and all changes were received. */
+/** Polls the feed from the start until `isStopping` returns true and all changes have been received. */
 const runConsumer = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -536,7 +540,7 @@ const readFeed = Effect.fnUntraced(function* ({ request }: Client, choose: Rando
 
 type Standby = Effect.Success<ReturnType<typeof makeStandbyOf>>
 
-/** Two servers behind one address. The standby of a round becomes the primary of the next one. */
+/** Two servers behind one address. The standby of one round is the primary of the next. */
 const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
   const fs = yield* FileSystem.FileSystem
   let primary: PostgresServer = yield* DedicatedPostgres
@@ -564,7 +568,7 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     if (next === undefined) return
     yield* failed.stop("SIGKILL")
     yield* paceWorkload(chooseInteger(choose, 1_000))
-    // A load balancer may switch to the standby before its promotion, or afterwards.
+    // A load balancer may switch to the standby before or after its promotion.
     const isEarly = happensWithProbability(choose, 0.5)
     if (isEarly) yield* proxy.lead(next.port)
     yield* paceWorkload(chooseInteger(choose, 500))
@@ -599,7 +603,7 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
     request: (choose, target) =>
       Effect.suspend(() => requestOverWire(ports[chooseInteger(choose, ports.length)] ?? 0, target, key)).pipe(
         Effect.timeout("30 seconds"),
-        // The readers export the same lists at the same time, more than an account may.
+        // The readers may export the same lists at the same time, which is more than an account may do.
         Effect.map((response) => [429, 503].includes(response.status) ? undefined : response),
         Effect.orElseSucceed(() => undefined),
         Effect.tap((response) =>
@@ -618,7 +622,7 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
 
 class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}
 
-/** Prints how to investigate a failure, and stores the output of the services in files. */
+/** Prints how to investigate a failure, and saves the output of the services to files. */
 const reportFailure = (seed: number, { file, folder, processes }: HistoryRecord) =>
   Effect.sync(() => {
     processes.forEach((running, index) => writeFileSync(join(folder, `service-${index}.log`), combinedOutput(running)))
@@ -684,7 +688,10 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
     failover: servers.failOver(choose),
   } as const
   type Fault = keyof typeof faults
-  /** Causes the faults of a round, with progress in between. Each round has one failover, which uses up the standby. */
+  /**
+   * Causes the faults of a round, and waits for progress between them. Each round has one failover, which uses up the
+   * standby.
+   */
   const runRound = Effect.fnUntraced(function* (round: ReadonlyArray<Fault>) {
     for (const fault of round) {
       yield* progress
@@ -724,7 +731,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       }),
   })
 
-  // Restart the services, so that no response below comes from their memory.
+  // Restarts the services, so that no response below comes from their memory.
   yield* Effect.forEach(Array.from({ length: serviceCount }), (_, at) => services.killOne(at))
   const requests = new Map(record.answers.map((answer) => [`${answer.target} ${answer.moment}`, answer]))
   yield* Effect.forEach(
@@ -757,7 +764,9 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   }
 })
 
-/** Runs the workload, and fails if the observations break a promise. Returns counts of operations and faults. */
+/**
+ * Runs the workload, and fails if the observations break a promise. Returns how many operations and faults there were.
+ */
 export const runHistoryWorkload = Effect.fnUntraced(function* (options: HistoryOptions) {
   const record = makeRecord(options)
   return yield* Effect.gen(function* () {

@@ -6,7 +6,10 @@ import * as CommandLine from "../../src/operate/cli/CommandLine.ts"
 import { toExitCode } from "../../src/operate/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
-/** Runs a command without the environment of the tests. The code is null if the command takes over ninety seconds. */
+/**
+ * Runs a command without the environment of the tests. The exit code is null if the command takes more than ninety
+ * seconds.
+ */
 export const runCommandInProcess = (
   args: ReadonlyArray<string>,
   environment: Environment,
@@ -17,7 +20,7 @@ export const runCommandInProcess = (
     const out = (...words: ReadonlyArray<unknown>) => void (output.out += `${format(...words)}\n`)
     const err = (...words: ReadonlyArray<unknown>) => void (output.err += `${format(...words)}\n`)
     const written = { ...console, log: out, info: out, debug: out, error: err, warn: err, trace: err }
-    // Run with a new runtime, which shares no layer, clock or context with the test.
+    // Uses a new runtime, which shares no layer, clock or context with the test.
     const exit = await Effect.runPromiseExit(
       CommandLine.runCommandLine().pipe(
         Effect.timeoutOption("90 seconds"),

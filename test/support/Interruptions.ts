@@ -1,13 +1,13 @@
-/** Interrupts effects between two of their operations, as a disconnecting client may. */
+/** Interrupts effects between any two of their operations, as a client that disconnects may. */
 import { Array, Effect, Fiber, References } from "effect"
 
-/** Operations after which a fiber yields. */
+/** After this many operations, a fiber always yields. */
 const maxOperations = 100
 
-/** More operations than the effects of these tests have. */
+/** From 1 to more operations than the effects in these tests have. */
 export const operationCounts = Array.range(1, 50)
 
-/** Starts an effect in a fiber that yields after about this number of its operations. */
+/** Starts an effect in a fiber that yields after about this many operations. */
 const startUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, operations: number) => {
   let delayed: Effect.Effect<A, E, R> = Effect.suspend(() => effect)
   for (let left = maxOperations - operations; left > 0; left -= 1) {
@@ -19,7 +19,7 @@ const startUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, operations: number)
   })
 }
 
-/** Starts an effect again and again, so that it yields once after each operation. Then `test` receives its fiber. */
+/** Starts an effect repeatedly, each time so that it yields one operation later, and passes its fiber to `test`. */
 export const yieldAfterEachOperation = <A, E, R, E2, R2>(
   effect: (operations: number) => Effect.Effect<A, E, R>,
   test: (fiber: Fiber.Fiber<A, E>, operations: number) => Effect.Effect<void, E2, R2>,

@@ -1,4 +1,4 @@
-/** Usage of October 2026 with everything that makes an invoice difficult to recompute. The month is closed. */
+/** Usage in October 2026 with everything that makes an invoice difficult to recompute. The month is closed. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { closeMonth } from "../../src/accounts/billing/Invoices.ts"
@@ -7,7 +7,7 @@ import { makeThrottledRequestCountWriter } from "../../src/accounts/billing/Usag
 import { findAccountAndKeyIds, makeRecordWriter, makeUsageRecord } from "./CustomerUsage.ts"
 import { makeRandomChooser } from "./RandomChoices.ts"
 
-/** Times at both sides of midnight in New York, also of the days around the month. */
+/** Times on both sides of midnight in New York, including the days before and after the month. */
 const times = [
   "2026-09-30T23:59:59.999-04:00",
   "2026-10-01T00:00:00.000-04:00",
@@ -17,7 +17,7 @@ const times = [
   "2026-11-01T00:00:00.000-04:00",
 ] as const
 
-/** Records requests of the key's account, and closes October 2026 for it. */
+/** Records requests for the key's account, and closes October 2026 for it. */
 export const recordInvoicedUsage = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const { account_id, key_id } = yield* findAccountAndKeyIds(key)

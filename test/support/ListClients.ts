@@ -11,6 +11,7 @@ type RequestEffect = ReturnType<typeof requestJson>
 type TestResponse = Effect.Success<RequestEffect>
 type TestRequest<A> = Effect.Effect<A, Effect.Error<RequestEffect>, Effect.Services<RequestEffect>>
 
+/** Returns the rows in the envelope of a list. */
 export const getResultRows = (body: unknown): ReadonlyArray<unknown> => {
   const results = valueAt(body, "results")
   return Array.isArray(results) ? results : []
@@ -20,7 +21,7 @@ export const getResultRows = (body: unknown): ReadonlyArray<unknown> => {
 export const getNullFieldNames = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) => cell === null ? [name] : [])
 
-/** Returns the names and values of the fields in a row that are null or lists. */
+/** Returns the names and values of those fields in a row that are null or lists. */
 export const getNullAndListFields = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
     cell === null || Array.isArray(cell) ? [[name, cell]] : []
@@ -34,7 +35,7 @@ const getRows = ({ body, status, text }: TestResponse, query: string) => {
   return getResultRows(body)
 }
 
-/** Returns the content of a 422 response. `field` and `reason` are those of its first invalid field. */
+/** Returns the content of a 422 response. `field` and `reason` are those of the first invalid field. */
 const getValidationError = ({ body, headers, status, text }: TestResponse, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
   assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
@@ -48,6 +49,7 @@ const getValidationError = ({ body, headers, status, text }: TestResponse, query
   }
 }
 
+/** What `requestInvalid` returns about a refused query. */
 export type ReceivedValidationError = ReturnType<typeof getValidationError>
 
 const getJsonText = ({ headers, status, text }: TestResponse) => {
@@ -60,7 +62,9 @@ const getJsonText = ({ headers, status, text }: TestResponse) => {
 export const getNextPageUrl = (headers: Readonly<Record<string, string | undefined>>) =>
   /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
 
-/** Follows `Link` and returns the rows of all pages. Checks that no page is empty, and all but the last are full. */
+/**
+ * Follows `Link` and returns the rows of all pages. Checks that no page is empty, and that all but the last are full.
+ */
 const readAllPages = Effect.fnUntraced(function* (first: string, limit: number, options: Service.TestRequestOptions) {
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}&limit=${limit}`
@@ -80,12 +84,12 @@ const readAllPages = Effect.fnUntraced(function* (first: string, limit: number, 
   return seen
 })
 
-/** Makes a client of one list, with the key of the tier `basic`. All methods except `request` check the status. */
+/** Creates a client for one list, with the key of the tier `basic`. All methods except `request` check the status. */
 export const makeListClient = (path: string) => {
   const request = (query: string): TestRequest<TestResponse> => requestJson(`${path}?${query}`)
   const requestRows = (query: string) => Effect.map(request(query), (answer) => getRows(answer, query))
   return {
-    /** Returns the response, whatever its status is. */
+    /** Returns the response, whatever its status. */
     request,
     /** Expects status 200 and returns the rows. */
     requestRows,
@@ -102,7 +106,7 @@ export const makeListClient = (path: string) => {
   }
 }
 
-/** Makes a client of two lists of the same dataset, which must refuse the same queries. Uses the key of the tier. */
+/** Creates a client for two lists of the same dataset, which must refuse the same queries. Uses the tier's key. */
 export const makePairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
   const each = Effect.fnUntraced(function* <A, E, R>(run: (path: string, key: string) => Effect.Effect<A, E, R>) {
     const { [tier]: key } = yield* Service.TestKeys
@@ -127,7 +131,7 @@ export const makePairedListClient = (paths: readonly [full: string, brief: strin
   }
 }
 
-/** Sends the request with a key of each tier. All responses must have status 200. */
+/** Sends the request with the key of each tier. All responses must have status 200. */
 export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   const keys = yield* Service.TestKeys
   const answers = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))
@@ -147,7 +151,7 @@ export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string
   return { table, rows, dropped }
 })
 
-/** Stored New York timestamps and their printed form, which is an hour earlier in daylight saving time. */
+/** Stored New York timestamps and how they are printed, which is an hour earlier during daylight saving time. */
 export const newYorkTimestampSamples = [
   ["2025-01-15 16:00:00", "2025-01-15T16:00:00-05:00"],
   ["2025-07-15 16:00:00.250", "2025-07-15T15:00:00.250-05:00"],

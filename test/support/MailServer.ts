@@ -1,7 +1,8 @@
-/** An SMTP server in this process whose replies the test chooses. */
+/** An SMTP server in this process. The test chooses its replies. */
 import { Effect } from "effect"
 import { SMTPServer } from "smtp-server"
 
+/** An email that the server accepted. */
 export interface ReceivedEmail {
   readonly to: ReadonlyArray<string>
   readonly raw: string
@@ -9,16 +10,17 @@ export interface ReceivedEmail {
   readonly from: string
 }
 
+/** A reply of the server. */
 export interface SmtpReply {
   readonly code: number
   readonly message: string
 }
 
-/** The reply at each SMTP step; `undefined` accepts. If a promise never settles, the client gets no reply. */
+/** The reply at each step of SMTP; undefined accepts. If a promise never settles, the client gets no reply. */
 export interface SmtpBehaviour {
   rcpt: (address: string) => Promise<SmtpReply | undefined>
   data: (received: ReceivedEmail) => Promise<SmtpReply | undefined>
-  /** Runs before the server reads the body. */
+  /** Called before the server reads the body. */
   beforeBody: () => Promise<void>
 }
 
@@ -26,7 +28,7 @@ const accept = () => Promise.resolve(undefined)
 
 const makeSmtpError = ({ code, message }: SmtpReply) => Object.assign(new Error(message), { responseCode: code })
 
-/** Starts a mail server. `received` holds the accepted emails. */
+/** Starts a mail server. `received` contains the emails that it accepted. */
 export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "127.0.0.1") {
   const received: Array<ReceivedEmail> = []
   const behaviour: SmtpBehaviour = { rcpt: accept, data: accept, beforeBody: () => Promise.resolve() }
@@ -70,7 +72,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
       })
     },
   })
-  // Ignore socket errors, because a killed client is not an error of the server.
+  // Ignores socket errors: if a client is killed, that is not an error of the server.
   smtp.on("error", () => {})
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {

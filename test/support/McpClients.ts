@@ -2,15 +2,20 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
 import { Effect } from "effect"
 
-/** How the SDK chooses a protocol version: `legacy` begins with the message `initialize`, `auto` does not need it. */
+/**
+ * How the SDK negotiates the protocol version: `legacy` starts with the message `initialize`, `auto` does not need it.
+ */
 export const negotiationModes = ["legacy", "auto"] as const
+/** How a client negotiates the protocol version. */
 export type NegotiationMode = typeof negotiationModes[number]
 
+/** The newest version to which each kind of negotiation leads. */
 export const newestProtocolVersion: Readonly<Record<NegotiationMode, string>> = {
   legacy: "2025-11-25",
   auto: "2026-07-28",
 }
 
+/** Creates the SDK's client without connecting it. */
 export const makeSdkClient = (mode: NegotiationMode) =>
   new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } })
 
@@ -28,6 +33,7 @@ export const connectOverHttp = (port: number, key: string, mode: NegotiationMode
     (client) => Effect.promise(() => client.close()),
   )
 
+/** What a tool returned. */
 export interface ToolResult {
   readonly isError: boolean
   /** `structuredContent`, or the JSON in the text of an error. */
@@ -44,6 +50,7 @@ export const callTool = (client: Client, name: string, args: Readonly<Record<str
     return { isError: isError === true, text, value: structuredContent ?? JSON.parse(text) }
   })
 
+/** How to send a message. */
 export interface PostOptions {
   readonly headers?: Readonly<Record<string, string>>
   readonly method?: string

@@ -1,4 +1,4 @@
-/** Databases with a part of the migrations, and with rows in all tables. */
+/** Databases to which only some migrations have been applied, with rows in all tables. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ import { createTestDatabase } from "./Service.ts"
 /** Creates an empty database, and drops it when the scope closes. */
 export const makeEmptyDatabase = Effect.suspend(() => createTestDatabase())
 
-/** Runs an effect over separate connections to a database, as another process would. */
+/** Runs an effect with separate connections to a database, as another process would. */
 export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E, R>) =>
   Effect.scoped(
     Effect.flatMap(Layer.build(PgClient.layer({ url, maxConnections: 2 })), (context) => Effect.provide(work, context)),
@@ -20,7 +20,7 @@ export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effec
 
 const migrationsFolder = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
 
-/** Makes a folder with the migrations up to `last`, `0000` for none, and the given additional files. */
+/** Creates a folder with the migrations up to `last` (`0000` for none) and the given additional files. */
 export const makeMigrationFolder = Effect.fnUntraced(
   function* (last: string, more: Readonly<Record<string, string>> = {}) {
     const fs = yield* FileSystem.FileSystem
@@ -41,10 +41,10 @@ export const migrateUpTo = (last: string, more?: Readonly<Record<string, string>
     (folder) => Effect.provideService(Migrations.runMigrations, MigrationsFolder, folder),
   )
 
-/** If a migration touches more rows than this, its work grows with the size of the table. */
+/** A migration that touches more rows than this takes longer the larger the table is. */
 export const smallRowCount = 100
 
-/** Expressions for columns whose values must satisfy a check constraint or a reference, in row `g`. */
+/** Expressions for columns in row `g` whose values must satisfy a check constraint or a foreign key. */
 const constrainedValues: Readonly<Record<string, string>> = {
   account_id: "g",
   "admin_tokens.kind": "'token'",
@@ -102,12 +102,12 @@ export const fillTables = Effect.gen(function* () {
     join pg_attribute on attrelid = pg_class.oid and attnum > 0 and not attisdropped and attgenerated = ''
     join pg_type on pg_type.oid = atttypid
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
-      -- Erased accounts refuse changes.
+      -- Erased accounts reject changes.
       and relname <> 'account_erasures'
       and query_to_xml(format('select from %s limit 1', pg_class.oid::regclass), false, true, '')::text !~ '<row'
     order by 1, attnum
   `
-  // A table that can have only one row gets one. In a transaction, because invoices are inserted after their lines.
+  // A table that can have only one row gets one. Runs in a transaction, because an invoice is inserted after its lines.
   yield* sql.withTransaction(
     Effect.forEach(Map.groupBy(columns, (column) => column.table), ([table, found]) =>
       sql.unsafe(`

@@ -1,13 +1,13 @@
-/** Inspects what a migration does to a database in use, with the statistics and catalogs of PostgreSQL. */
+/** Inspects what a migration does to a database in use, from PostgreSQL's statistics and catalogs. */
 import { Data, Effect, Predicate } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import type { MigrationScript } from "../../src/postgres/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
-/** Minimum number of rows in a table. With fewer rows, the checks might miss that a migration touches all of them. */
+/** How many rows a table must have. With fewer, the checks might not notice that a migration touches all of them. */
 const filledRowCount = smallRowCount * 10
 
-/** Reads the tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
+/** Reads the tables, columns, indexes, triggers and functions that the previous release relies on, one per entry. */
 const readContents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // Returns one row instead of thousands, because this query runs hundreds of times.
@@ -60,7 +60,7 @@ const readConstraints = Effect.gen(function* () {
   `
 })
 
-/** Reads every relation with the number of rows in its table. Counting stops at `filledRowCount`. */
+/** Reads every relation, and how many rows its table has. Stops counting at `filledRowCount`. */
 const readRelations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<
@@ -85,7 +85,7 @@ export const readSchema = Effect.all({ contents: readContents, refusals: readCon
 
 type Schema = Effect.Success<typeof readSchema>
 
-/** Reads the name of the file of each relation. A rewrite of the relation replaces this file. */
+/** Reads the file name of each relation. Rewriting a relation gives it a new file. */
 const readRelationFiles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly oid: number; readonly name: string; readonly file: number | null }>`
@@ -98,13 +98,13 @@ const readRelationFiles = Effect.gen(function* () {
 const smallTables =
   /^(account_erasures|dataset_versions|edgar_(access|placement)|role_privileges|\w+_migrations|webhook_feed)(_|$)/
 
-/** Finds tables with too few rows, on which every migration would pass the checks. */
+/** Finds tables with too few rows, for which every migration would pass the checks. */
 export const findUnderfilledTables = Effect.map(
   readRelations,
   (found) => found.filter(({ name, rows }) => rows < filledRowCount && !smallTables.test(name)).map(({ name }) => name),
 )
 
-/** Reads which locks of this transaction block writes to the old relations, and how many rows it has touched. */
+/** Reads which locks of this transaction block writes to existing relations, and how many rows it has touched. */
 const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const ids = `{${old.join(",")}}`
@@ -124,7 +124,7 @@ const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<num
 
 const shorten = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
-/** Runs the statements in an open transaction, and reports statements that hold locks while they touch many rows. */
+/** Runs the statements in an open transaction. Reports those that hold such locks while they touch many rows. */
 const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
   const sql = yield* SqlClient.SqlClient
   const old = before.map(({ oid }) => oid)
@@ -141,7 +141,7 @@ const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScri
     if (now.changed - last.changed > smallRowCount) {
       found.push(`changes too many rows in one transaction: ${shorten(statement)}`)
     }
-    // An explicit `lock` only blocks other sessions. A migration should not need it.
+    // An explicit `lock` only blocks other sessions, and no migration should need it.
     if (/^lock\b/i.test(statement)) found.push(`locks a table explicitly: ${shorten(statement)}`)
     last = now
   }
@@ -152,7 +152,7 @@ const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScri
   return [...found, ...rewritten.map(({ name }) => `rewrites ${name}`)]
 })
 
-/** Reports objects that the previous release needs but that disappear, and new constraints that may reject its rows. */
+/** Reports what the previous release needs but disappears, and new constraints that may reject its rows. */
 const findBreakingChanges = Effect.fnUntraced(function* <E, R>(
   { contents: before, refusals: rules }: Schema,
   work: Effect.Effect<ReadonlyArray<string>, E, R>,
@@ -192,7 +192,7 @@ export const runAndRollBack = Effect.fnUntraced(function* <A, E, R>(work: Effect
   return result
 })
 
-/** Whether PostgreSQL refuses the statement within a transaction (25001, 2D000). */
+/** Whether PostgreSQL refuses to run the statement in a transaction (25001, 2D000). */
 const refusesTransaction = (statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     runAndRollBack(sql.unsafe(statement)).pipe(
@@ -226,7 +226,7 @@ const findUnrepeatableSteps = Effect.fnUntraced(function* ({ statements }: Migra
   let complete = 0
   for (let count = 1; count <= statements.length; count++) {
     yield* apply(statements.slice(complete, count)).pipe(Effect.ignore)
-    // If the schema is complete at this point, an interruption leaves nothing to complete.
+    // If the schema is already complete here, an interruption leaves nothing to do.
     if (count < statements.length && (yield* isComplete)) complete = count
     else yield* checkNextRun(`after statement ${count}`)
   }

@@ -4,14 +4,15 @@ import { parquetMetadata, parquetReadObjects, type SchemaElement } from "hyparqu
 import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js"
 import { zstdDecompressSync } from "node:zlib"
 
+/** The content of a Parquet file. */
 export interface ParquetFile {
-  /** The type of each column, such as `decimal(18,4) int64`, with `?` if the column may be null. */
+  /** The type of each column, such as `decimal(18,4) int64`, followed by `?` if the column may be null. */
   readonly types: Readonly<Record<string, string>>
   /** The encodings of each column in the first row group. */
   readonly encodings: Readonly<Record<string, ReadonlyArray<string>>>
   readonly metadata: Readonly<Record<string, string>>
   readonly groupSizes: ReadonlyArray<number>
-  /** The values as in JSON, but numbers are text. */
+  /** The values as in JSON, except that numbers are text. */
   readonly rows: ReadonlyArray<Readonly<Record<string, unknown>>>
 }
 
@@ -52,10 +53,10 @@ export const formatDecimal = (unscaled: bigint, scale: number) => {
 // Statistics
 // ----------------------------------------------------------------------------------------------------------------
 
-/** A value in the order of its Parquet type: bytes for text, otherwise an integer. */
+/** A value that can be compared in the order of its Parquet type: bytes for text, otherwise an integer. */
 type Comparable = bigint | Buffer
 
-/** Parts of the footer in the Thrift format. hyparquet's own metadata has decimals as floats. */
+/** Parts of the footer in the Thrift format, because hyparquet's own metadata has decimals as floats. */
 const decodeFooter = Schema.decodeUnknownSync(Schema.Struct({
   field_4: Schema.Array(Schema.Struct({
     field_1: Schema.Array(Schema.Struct({
@@ -77,7 +78,10 @@ const fromBytes = (bytes: Uint8Array, { type }: SchemaElement): Comparable => {
   return toBigInt(type === "FIXED_LEN_BYTE_ARRAY" ? bytes : bytes.toReversed())
 }
 
-/** Converts a value of `readParquet`, which is not null, to the order of its Parquet type. */
+/**
+ * Converts a value from `readParquet`, which must not be null, so that it can be compared in the order of its Parquet
+ * type.
+ */
 const toComparable = (value: unknown, { logical_type: logical, scale = 0 }: SchemaElement): Comparable => {
   switch (logical?.type) {
     case "STRING":
@@ -102,12 +106,12 @@ const compare = (left: Comparable, right: Comparable) => {
 
 const isText = (value: Comparable | undefined) => value !== undefined && typeof value !== "bigint"
 
-/** Longer text is cut in statistics, which then say so. */
+/** Longer text is truncated in statistics, which then state that it is not exact. */
 const maxTextBytes = 16
 
 /**
- * Compares the statistics of each column of each row group with the values of the rows. Returns the differences.
- * `rows` have values as in `readParquet`, so a test can pass other rows than those of the file.
+ * Compares the statistics of each column in each row group with the values in the rows, and returns the differences.
+ * `rows` have the form of those from `readParquet`, so that a test can pass rows that it did not read from the file.
  */
 export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   const { row_groups, schema } = parquetMetadata(toArrayBuffer(bytes))
@@ -122,7 +126,7 @@ export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Reado
       const [name = ""] = meta_data?.path_in_schema ?? []
       const element = elements[index] ?? { name }
       const statistics = footer.field_4[group]?.field_1[index]?.field_3.field_12
-      // An empty list has one entry without a value, like null.
+      // An empty list has one entry without a value, as null does.
       const entries = groupRows.flatMap((row) => {
         const value = row[name] ?? null
         return Array.isArray(value) && value.length > 0 ? value : [Array.isArray(value) ? null : value]
@@ -174,16 +178,17 @@ const toJsonValue = (value: unknown, { logical_type: logical, scale = 0 }: Schem
   }
 }
 
-/** Returns the number of rows in each row group, without reading the rows. */
+/** Returns how many rows each row group has, without reading the rows. */
 export const readGroupSizes = (bytes: Uint8Array) =>
   parquetMetadata(toArrayBuffer(bytes)).row_groups.map(({ num_rows }) => Number(num_rows))
 
+/** Reads a complete Parquet file. */
 export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   const file = toArrayBuffer(bytes)
   const { key_value_metadata = [], row_groups, schema } = parquetMetadata(file)
   const columns = schema.slice(1).filter(({ name }) => name !== "list" && name !== "element")
   const element = schema.find(({ name }) => name === "element")
-  // Without annotations, hyparquet returns the physical values; it would convert decimals to floats.
+  // Without the logical types, hyparquet returns physical values; otherwise it would convert decimals to floats.
   const physicalSchema = schema.map((column) => {
     const { converted_type, logical_type: _logical, precision: _precision, scale: _scale, ...physical } = column
     return converted_type === "LIST" ? { ...physical, converted_type } : physical
@@ -215,6 +220,6 @@ export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   }
 }
 
-/** Parses JSON like the values of `readParquet`: numbers are text with all their digits. */
+/** Parses JSON to the form of values from `readParquet`: numbers are text with all their digits. */
 export const parseWithDigits = (json: string): unknown =>
   JSON.parse(json, (_, value, { source } = { source: "" }) => typeof value === "number" ? source : value)

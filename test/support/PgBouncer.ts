@@ -5,8 +5,10 @@ import { connect } from "node:net"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { getCandidateProgramPaths, isExecutable, startProgram } from "./Processes.ts"
 
+/** The PgBouncer program, if it is installed. */
 export const pgBouncerProgram = [...getCandidateProgramPaths("pgbouncer"), "/usr/sbin/pgbouncer"].find(isExecutable)
 
+/** Whether tests with PgBouncer are skipped: it is not installed, and `REQUIRE_PGBOUNCER` is not set. */
 export const isPgBouncerMissing = pgBouncerProgram === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
 
 /** Whether the installed PgBouncer supports prepared statements in transaction mode. */
@@ -17,6 +19,7 @@ export const supportsPreparedStatements = (() => {
   return major > 1 || minor >= 21
 })()
 
+/** Ends the titles of tests that are skipped without PgBouncer. */
 export const pgBouncerTestSuffix = isPgBouncerMissing ? " (skipped: no PgBouncer here)" : ""
 
 interface Server {
@@ -56,7 +59,7 @@ export const startPgBouncer = Effect.fnUntraced(function* (
     default_pool_size: "20",
     max_client_conn: "1000",
     server_login_retry: "1",
-    // Close idle connections soon, because a test cannot drop its database while one is open.
+    // Closes idle connections soon, because a test cannot drop its database while one is open.
     server_idle_timeout: "5",
     ...settings,
   }

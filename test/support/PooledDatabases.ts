@@ -9,6 +9,7 @@ import * as ServiceRole from "../../src/postgres/migrations/ServiceRole.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import * as Service from "./Service.ts"
 
+/** The platform without logs, for effects that tests run on their own. */
 export const silentPlatformLayer = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
 
 const parseServerUrl = (server: string) => {
@@ -16,9 +17,11 @@ const parseServerUrl = (server: string) => {
   return { port: Number(port), user: username, password }
 }
 
+/** Starts a pooler in front of the tests' server. */
 export const startTestPooler = (settings: Readonly<Record<string, string>> = {}, fixed?: number) =>
   PgBouncer.startPgBouncer(parseServerUrl(inject("databaseUrl")), settings, fixed)
 
+/** Returns the URL with another port. */
 export const replaceUrlPort = (url: Redacted.Redacted, port: number) => {
   const target = new URL(Redacted.value(url))
   target.port = String(port)

@@ -1,20 +1,24 @@
 /**
- * `TEST_DATABASE=pgbouncer` lets the service connect through PgBouncer in transaction mode. The tests themselves
+ * With `TEST_DATABASE=pgbouncer`, services connect through PgBouncer in transaction mode. The tests themselves still
  * connect to PostgreSQL directly.
  */
 import { Redacted } from "effect"
 import * as PooledClient from "../../src/postgres/pool/PooledClient.ts"
 
-/** Environment variable through which the global setup passes the ports of server and pooler to the test workers. */
+/**
+ * The environment variable in which the global setup passes the ports of the server and the pooler to the test workers.
+ */
 const portsVariable = "TEST_POOLER"
 
+/** Passes the ports to the test workers. */
 export const setPoolerPorts = (server: number, pooler: number) => {
   process.env[portsVariable] = `${server} ${pooler}`
 }
 
+/** Whether services connect through the pooler. */
 export const isPoolerRequested = process.env["TEST_DATABASE"] === "pgbouncer"
 
-/** Returns the URL of the database through the pooler. Undefined without a pooler, or for another server. */
+/** Returns the pooler's URL for a database. Undefined without a pooler, or if the database is on another server. */
 const makePoolerUrl = (url: string) => {
   const [server, pooler] = (process.env[portsVariable] ?? "").split(" ")
   const target = URL.canParse(url) ? new URL(url) : undefined
@@ -23,7 +27,7 @@ const makePoolerUrl = (url: string) => {
   return target.href
 }
 
-/** Returns the service's database client, which connects through the pooler if requested. */
+/** Returns the service's database client, which connects through the pooler if that is requested. */
 export const makePoolableClientLayer = (
   { applicationName, url }: Pick<PooledClient.DatabaseClientOptions, "url" | "applicationName">,
 ) => {

@@ -1,6 +1,6 @@
 /**
- * Creates the PostgreSQL server of the tests: the embedded one, or with
- * `TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin` one from the programs in that folder.
+ * Creates the tests' PostgreSQL server: the embedded one or, with `TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin`, one
+ * from the programs in that folder.
  */
 import { Effect, FileSystem } from "effect"
 import { randomBytes } from "node:crypto"
@@ -15,7 +15,7 @@ import {
 import { locateEmbeddedServer, openHomeDirectory } from "../../src/postgres/embedded/HomeDirectory.ts"
 import { EmbeddedPostgresError, runProcessToCompletion } from "../../src/postgres/embedded/ChildProcess.ts"
 
-/** Folder of the installed PostgreSQL programs; undefined for the embedded ones. */
+/** The folder of the installed PostgreSQL programs, or undefined for the embedded ones. */
 export const installedPostgresPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {

@@ -1,7 +1,7 @@
-/** The form of every time that the service prints (§2.1, D15). */
+/** Checks the format of every time that the service prints (§2.1, D15). */
 import { assert } from "@effect/vitest"
 
-/** Headers whose form HTTP defines. */
+/** Headers whose format HTTP defines. */
 const httpDates = new Set(["date", "expires", "last-modified", "sunset"])
 
 const timePattern = /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?/g
@@ -9,7 +9,10 @@ const printedTimePattern = /T\d\d:\d\d:\d\d(?:\.(?!000)\d{3}|\.\d{6})?-05:00$/
 const momentPattern = /"?(?:recorded_at|as_of|x-as-of|earliest)"?: ?"?(\d{4}-[^",\s]*)/g
 const printedMomentPattern = /\.\d{6}-05:00$/
 
-/** Checks that all times in the headers and the text of a response have the fixed offset, and moments six decimals. */
+/**
+ * Checks that all times in the headers and text of a response have the fixed offset, and that moments have six
+ * decimals.
+ */
 export const assertPrintedTimes = (
   what: string,
   headers: Readonly<Record<string, string | undefined>>,

@@ -7,8 +7,10 @@ import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { addPoolerSettings } from "./PoolerMode.ts"
 
+/** The root folder of the project. */
 export const projectRoot = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "")
 
+/** Whether a file exists and may be executed. */
 export const isExecutable = (path: string) => {
   try {
     accessSync(path, constants.X_OK)
@@ -18,12 +20,14 @@ export const isExecutable = (path: string) => {
   }
 }
 
-/** Paths at which a program of this name may be installed. */
+/** Returns the paths at which a program of this name may be installed. */
 export const getCandidateProgramPaths = (name: string) =>
   (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name))
 
+/** Environment variables of a process. */
 export type Environment = Readonly<Record<string, string>>
 
+/** How a process ended. */
 export interface EndedProcess {
   /** Null if the process was killed. */
   readonly code: number | null
@@ -31,6 +35,7 @@ export interface EndedProcess {
   readonly err: string
 }
 
+/** A process that a test started. */
 export interface RunningProcess {
   readonly child: ChildProcess
   readonly output: { out: string; err: string }
@@ -43,7 +48,7 @@ export const compileCacheFolder = fileURLToPath(new URL("../../node_modules/.cac
 const launch = (command: string, args: ReadonlyArray<string>, environment: Environment): RunningProcess => {
   const child = spawn(command, args, {
     cwd: projectRoot,
-    // The environment of the tests must not change what the program does.
+    // The tests' own environment must not change what the program does.
     env: {
       PATH: process.env["PATH"],
       HOME: process.env["HOME"],
@@ -61,6 +66,7 @@ const launch = (command: string, args: ReadonlyArray<string>, environment: Envir
   return { child, output, ended: promise }
 }
 
+/** Starts a program, which is killed when the scope closes. */
 export const startProgram = (command: string, args: ReadonlyArray<string>, environment: Environment) =>
   Effect.acquireRelease(
     Effect.sync(() => launch(command, args, environment)),
@@ -74,7 +80,7 @@ export const commandFile = process.env["TEST_COMMAND"] ?? "src/main.ts"
 export const startCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
   startProgram(process.execPath, [commandFile, ...args], addPoolerSettings(environment))
 
-/** Runs a command to its end. After ninety seconds it is killed, and its code is null. */
+/** Runs a command to its end. After ninety seconds it is killed, and its exit code is null. */
 export const runCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
   Effect.scoped(
     Effect.flatMap(startCommandProcess(args, environment), ({ ended, output }) =>
@@ -87,6 +93,7 @@ export const runCommandProcess = (args: ReadonlyArray<string>, environment: Envi
       )),
   )
 
+/** Sends a signal, and waits until the process has ended. */
 export const endProcess = ({ child, ended }: RunningProcess, signal: NodeJS.Signals) =>
   Effect.andThen(Effect.sync(() => child.kill(signal)), Effect.promise(() => ended))
 
@@ -95,7 +102,10 @@ export const combinedOutput = ({ output }: RunningProcess) => `${output.out}${ou
 
 class MissingOutput extends Data.TaggedError("MissingOutput")<{ readonly message: string }> {}
 
-/** Waits up to 90 s until the output matches. If it does not, or if the process exits first, fails with the output. */
+/**
+ * Waits up to 90 s until the output matches. If that does not happen, or the process exits first, fails with the
+ * output.
+ */
 export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   Effect.suspend(() => {
     const text = combinedOutput(running)

@@ -1,9 +1,10 @@
-/** Reproducible random choices, and random values of documented parameters. */
+/** Reproducible random choices, including values for documented parameters. */
 import type { DocumentedParameter, ParameterKind } from "./DocumentedEndpoints.ts"
 
+/** A list to choose from, which is never empty. */
 export type Choices<A> = readonly [A, ...ReadonlyArray<A>]
 
-/** Returns a function that makes random choices, the same for the same seed. */
+/** Returns a function that makes random choices, which are the same for the same seed. */
 export const makeRandomChooser = (seed: number) => {
   let state = seed >>> 0
   return <A>(options: Choices<A>): A => {
@@ -12,6 +13,7 @@ export const makeRandomChooser = (seed: number) => {
   }
 }
 
+/** The function that `makeRandomChooser` returns. */
 export type RandomChooser = ReturnType<typeof makeRandomChooser>
 
 const numbers: Choices<string> = ["0", "7", "1000", "5.25", "1e4", "-1e300", "1e300", "9223372036854775807.5"]
@@ -23,7 +25,10 @@ const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "inte
   text: ["text", "text 1,text 2", "100%", "a_b'c\"d\\", "tag7", "8-K,news", 'or -x "y', "AB,CD,EF", "/v1/news"],
 }
 
-/** Chooses a valid value of the parameter. `chooseShape` chooses only the number of tickers, which shapes the SQL. */
+/**
+ * Chooses a valid value for the parameter. Only the number of tickers is chosen with `chooseShape`, because it shapes
+ * the SQL.
+ */
 export const chooseParameterValue = (
   { kind, words }: DocumentedParameter,
   chooseShape: RandomChooser,

@@ -1,4 +1,4 @@
-/** Random statements and files for datasets whose rows have a token in a text column (see HistoryChecker). */
+/** Random statements and files for datasets whose rows contain a token in a text column (see HistoryChecker). */
 import { formatRowToken } from "./HistoryChecker.ts"
 import type { Choices, RandomChooser } from "./RandomChoices.ts"
 
@@ -7,19 +7,22 @@ const thousandths: Choices<number> = [0, ...Array.from({ length: 999 }, (_, inde
 /** Chooses a random number in [0, 1). */
 export const chooseNumber = (choose: RandomChooser) => choose(thousandths)
 
+/** Returns true with this probability. */
 export const happensWithProbability = (choose: RandomChooser, probability: number) => chooseNumber(choose) < probability
 
+/** Chooses an integer from 0 to one less than the limit. */
 export const chooseInteger = (choose: RandomChooser, limit: number) => Math.floor(chooseNumber(choose) * limit)
 
+/** The symbols of the rows. */
 export const historySymbols: Choices<string> = ["TA", "TB", "TC", "TD", "TE", "TF"]
 
 interface HistoryTable {
   readonly name: string
   readonly key: ReadonlyArray<string>
-  /** The column with the token. */
+  /** The column that contains the token. */
   readonly token: string
   readonly chooseKey: (choose: RandomChooser) => string
-  /** Returns the cells of a row. `key` has the key columns, separated by spaces. */
+  /** Returns the cells of a row. `key` is the values of the key columns, separated by spaces. */
   readonly makeRow: (key: string, symbol: string, token: string) => Readonly<Record<string, string>>
 }
 
@@ -39,6 +42,7 @@ const news: HistoryTable = {
   }),
 }
 
+/** The tables that the workload writes to. */
 export const historyTables: Choices<HistoryTable> = [
   news,
   {
@@ -89,6 +93,7 @@ const quote = (text: string) => `'${text}'`
 
 const makeKeyExpression = ({ key }: HistoryTable) => `concat_ws(' ', ${key.join(", ")})`
 
+/** A statement, and what it does to rows. */
 export interface HistoryStatement {
   readonly text: string
   readonly table: string
@@ -113,7 +118,10 @@ const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<str
   }
 }
 
-/** Makes a statement that writes a row with a token. With it, even a transaction that only removes rows has a token. */
+/**
+ * Returns a statement that writes a row with a token, so that even a transaction that otherwise only removes rows has
+ * one.
+ */
 export const makeMarkerStatement = (writer: number, token: string) =>
   makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
 
@@ -142,7 +150,7 @@ export const chooseStatement = (choose: RandomChooser, makeToken: () => string):
   return { text, table: table.name, effect: "removes" }
 }
 
-/** Makes a random file for the command `load`, with the tokens of its rows. */
+/** Creates a random file for the command `load`, and returns the tokens of its rows. */
 export const chooseLoadFile = (choose: RandomChooser, transaction: number, maxRows: number) => {
   const table = choose(historyTables)
   const keys = chooseKeys(table, choose, 1 + chooseInteger(choose, maxRows))
@@ -156,6 +164,6 @@ export const chooseLoadFile = (choose: RandomChooser, transaction: number, maxRo
   }
 }
 
-/** Makes SQL that reads the key and the token of each row. */
+/** Returns SQL that reads the key and the token of each row. */
 export const makeTokenQuery = (table: HistoryTable) =>
   `select ${makeKeyExpression(table)} as key, ${table.token} as token from ${table.name}`

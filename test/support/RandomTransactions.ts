@@ -4,9 +4,10 @@ import { SqlClient } from "effect/sql"
 import type { RandomChooser } from "./RandomChoices.ts"
 import { formatReportedSharesInsert, reportedSharesKey } from "./ReportedShares.ts"
 
+/** Returns the numbers from 0 to one less than `length`. */
 export const range = (length: number) => Array.from({ length }, (_, index) => index)
 
-/** Chooses a statement, and the key by which transactions sort their statements to avoid deadlocks. */
+/** Chooses a statement, and the key by which transactions order their statements to avoid deadlocks. */
 const chooseStatement = (choose: RandomChooser) => {
   const ticker = choose(["AAA", "BBB", "CCC"])
   const day = `2026-01-0${choose([1, 2, 3, 4])}`

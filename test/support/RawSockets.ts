@@ -11,6 +11,7 @@ import { TestKeys } from "./Service.ts"
 /** Port of the service under test. */
 export class ServicePort extends Context.Service<ServicePort, number>()("test/support/ServicePort") {}
 
+/** The service behind a socket, with its log discarded. */
 export const socketServiceLayer = (timeouts?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
   Layer.effect(
     ServicePort,
@@ -20,7 +21,7 @@ export const socketServiceLayer = (timeouts?: ConnectionTimeouts, settings: Read
       Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
     )
 
-/** Checks that the service still answers other clients from the database. */
+/** Checks that the service still responds to other clients, with data from the database. */
 export const assertServiceResponds = Effect.gen(function* () {
   const { pro } = yield* TestKeys
   assert.strictEqual((yield* ServiceInstances.requestOverWire(yield* ServicePort, "/v1/screener", pro)).status, 200)
@@ -30,16 +31,17 @@ export const assertServiceResponds = Effect.gen(function* () {
 export const formatGetRequest = (key: string, target: string, more = "") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
 
-/** The start of a request. The caller appends headers and the empty line. */
+/** The start of a request, to which the caller appends headers and the empty line. */
 export const livenessRequestHead = "GET /health/live HTTP/1.1\r\nHost: x\r\n"
 
+/** A response, parsed from the bytes on a socket. */
 export interface ParsedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
 }
 
-/** Timeout for waits that might otherwise never end. */
+/** Time limit for waits that might otherwise never end. */
 const responseTimeout = "30 seconds"
 
 const parseHeaders = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
@@ -76,11 +78,11 @@ export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => 
   return [{ status, headers, text }, ...parseResponses(read[1])]
 }
 
-/** An open connection with the bytes received so far. */
+/** An open connection, and the bytes received so far. */
 export interface RawConnection {
   readonly socket: Socket
   readonly received: () => Buffer
-  /** Completes when the service has closed its side or the connection. */
+  /** Completes when the service has closed its side, or the whole connection. */
   readonly ended: Effect.Effect<void>
 }
 
@@ -97,7 +99,7 @@ export const openConnection = (port: number) =>
         waiting.splice(0).forEach((resume) => resume())
       }
       socket.on("data", (chunk) => chunks.push(chunk))
-      // The service closes refused connections while the client still sends.
+      // The service closes refused connections while the client is still sending.
       socket.on("error", end).on("end", end).on("close", end)
       const ended = Effect.callback<void>((resume) => {
         if (isEnded) resume(Effect.void)
@@ -121,6 +123,7 @@ export const exchangeBytes = (port: number, bytes: string | Uint8Array) =>
     return parseResponses(received())
   }))
 
+/** Waits until the condition is true. */
 export const waitUntil = (condition: () => boolean, pause: Duration.Input = "20 millis") =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced(pause) }),
@@ -137,11 +140,11 @@ export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
   )
 }
 
-/** Waits until the service has closed its side. Checks rarely, because Linux takes milliseconds to list the sockets. */
+/** Waits until the service has closed its side. Checks rarely, because listing sockets takes Linux milliseconds. */
 export const waitUntilServerSocketCloses = (port: number, socket: Socket) =>
   waitUntil(() => !isServerSocketOpen(port, socket), "250 millis")
 
-/** Details of the code, the SQL or the machine, which no response may reveal. */
+/** Details about the code, the SQL or the machine, which no response may reveal. */
 const internalDetails =
   /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
 
@@ -159,14 +162,14 @@ export const assertResponseFormat = ({ headers, status, text }: ParsedResponse) 
   assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
 }
 
-/** Checks that there is exactly one response, with this error. */
+/** Checks that there is exactly one response, and that it is this error. */
 export const assertSingleError = (answers: ReadonlyArray<ParsedResponse>, status: number, code = "bad_request") => {
   const summary = answers.map((answer) => `${answer.status} ${answer.text.slice(0, 300)}`).join("\n")
   assert.strictEqual(answers.length, 1, summary)
   for (const answer of answers) {
     assertResponseFormat(answer)
     assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], summary)
-    // An error lists at most twenty reasons, so even an error for a large request is small.
+    // An error lists at most twenty reasons, so it is small even if the request is large.
     assert.isBelow(answer.text.length, 65_536)
   }
 }

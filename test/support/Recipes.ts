@@ -1,16 +1,17 @@
-/** Makes a copy of the project to which the recipes of docs/recipes.md are applied. */
+/** Creates a copy of the project to which the recipes in docs/recipes.md are applied. */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { combinedOutput, type Environment, projectRoot, startProgram } from "./Processes.ts"
 
-/** A block of the page: the content of a new file, or a patch. */
+/** A block on the page: the content of a new file, or a patch. */
 interface RecipeBlock {
   readonly file: string | undefined
   readonly text: string
 }
 
+/** The blocks on the page. */
 export const recipeBlocks = Array.from(
   readFileSync(join(projectRoot, "docs/recipes.md"), "utf8").matchAll(/^( *)```(\S+)(?: (\S+))?\n([\s\S]*?)^\1```$/gm),
   ([, indent = "", language, file, text = ""]): RecipeBlock => {
@@ -30,7 +31,7 @@ const copyProject = Effect.gen(function* () {
   return folder
 })
 
-/** Runs a program, which must succeed, and returns its output. */
+/** Runs a program that must succeed, and returns its output. */
 export const runProgram = Effect.fnUntraced(
   function* (program: string, args: ReadonlyArray<string>, environment: Environment = {}) {
     const running = yield* startProgram(program, args, environment)
@@ -48,11 +49,11 @@ const applyBlock = Effect.fnUntraced(function* (folder: string, { file, text }: 
   }
   const patch = join(folder, "recipe.patch")
   yield* fs.writeFileString(patch, text)
-  // The page has no line numbers, which would soon be wrong.
+  // The patches on the page contain no line numbers, which would soon be wrong.
   yield* runProgram("git", ["-C", folder, "apply", "--recount", patch], { GIT_CEILING_DIRECTORIES: dirname(folder) })
 })
 
-/** Copies the project into a temporary folder and applies all recipes, in their order. Returns the folder. */
+/** Copies the project to a temporary folder and applies all recipes in order. Returns the folder. */
 export const copyProjectWithRecipes = Effect.gen(function* () {
   const folder = yield* copyProject
   for (const block of recipeBlocks) yield* applyBlock(folder, block)

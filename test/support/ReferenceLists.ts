@@ -1,6 +1,6 @@
 /**
- * The lists without the request pipeline, with which tests compare the service. Each request builds its SQL anew, reads
- * all rows through `SqlClient`, and encodes the rows with their schemas.
+ * A second, simple implementation of the lists, with which tests compare the service. Each request builds its SQL anew,
+ * reads all rows through `SqlClient`, and encodes them with their schemas.
  */
 import { Clock, Effect, Predicate, Result, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -50,7 +50,7 @@ import { makeApiRequest } from "./ApiRequests.ts"
 // Rows
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the CSV cell of a JSON value, computed without code of the service. */
+/** Returns the CSV cell of a JSON value, without using the service's code. */
 export const encodeReferenceCell = (json: string) => {
   const value: unknown = JSON.parse(json)
   if (value === null) return ""
@@ -113,7 +113,7 @@ const makeRowResults = (models: ReadonlyArray<RowModel>, query: AddingQuery) => 
   return { columns, group, encodeResult }
 }
 
-/** Makes the encoder of filings with their owners. The rows with the same ticker are one filing. */
+/** Creates the encoder of filings with their owners. Rows with the same ticker are one filing. */
 const makeOwnershipResults = (query: AddingQuery) => {
   const columns = getColumns([OwnershipRow], query)
   const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFilingHeader, Owner].map((model) =>
@@ -139,7 +139,7 @@ const makeOwnershipResults = (query: AddingQuery) => {
 
 const toTexts = (value: unknown) => Array.isArray(value) ? value.map(String) : [String(value)]
 
-/** Returns the condition of a filter in the simplest SQL, even if it can use no index. */
+/** Returns a filter's condition in the simplest SQL, even if that cannot use an index. */
 const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name: string, value: unknown) => {
   const column = sql(name)
   const text = String(value)
@@ -195,6 +195,7 @@ const makeClauses = (
   }
 }
 
+/** The parameters that the reference implementation knows. */
 export interface ReferenceQuery extends PagingQuery {
   readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean
@@ -206,11 +207,14 @@ interface ReferenceEncoder {
   readonly encodeResult: (rows: ReadonlyArray<object>) => ReferenceResult
 }
 
+/** A list. */
 export interface ReferenceList {
   readonly path: string
-  /** Makes the encoder for the results of a query. If the query follows lineages, its symbols must have no changes. */
+  /**
+   * Creates the encoder for the results of a query. If the query follows lineages, its symbols must not have changed.
+   */
   readonly makeEncoder: (query: AddingQuery) => ReferenceEncoder
-  /** The column that each filter compares, by the name of its parameter. */
+  /** The column that each filter compares, by the name of the parameter. */
   readonly filteredColumns: ReadonlyMap<string, string>
   /** Whether the list belongs to an account. Its responses are never cached. */
   readonly isOfAccount: boolean
@@ -218,7 +222,7 @@ export interface ReferenceList {
   readonly decode: (
     parameters: RawSearchParameters,
   ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
-  /** Returns all results without pages. Each result is the list of its rows. */
+  /** Returns all results, regardless of pages. Each result is the list of its rows. */
   readonly readAll: (
     query: ReferenceQuery,
     account_id: number,
@@ -252,7 +256,7 @@ const unrestrictedAccount: typeof CurrentAccount.Service = {
 
 const notServed = new Error("the reference serves no requests")
 
-/** Makes a request of this account over HTTP. */
+/** Builds a request from this account over HTTP. */
 const makeAdmittedRequest = (now: number): AdmittedRequest => ({
   request: makeApiRequest(),
   now,
@@ -293,7 +297,7 @@ const makeReferenceList = <Query extends PagingQuery, ShapedBy extends keyof Que
       return condition === undefined ? [] : [condition]
     })
 
-  /** Turns the values that do not shape the SQL into statement parameters. The cast restores the field names. */
+  /** Replaces the values that do not shape the SQL with statement parameters. The cast restores the field names. */
   const makeShape = (query: DecodedQuery) =>
     Object.fromEntries(
       Object.entries(query).map(([name, value]) => [

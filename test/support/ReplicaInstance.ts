@@ -1,9 +1,10 @@
-/** Starts an instance that reads from the standbys, and reads its replica metrics. */
+/** Starts an instance that reads from two standbys, and reads the instance's metrics about them. */
 import { Effect, Metric, Schedule } from "effect"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import * as ServiceInstances from "./ServiceInstances.ts"
 import { StandbyPair } from "./TwoStandbys.ts"
 
+/** Repeats an effect until `holds` returns true. */
 export const repeatUntilTrue = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("60 seconds"))
 
@@ -11,6 +12,7 @@ interface Named {
   readonly name: string
 }
 
+/** Starts an instance that reads from the standbys of `StandbyPair`. */
 export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}) {
   const { first, second, urls } = yield* StandbyPair
   const metrics = yield* chooseFreePort
@@ -39,7 +41,7 @@ export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<
     )
   const of = (name: string) => (replica: Named) => Effect.map(readAll(name, replica), ([value = 0]) => value)
   const [reads, used, lag] = [of("reads_total"), of("used"), of("lag_seconds")]
-  /** Number of reads sent to both standbys. */
+  /** The number of reads that were sent to both standbys. */
   const total = Effect.map(readAll("reads_total", first, second), ([one = 0, other = 0]) => one + other)
   const bothUsed = repeatUntilTrue(readAll("used", first, second), (values) => values.every((used) => used === 1))
   return { port, reads, used, lag, total, bothUsed }

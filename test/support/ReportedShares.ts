@@ -1,11 +1,12 @@
-/** Rows for tests of the change feed: `historical_float_pro` with a symbol, a day and a number of shares. */
+/** Rows for tests of the change feed: rows of `historical_float_pro` with a symbol, a day and a number of shares. */
 
 /** The columns of the key, for `on conflict`. */
 export const reportedSharesKey = "ticker, filed_at, form_type, document_url, reported_date"
 
-/** The columns that must have values, except the number of shares. */
+/** The other columns that require values. */
 const constants = { is_adr: "false", last_updated: "2026-01-01 00:00:00" }
 
+/** Builds a row. */
 export const makeReportedShares = (ticker: string, filed_at: string, outstanding_shares: string) => ({
   ticker,
   filed_at,
@@ -13,7 +14,10 @@ export const makeReportedShares = (ticker: string, filed_at: string, outstanding
   ...constants,
 })
 
-/** Returns the beginning of a statement that inserts rows of three SQL expressions each, from a query or `values`. */
+/**
+ * Returns the start of a statement that inserts rows. A query or `values` follows, with the three expressions for each
+ * row.
+ */
 export const formatReportedSharesInsert = (rows: string) =>
   `insert into historical_float_pro (ticker, filed_at, outstanding_shares, is_adr, last_updated)
     select ticker, filed_at::date, outstanding_shares, false, '2026-01-01' from (${rows})

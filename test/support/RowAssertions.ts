@@ -9,11 +9,11 @@ type Row = Readonly<Record<string, unknown>>
 /** Maximum number of differences that a failure lists. */
 const maxListed = 20
 
-/** Returns the columns that identify a row of the dataset. Empty for an unknown dataset. */
+/** Returns the columns that identify a row of the dataset, or none for an unknown dataset. */
 export const getKeyColumns = (dataset: string): ReadonlyArray<string> =>
   loadableDatasets.find(({ table }) => table === dataset)?.key ?? []
 
-/** Returns the dataset whose rows the endpoint shows, or the path itself if it shows none or several. */
+/** Returns the dataset whose rows the endpoint returns, or the path itself if there are none or several. */
 export const getDatasetOfPath = (path: string) => {
   const datasets = endpointsByDataset.filter(({ endpoints }) => endpoints.includes(path)).map(({ dataset }) => dataset)
   const named = datasets.find((dataset) => path === `/v1/${dataset.replaceAll("_", "-")}`)
@@ -22,7 +22,7 @@ export const getDatasetOfPath = (path: string) => {
 
 const print = (value: unknown) => value === undefined ? "nothing" : JSON.stringify(value)
 
-/** Names each row by its key columns, or by its position if it has none of them. Repeated keys get a number. */
+/** Names each row by its key columns, or by its position if it has none. Repeated keys get a number. */
 const nameRows = (rows: ReadonlyArray<Row>, key: ReadonlyArray<string>) => {
   const counts = new Map<string, number>()
   return rows.map((row, index) => {
@@ -61,7 +61,7 @@ export const findRowDifferences = (
   return [...differences, ...unexpected, ...order]
 }
 
-/** Asserts that the rows and their order are equal. `dataset` and `about` begin the message of a failure. */
+/** Asserts that the rows and their order are equal. `dataset` and `about` start the message of a failure. */
 export const assertEqualRows = (
   dataset: string,
   actual: ReadonlyArray<Row>,

@@ -1,4 +1,4 @@
-/** Starts the service as a separate process on Node or Deno. For programs outside Vitest. */
+/** Starts the service as a separate process on Node or Deno, for programs that do not use Vitest. */
 import { Effect } from "effect"
 import { execFileSync, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -11,13 +11,13 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
-/** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
+/** Path of the Deno program. The command in the npm package is a wrapper that does not forward signals. */
 const findDeno = () =>
   process.versions["deno"] === undefined
     ? execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
     : process.execPath
 
-/** Returns the home folder in `SERVICE_HOME`, whose sample data several programs can share. Default: a new folder. */
+/** Returns the home folder in `SERVICE_HOME`, whose sample data several programs can share, or a new folder. */
 export const openServiceHome = async () => {
   const shared = process.env["SERVICE_HOME"]
   if (shared !== undefined) return { home: shared, close: async () => {} }
@@ -25,11 +25,12 @@ export const openServiceHome = async () => {
   return { home, close: () => rm(home, { recursive: true, force: true }) }
 }
 
+/** The running service. */
 export interface RuntimeService {
   readonly key: string
-  /** Scheme, address and port, such as `http://127.0.0.1:8080`. */
+  /** The scheme, address and port, such as `http://127.0.0.1:8080`. */
   readonly origin: string
-  /** URL of the request that the service prints as an example. */
+  /** The URL of the request that the service prints as an example. */
   readonly exampleUrl: string
   /** Stops the process with SIGTERM. Resolves to its exit code, or to null if a signal killed the process. */
   readonly stop: () => Promise<number | null>
@@ -55,7 +56,7 @@ export const startServiceOnRuntime = async (
   const terminate = () => {
     if (service.pid !== undefined && service.exitCode === null) process.kill(service.pid, "SIGTERM")
   }
-  // Also runs after an uncaught exception. Otherwise the service would run on, and keep standard error open.
+  // Runs even after an uncaught exception. Otherwise the service would keep running, and keep standard error open.
   process.on("exit", terminate)
   const stop = () => {
     terminate()

@@ -1,4 +1,4 @@
-/** Starts the service in this process, on a free port and with its own database. */
+/** Starts the service in this process, on a free port and with a database of its own. */
 import { assert } from "@effect/vitest"
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import {
@@ -39,7 +39,7 @@ const makeDatabaseUrl = (database: string) => {
   return Redacted.make(url.href)
 }
 
-/** A connection for statements about whole databases. */
+/** A connection for statements that create and drop databases. */
 const adminConnection = Effect.suspend(() => PgConnection.make({ url: makeDatabaseUrl("postgres") }))
 
 const runAsAdmin = (statement: string) =>
@@ -60,12 +60,13 @@ const migratedDatabase = () => migratedUrl().pathname.slice(1)
 /** Copies the migrated database, which takes milliseconds. */
 export const copyMigratedDatabase = Effect.suspend(() => createTestDatabase(migratedDatabase()))
 
+/** Loads the sample market into the current database. */
 export const loadSampleMarket = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
 }).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
 
-/** Returns the template's name. The first test that needs the template creates it, while other workers wait. */
+/** Returns the name of the template. The first test that needs it creates it, while other workers wait. */
 const sampleTemplate = Effect.gen(function* () {
   const [name, unfinished] = ["sample_market", "sample_market_unfinished"]
   const admin = yield* adminConnection
@@ -74,7 +75,7 @@ const sampleTemplate = Effect.gen(function* () {
   if (rows.length > 0) return name
   yield* admin.query(`drop database if exists ${unfinished} with (force)`)
   yield* admin.query(`create database ${unfinished} template ${migratedDatabase()} strategy file_copy`)
-  // Connects directly, because PgBouncer would keep a connection open, and the database could not be renamed.
+  // Connects directly, because PgBouncer would keep a connection open, with which a database cannot be renamed.
   yield* Effect.provide(
     loadSampleMarket,
     databaseClientLayer({ url: makeDatabaseUrl(unfinished), applicationName: "tickerline-test" }),
@@ -83,7 +84,7 @@ const sampleTemplate = Effect.gen(function* () {
   return name
 }).pipe(Effect.scoped)
 
-/** Copies the database with the sample market, which takes milliseconds after the first time. */
+/** Copies the database with the sample market, which takes milliseconds once it exists. */
 export const copySampleDatabase = Effect.flatMap(sampleTemplate, createTestDatabase)
 
 /** Creates a key, and its account if it does not exist. */
@@ -121,7 +122,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
   )
 }
 
-/** Sets high limits, because tests send many requests per minute from one address, and disables the cache. */
+/** Sets high limits, because tests send many requests per minute from one address, and turns the cache off. */
 export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   RATE_LIMIT_BASIC: "1000000",
   RATE_LIMIT_PRO: "1000000",
@@ -130,7 +131,7 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
-// With Node's default of five seconds, a stalled client may send a request while the server closes the connection.
+// With Node's default of five seconds, a stalled client may send a request just as the server closes the connection.
 const makeServer = () => createServer({ keepAliveTimeout: Duration.toMillis(keepAliveTimeout) })
 
 /** The Node server of the service. */
@@ -138,7 +139,10 @@ class NodeServer extends Context.Service<NodeServer, Server>()("test/support/Nod
   static readonly layer = Layer.sync(NodeServer, makeServer)
 }
 
-/** A server on a free port, and a client that, unlike `fetch`, requests no compression, which would double the time. */
+/**
+ * A server on a free port, and a client for it. Unlike `fetch`, the client does not request compression, which would
+ * double the time.
+ */
 export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provide(NodeHttpClient.layerUndici),
   Layer.provideMerge(
@@ -151,7 +155,7 @@ export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provideMerge(NodeServer.layer),
 )
 
-/** Answers the requests to the server. */
+/** Handles the requests to the server. */
 export const listenerLayer = Layer.effectDiscard(Effect.gen(function* () {
   const server = yield* NodeServer
   const { handle } = yield* NodeListener
@@ -159,17 +163,18 @@ export const listenerLayer = Layer.effectDiscard(Effect.gen(function* () {
   yield* Effect.addFinalizer(() => Effect.sync(() => server.off("request", handle)))
 }))
 
+/** The service over a database, with a key for each tier. */
 export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   serviceLayerWithKeys(TestKeys.layer, database)
 
-/** The service with existing keys, for a database role that cannot create them. */
+/** The service with keys that already exist, for a database role that cannot create them. */
 export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   keys: Layer.Layer<TestKeys, E1, R1>,
   database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
 ) =>
   Layer.merge(listenerLayer, Service.backgroundJobsLayer).pipe(
     Layer.provideMerge(Service.layer),
-    // Logs are discarded, because failures that tests cause on purpose would fill them.
+    // Logs are discarded, because tests cause failures on purpose.
     Layer.provide(Logger.layer([])),
     Layer.provide(generousLimitsLayer),
     Layer.provideMerge(keys),
@@ -182,15 +187,16 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
 const makeClientLayer = <E, R>(database: Effect.Effect<Redacted.Redacted, E, R>) =>
   Layer.unwrap(Effect.map(database, (url) => makePoolableClientLayer({ url, applicationName: "tickerline-test" })))
 
-/** A client of a new copy of the migrated database. */
+/** A client for a new copy of the migrated database. */
 export const migratedDatabaseLayer = makeClientLayer(copyMigratedDatabase)
 
+/** The service with a migrated, empty database. */
 export const layer = serviceLayerOver(migratedDatabaseLayer)
 
 /** The service at a given time. Tests may advance its clock, but only by seconds. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
-/** A client of a new database with the sample market. */
+/** A client for a new database with the sample market. */
 export const sampleDatabaseLayer = makeClientLayer(copySampleDatabase)
 
 /** URL of the client's database. */
@@ -203,14 +209,15 @@ export const databaseUrl = Effect.gen(function* () {
 /** The service with the sample market, at the current time. */
 export const sampleServiceLayer = serviceLayerOver(sampleDatabaseLayer)
 
+/** How to send a request. */
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
   readonly headers?: Readonly<Record<string, string>>
-  /** API key. The default is the key of the tier `basic`. With `null`, the request has no key. */
+  /** The API key; by default, that of the tier `basic`. With `null`, the request has no key. */
   readonly key?: string | null
 }
 
-/** Sends a request and returns status, headers and JSON. */
+/** Sends a request, and returns the status, headers and JSON. */
 export const requestJson = Effect.fnUntraced(
   function* (path: string, { headers = {}, key, method = "GET" }: TestRequestOptions = {}) {
     const keys = yield* TestKeys
@@ -225,13 +232,13 @@ export const requestJson = Effect.fnUntraced(
   },
 )
 
-/** After a change of a key or an account, all requests see it within this time (D2). */
+/** A change to a key or an account must affect all requests within this time (D2). */
 const maxKeyDelayMillis = 1_000
 
 /**
- * Repeats a request until it gets the status. Asserts that this takes less than the documented second (D2, D18) after
- * `validMillis`, for which the earlier status is right. A response may be slow on a busy machine, so the time at which
- * the last request with another status was sent is what counts.
+ * Repeats a request until it gets the status. Asserts that this takes less than the documented second (D2, D18) from
+ * `validMillis` on; until then, the earlier status is right. Because a response may be slow on a busy machine, what
+ * counts is when the last request with another status was sent.
  */
 export const waitForResponseStatus = Effect.fnUntraced(
   function* (path: string, key: string, status: number, validMillis = 0) {
@@ -254,17 +261,17 @@ export const servicePort = Effect.map(HttpServer.HttpServer, ({ address }) => "p
 
 const haveSameColumns = (a: object, b: object) => Object.keys(a).join() === Object.keys(b).join()
 
-/** Inserts rows in their order, with one statement for consecutive rows that have the same columns. */
+/** Inserts rows in order, with one statement for consecutive rows that have the same columns. */
 export const insertRows = Effect.fnUntraced(
   function* (table: string, ...rows: ReadonlyArray<Readonly<Record<string, unknown>>>) {
     const sql = yield* SqlClient.SqlClient
-    // A statement has at most 65,535 parameters.
+    // A statement can have at most 65,535 parameters.
     const groups = Arr.chunksOf(rows, 500).flatMap((chunk) => Arr.groupWith(chunk, haveSameColumns))
     yield* Effect.forEach(groups, (group) => sql`insert into ${sql(table)} ${sql.insert(group)}`, { discard: true })
   },
 )
 
-/** Reads the clock of the database, in UTC with microseconds. */
+/** Reads the database's clock, in UTC with microseconds. */
 export const readDatabaseClock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly now: string }>`

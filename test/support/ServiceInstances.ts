@@ -1,4 +1,4 @@
-/** Starts instances of the service on one database, as `serve` does, and sends them requests. */
+/** Starts several instances of the service on one database, as `serve` does, and sends them requests. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer, Logger, Schedule } from "effect"
 import { HttpServer } from "effect/http"
@@ -14,10 +14,11 @@ import { type Environment, startCommandProcess } from "./Processes.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
 
+/** A response as it was on the wire. */
 export interface WireResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** The names of the headers in order, as received. */
+  /** The names of the headers, in the order in which they were received. */
   readonly headerNames: ReadonlyArray<string>
   /** The body as received. */
   readonly bytes: Buffer
@@ -26,11 +27,12 @@ export interface WireResponse {
   readonly trailers: Readonly<Record<string, string | undefined>>
 }
 
+/** How to send a request. */
 export interface WireRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST"
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** `false` omits the `Host` header. */
+  /** With `false`, sends no `Host` header. */
   readonly setHost?: boolean
 }
 
@@ -46,7 +48,10 @@ export const decompressBody = (encoding: string | undefined, bytes: Buffer) =>
     ? zstdDecompressSync(bytes)
     : bytes
 
-/** Keeps all instances of a database from running background jobs, whose statements would be among those of requests. */
+/**
+ * Keeps all instances on a database from running background jobs, whose statements would be recorded among those of
+ * requests.
+ */
 export const refuseJobLeases = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.andThen(
     sql`create function refuse_lease() returns trigger language plpgsql as $$ begin return null; end $$`,
@@ -80,13 +85,13 @@ export const requestOverWire = (
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** The default settings of all instances, with a small cache. Vitest sets `BASE_URL` to a path. */
+/** The default settings of all instances, with a small cache. `BASE_URL` is set because Vitest sets it to a path. */
 const settings = ConfigProvider.layerAdd(
   ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16", BASE_URL: "https://instance.example" }),
   { asPrimary: true },
 )
 
-/** Starts an instance on a free port, or on the given port. Returns the port. */
+/** Starts an instance on a free port or on the given one, and returns the port. */
 export const startServiceInstance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
@@ -100,7 +105,7 @@ export const startServiceInstance = Effect.fnUntraced(function* (
     Layer.provideMerge(Service.generousLimitsLayer),
   )
   const { config, pooler } = yield* DirectConnectionConfig
-  // An instance has its own connections, as a process would, if it has settings for them.
+  // With settings for the pool, an instance has connections of its own, as a process would.
   const pool = Object.keys(values).some((name) => name.startsWith("DATABASE_POOL_"))
     ? Layer.fresh(pooledClientLayer(pooler?.config ?? config, pooler === undefined)).pipe(Layer.provide(configured))
     : Layer.empty
@@ -131,7 +136,7 @@ export const startServiceProcess = Effect.fnUntraced(function* (databaseUrl: str
   return { running, port }
 })
 
-/** A database with API keys, without a running service. */
+/** A database with API keys, but without a running service. */
 export const databaseWithKeysLayer = TestKeys.layer.pipe(
   Layer.provideMerge(Service.migratedDatabaseLayer),
   Layer.provideMerge(NodeCrypto.layer),

@@ -1,4 +1,4 @@
-/** Rows of `premarket_stats` and `afterhours_stats`. */
+/** Builds a row for `premarket_stats` or `afterhours_stats`. */
 export const makeSessionRow = (ticker: string, date: string, volume = 1) => ({
   ticker,
   date,

@@ -1,4 +1,7 @@
-/** Serves a small API with the service's own request pipeline, for rules that no endpoint of the service shows alone. */
+/**
+ * Serves a small API with the service's own request pipeline, to test rules that no endpoint of the service can show by
+ * itself.
+ */
 import { Effect, Layer, Logger, Option } from "effect"
 import { HttpApi, type HttpApiGroup } from "effect/http-api"
 import { PrepaidBalances } from "../../src/accounts/billing/PrepaidBalances.ts"
@@ -46,7 +49,7 @@ const makeDirectory = <Groups extends HttpApiGroup.Constraint>(api: HttpApi.Http
   })
 }
 
-/** Serves the endpoints on a free port, with their own database and one API key per tier. */
+/** Serves the endpoints on a free port, with a database of their own and an API key for each tier. */
 export const serveApi = <Groups extends HttpApiGroup.Constraint, E, R>(
   api: HttpApi.HttpApi<string, Groups>,
   handlers: Effect.Effect<Handlers, E, R>,

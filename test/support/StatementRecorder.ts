@@ -2,6 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 
+/** A statement that was sent to PostgreSQL. */
 export interface SentStatement {
   readonly text: string
   readonly parameters: ReadonlyArray<unknown>
@@ -10,7 +11,7 @@ export interface SentStatement {
 /** The statements that have been sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/support/Statements") {}
 
-/** Statements of the service's own work: polls, jobs, rate limits and usage. */
+/** Statements of the service itself: polls, jobs, rate limits and usage. */
 const backgroundStatement = new RegExp(
   [
     "dataset_versions",
@@ -40,7 +41,7 @@ export const layer = Layer.unwrap(Effect.sync(() => {
   return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
 }))
 
-/** Runs a request. Returns its result and the statements that it sent. */
+/** Runs a request. Returns its result, and the statements that it sent. */
 export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
   const seen = yield* Statements
   seen.length = 0
@@ -48,7 +49,7 @@ export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: E
   return { answer, sent: Array.from(seen) }
 })
 
-/** Returns the plan of a statement, as the row that `explain` returns. */
+/** Returns the plan of a statement, which is the row that `explain` returns. */
 export const explainStatement = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, how = "format json") {
   const sql = yield* SqlClient.SqlClient
   const [plan] = yield* sql.unsafe(`explain (${how}) ${text}`, parameters)
@@ -65,7 +66,9 @@ export const explainRequest = Effect.fnUntraced(
   },
 )
 
-/** Executes a prepared statement on one connection. Returns how often PostgreSQL planned it for the given values. */
+/**
+ * Executes a prepared statement repeatedly on one connection. Returns how often PostgreSQL planned it for its values.
+ */
 export const countCustomPlans = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, executions: number) {
   const sql = yield* SqlClient.SqlClient
   const execute = Effect.replicateEffect(sql.unsafe(text, parameters), executions)

@@ -10,23 +10,26 @@ interface Answer {
   readonly text: string
 }
 
+/** What the clients have seen. */
 export interface ClientSummary {
   readonly requests: number
-  /** Number of responses by status and error code. */
+  /** The number of responses by status and error code. */
   readonly answers: Readonly<Record<string, number>>
-  /** Longest response time, milliseconds. */
+  /** The longest response time, in milliseconds. */
   readonly slowest: number
-  /** Total cost that the responses state, microdollars. Includes the responses recorded before the clients start. */
+  /**
+   * The total cost that the responses state, in microdollars, including the responses from before the clients started.
+   */
   readonly cost: number
 }
 
-/** Expected responses by path, recorded before the fault. */
+/** The expected response to each path, recorded before the fault. */
 type ExpectedAnswers = ReadonlyMap<string, Answer>
 
-/** Maximum response time in any fault, milliseconds (§7.2, §8). */
+/** The longest that a response may take in any fault, in milliseconds (§7.2, §8). */
 const requestTimeout = 45_000
 
-/** A connection failure. `answered`: whether a part of the response had arrived. */
+/** A connection failed. `answered` is whether a part of the response had arrived. */
 class Failed extends Data.TaggedError("Failed")<{ readonly answered: boolean; readonly message: string }> {}
 
 const requestIdPattern = /"request_id":"[^"]*"/
@@ -59,7 +62,7 @@ const describeAnswer = ({ status, text }: Answer) => {
   return code === undefined ? String(status) : `${status} ${code}`
 }
 
-/** Requests for several tables, with repeated and unique queries, refusals and errors. */
+/** Requests to several tables: repeated ones, unique ones, refused ones and errors. */
 export const mixedRequestPaths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
@@ -72,14 +75,18 @@ export const mixedRequestPaths: ReadonlyArray<string> = [
   ...Array.from({ length: 10 }, (_, at) => `/v1/news?limit=${at + 1}`),
 ]
 
+/** How the clients behave. */
 export interface SteadyClientOptions {
   readonly port: number
   readonly key: string
   readonly clients?: number
-  /** Pause of each client between two requests, milliseconds; 10 by default. With 0, the clients use a whole core. */
+  /**
+   * How long each client pauses between two requests, in milliseconds; 10 by default. With 0, the clients use a whole
+   * core.
+   */
   readonly pause?: number
   readonly paths?: ReadonlyArray<string>
-  /** Whether the service is stopping, so that it may refuse or close connections without a response. */
+  /** Whether the service is stopping, and therefore may refuse or close connections without a response. */
   readonly mayRefuse?: () => boolean
   /** Checks a response that is not a temporary 503. By default, it must equal the response from before the fault. */
   readonly isRight?: (answer: Answer) => boolean

@@ -2,10 +2,11 @@
 import { assert } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 
+/** An arbitrary integer in a range. */
 export const arbitraryInteger = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** Random text with attempts to inject markup. */
+/** Random text that tries to inject markup. */
 export const arbitraryHostileText = Arbitrary.map(
   Arbitrary.all({ at: arbitraryInteger(0, 8), more: Arbitrary.schema(Schema.String) }),
   ({ at, more }) => {
@@ -44,7 +45,7 @@ export const assertWellFormedMarkup = (markup: string) => {
   assert.isTrue(markup.isWellFormed())
 }
 
-/** Width of a letter in the widest 13 px font of `style.css`, pixels. */
+/** The width of a letter in the widest 13 px font of `style.css`, in pixels. */
 const letterWidth = 8
 
 const parseNumbers = (text: string) =>
@@ -69,7 +70,7 @@ const parsePathPoints = (d: string) => {
   })
 }
 
-/** Finds elements that are outside the view box or have no valid position. */
+/** Finds elements that are outside of the view box, or have no valid position. */
 export const findElementsOutsideViewBox = (html: string) =>
   Array.from(html.matchAll(/<svg([^>]*)>([\s\S]*?)<\/svg>/g), ([, attributes = "", inner = ""]) => {
     const [, width = 0, height = 0] = /viewBox="0 0 (\S+) (\S+)"/.exec(attributes)?.map(Number) ?? []

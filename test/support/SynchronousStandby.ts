@@ -8,7 +8,7 @@ import { launchDetachedProcess } from "./DetachedProcess.ts"
 import { queryServer } from "./TwoStandbys.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 
-/** Name of the standby in `synchronous_standby_names`. */
+/** The name of the standby in `synchronous_standby_names`. */
 export const standbyName = "standby"
 
 const waitUntil = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
@@ -17,7 +17,9 @@ const waitUntil = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds:
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 
-/** Creates a standby from a copy of the stopped primary. It replicates through the proxy `link`, which can stall. */
+/**
+ * Creates a standby from a copy of the stopped primary. It replicates through the proxy `link`, which can be stalled.
+ */
 export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServer) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-standby-" })
@@ -63,7 +65,7 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
     Effect.andThen(isSynchronous),
     Effect.asVoid,
   )
-  /** Waits until the standby has everything that is visible on the primary, even after a restart of the primary. */
+  /** Waits until the standby has everything that is visible on the primary, even after the primary restarted. */
   const waitUntilComplete = Effect.asVoid(
     waitUntilReplicating(
       "catch up",

@@ -1,13 +1,14 @@
-/** A TCP proxy in front of the database. Tests stall it, cut it, or redirect it to another server. */
+/** A TCP proxy in front of the database. Tests can stall it, cut it, or redirect it to another server. */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 import { Transform } from "node:stream"
 
+/** Starts a proxy to a port. */
 export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   const pairs = new Set<readonly [Socket, Socket]>()
   let [stalled, target, connections] = [false, first, 0]
   let [cutText, cuts] = ["", 0]
-  /** Passes on what the server sends, but ends the stream directly before `cutText`. */
+  /** Passes on what the server sends, but ends the stream immediately before `cutText`. */
   const makeCutter = () => {
     const cutter = new Transform({
       transform: (chunk: Buffer, _, done) => {
@@ -64,12 +65,12 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   )
   /** Resets all connections. */
   const cut = each((socket) => socket.resetAndDestroy())
-  /** Closes the next connection on which the server sends the text, directly before the text. */
+  /** Closes the next connection on which the server sends the text, immediately before the text. */
   const cutBefore = (text: string) =>
     Effect.sync(() => {
       cutText = text
     })
-  /** Sends new connections to another port and does not stall them. Open connections stay as they are. */
+  /** Sends new connections to another port, without stalling them. Open connections stay as they are. */
   const lead = (port: number) =>
     Effect.sync(() => {
       target = port

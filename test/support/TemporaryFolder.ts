@@ -1,4 +1,4 @@
-/** The folder for databases and other temporary files of tests: in memory, if the machine has enough memory. */
+/** Chooses the folder for databases and other temporary files of tests, in memory if the machine has enough. */
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 const memoryFolder = "/dev/shm"
 const requiredBytes = 4 * 1024 ** 3
 
-/** Whether `/dev/shm` is usable. Containers often limit it to 64 MB, or do not allow programs in it. */
+/** Whether `/dev/shm` can be used. Containers often limit it to 64 MB, or do not allow programs to run in it. */
 const isSuitable = () => {
   const probe = `${memoryFolder}/tickerline-probe-${process.pid}`
   try {
@@ -22,5 +22,7 @@ const isSuitable = () => {
   }
 }
 
-/** `TMPDIR` if it is set; otherwise memory if it is usable; otherwise the temporary folder of the system. */
+/**
+ * Returns `TMPDIR` if that is set, a folder in memory if that can be used, and otherwise the system's temporary folder.
+ */
 export const chooseTemporaryFolder = () => process.env["TMPDIR"] ?? (isSuitable() ? memoryFolder : tmpdir())

@@ -1,4 +1,4 @@
-/** Lets `npm test` omit slow tests and most inputs. `TEST_DEPTH=sampled` omits only the inputs. */
+/** Lets `npm test` skip slow tests and most inputs. `TEST_DEPTH=sampled` only skips inputs. */
 import { Effect } from "effect"
 import { TestRunner } from "vitest"
 
@@ -6,15 +6,15 @@ import { TestRunner } from "vitest"
 const depth = process.env["TEST_DEPTH"]
 const hasAllInputs = depth !== "fast" && depth !== "sampled"
 
-/** Skips the current test in `npm test`. This is the first line of each slow test. */
+/** Skips the current test in `npm test`. Begin each slow test with it. */
 export const skipUnlessThorough = Effect.sync(() => {
   if (depth === "fast") TestRunner.getCurrentTest()?.context.skip("slow")
 })
 
-/** Returns the number of inputs of a property test: all, or a tenth, but at least 3 (`fast`) or 5 (`sampled`). */
+/** Returns how many inputs a property test should try: all, or a tenth, but at least 3 (`fast`) or 5 (`sampled`). */
 export const getInputCount = (count: number) =>
   hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 5, Math.ceil(count / 10)))
 
-/** Returns all values. If most are skipped, it returns every `step`-th value, beginning at `offset % step`. */
+/** Returns all values or, if most are to be skipped, every `step`-th one, starting at `offset % step`. */
 export const sampleUnlessThorough = <A>(values: ReadonlyArray<A>, step: number, offset: number): ReadonlyArray<A> =>
   hasAllInputs ? values : values.filter((_, index) => index % step === offset % step)

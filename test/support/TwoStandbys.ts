@@ -1,4 +1,4 @@
-/** Two standbys of a dedicated primary. They stream its WAL, and tests can pause the replay. */
+/** Two standbys of a dedicated primary. They stream its WAL, and tests can pause their replay. */
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Redacted, Schedule, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
@@ -9,19 +9,23 @@ import * as Migrations from "../../src/postgres/migrations/Migrations.ts"
 import { DedicatedPostgres } from "./DedicatedPostgres.ts"
 import { type DetachedProcess, launchDetachedProcess } from "./DetachedProcess.ts"
 
+/** A standby that a test controls. */
 export interface Standby {
   readonly name: string
   readonly url: string
-  /** Starts the server, optionally on another port or with another upstream. Returns when it accepts queries. */
+  /** Starts the server, optionally on another port or with another upstream server. Returns when it accepts queries. */
   readonly start: (other?: { readonly port?: number; readonly upstream?: string }) => Effect.Effect<void>
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
   readonly query: (statement: string) => Effect.Effect<PgConnection.Result>
-  /** Pauses the replay of received WAL, at most until the scope closes: a failed test must not stop the next ones. */
+  /**
+   * Pauses the replay of received WAL. It resumes when the scope closes at the latest, so that a failed test does not
+   * affect later ones.
+   */
   readonly pause: Effect.Effect<void, never, Scope.Scope>
   readonly resume: Effect.Effect<void>
 }
 
-/** Runs one statement over a new connection. */
+/** Runs one statement on a new connection. */
 export const queryServer = (url: string, statement: string) =>
   Effect.scoped(
     Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
@@ -29,7 +33,7 @@ export const queryServer = (url: string, statement: string) =>
 
 const isCancelled = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
 
-/** Settings with which replay cancels conflicting queries early, and the standby reconnects to the primary quickly. */
+/** With these settings, replay cancels conflicting queries early, and the standby reconnects to the primary soon. */
 const settings = {
   max_standby_streaming_delay: "300ms",
   wal_retrieve_retry_interval: "100ms",
@@ -62,7 +66,7 @@ const startStandby = Effect.fnUntraced(function* (data: string) {
       yield* child.exited
       child = undefined
     })
-  // Retry, because replay may cancel this query.
+  // Retries, because replay may cancel this query.
   const runStatement = (statement: string) =>
     Effect.orDie(
       Effect.retry(queryServer(url, statement), { while: isCancelled, schedule: Schedule.spaced("20 millis") }),
@@ -100,10 +104,11 @@ const startStandby = Effect.fnUntraced(function* (data: string) {
   return made
 })
 
+/** The standbys. */
 export class StandbyPair extends Context.Service<StandbyPair, {
   readonly first: Standby
   readonly second: Standby
-  /** Value for `DATABASE_READ_URLS`. */
+  /** The value for `DATABASE_READ_URLS`. */
   readonly urls: string
   /** Waits until both standbys have replayed the primary's current WAL. */
   readonly waitUntilCaughtUp: Effect.Effect<void>

@@ -1,26 +1,27 @@
-/** Receivers of webhooks: HTTP servers that record requests and answer as told. */
+/** Receivers of webhooks: HTTP servers that record requests and respond as the test wants. */
 import { Effect } from "effect"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 
+/** A request that a receiver got. */
 export interface ReceivedWebhook {
   readonly headers: IncomingHttpHeaders
   readonly path: string
   readonly body: string
 }
 
-/** Answers a request with a status, or with anything else. */
+/** Returns the status to respond with, or responds in another way itself. */
 type Behaviour = (received: ReceivedWebhook, response: ServerResponse) => number | undefined
 
-/** Leaves a request without an answer. */
+/** Never responds. */
 export const hang: Behaviour = () => undefined
 
-/** Returns a header that the request has once. */
+/** Returns a header that must occur exactly once. */
 export const getOneHeader = ({ headers }: ReceivedWebhook, name: string) => {
   const value = headers[name]
   return typeof value === "string" ? value : ""
 }
 
-/** Starts a receiver, which ends with the scope. It answers 204 unless `behaviour.answer` is replaced. */
+/** Starts a receiver, which stops with the scope. It responds with 204 unless `behaviour.answer` is replaced. */
 export const startWebhookReceiver = Effect.gen(function* () {
   const received: Array<ReceivedWebhook> = []
   const behaviour: { answer: Behaviour } = { answer: () => 204 }
