@@ -30,7 +30,7 @@ const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
 
 const Line = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json))
 
-/** Runs a command, and returns what `audit --json` then prints in addition. */
+/** Runs a command, and returns the rows that it adds to the output of `audit --json`. */
 const auditOf = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const read = Effect.map(
     run("audit", "--since", "2020-01-01", "--json"),
@@ -252,7 +252,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
   it.effect("records every column of an audited table that operators can change (operations/audit)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // These never change, are secret, or change with requests or by the service.
+      // These columns never change, are secret, or are changed by requests or by the service itself.
       const isUnrecorded =
         /_id$|\.created_|_hash$|\.last_|\.expiry_set_|\.budget_(?:month|spent_)|secret$|_service$|_in_a_row$/
       const missing = yield* decodeRows(Schema.Struct({ name: Schema.String }))(sql`
@@ -268,7 +268,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     }))
 })
 
-/** A change that a role of the admin API may make itself. Triggers record it. */
+/** Changes that the admin API's role may make itself. Triggers record them. */
 const recordedChanges: Readonly<Record<string, string>> = {
   "accounts insert": "insert into accounts (name, tier) values ('new', 'pro')",
   "accounts.tier update": "update accounts set tier = 'ultimate'",
@@ -296,7 +296,7 @@ const recordedChanges: Readonly<Record<string, string>> = {
   "execute erase_account": "select erase_account(account_id) from accounts",
 }
 
-/** What it may change without a record, with the reason. */
+/** Changes that it may make without a record, each with the reason. */
 const unrecordedChanges: Readonly<Record<string, string>> = {
   "admin_tokens.last_used_at update": "Changes with requests.",
   "admin_requests insert": "Stores the response to a write, which is recorded itself.",
@@ -304,7 +304,10 @@ const unrecordedChanges: Readonly<Record<string, string>> = {
   "admin_requests delete": "Removes what is older than 24 hours.",
 }
 
-/** Lists what a role may change itself, and the functions that it may call in the name of their owner. */
+/**
+ * Lists the changes that a role may make itself, and the functions that it may call, which run with their owner's
+ * privileges.
+ */
 const listChanges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<{ readonly what: string }>`

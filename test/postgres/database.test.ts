@@ -19,7 +19,7 @@ const { requestJson, valueAt, insertRows } = Service
 class TestDatabase
   extends Context.Service<TestDatabase, { readonly url: Redacted.Redacted }>()("test/postgres/TestDatabase") {}
 
-/** A connection outside the service's pool. */
+/** A connection that does not belong to the service's pool. */
 class OtherConnection
   extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/postgres/OtherConnection") {}
 
@@ -45,7 +45,7 @@ const measureSeconds = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effe
   return { value, seconds: Duration.toSeconds(taken) }
 })
 
-/** Counts the sessions that wait for a lock in this database. */
+/** Counts the sessions in this database that are waiting for a lock. */
 const countLockWaits = Effect.gen(function* () {
   const other = yield* OtherConnection
   const result = yield* other.query(
@@ -64,7 +64,7 @@ const countRetries = Effect.map(
   (values) => values.reduce((sum, { count }) => sum + Number(count), 0),
 )
 
-/** Counts how often the sessions of this database begin to wait for a lock while the effect runs. */
+/** Counts how often sessions in this database start to wait for a lock while the effect runs. */
 const countWaitsDuring = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   let [waits, isWaiting] = [0, false]
   const look = Effect.map(countLockWaits, (count) => {
@@ -137,7 +137,7 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
         `)
         assert.isAbove(rows.length, 0)
         // PostgreSQL ends the first session that has waited for a second. On a slow machine, that may be the test's own
-        // session instead of the read. Then the test repeats.
+        // session instead of the read, and the test then tries again.
         const hasEndedRead = yield* other.query(
           `lock table ${String(valueAt(rows, 0, "name"))} in access exclusive mode`,
         ).pipe(Effect.as(true), Effect.catchIf(isLockError, () => Effect.succeed(false)))
@@ -183,7 +183,7 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const sql = yield* SqlClient.SqlClient
         yield* insertRows("ticker_changes", event)
         assert.strictEqual((yield* requestJson(path)).status, 200)
-        // After its start, the job that counts corrections reads the table, which would take one of the connections.
+        // When it starts, the job that counts corrections reads the table, which would take one of the connections.
         yield* waitUntil(
           Effect.map(sql`select 1 from history.counting_place where cursor is not null`, ({ length }) => length > 0),
         )
@@ -196,7 +196,7 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 2))
         const value = yield* requestJson(path)
         assert.strictEqual(value.status, 503)
-        // If it waited for the lock, the code would be `data_refreshing`.
+        // If the read had waited for the lock, the code would be `data_refreshing`.
         assert.strictEqual(valueAt(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
         // An instance without free connections stays ready, because its health check does not use the pool.
@@ -298,7 +298,7 @@ describe("A database that is down", () => {
         }
         assert.strictEqual((yield* requestJson("/health/live")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections true`)
-        // A pooler connects again only after a pause, so the first requests may still fail.
+        // A pooler reconnects only after a pause, so the first requests may still fail.
         if (isPoolerRequested) yield* waitUntil(Effect.map(requestJson(path), ({ status }) => status === 200))
         assert.strictEqual((yield* requestJson(path)).status, 200, "the pool connects again by itself")
       }).pipe(Effect.provideContext(context))

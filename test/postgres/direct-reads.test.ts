@@ -47,8 +47,9 @@ const countRunning = (mark: string) =>
   })
 
 /**
- * Waits longer than `statement_timeout`, 30 seconds: PostgreSQL ignores a cancel request that arrives before the query,
- * which occurs on a slow machine. The driver then closes the connection, but the query runs until the timeout.
+ * Waits longer than `statement_timeout`, which is 30 seconds. PostgreSQL ignores a cancel request that arrives before
+ * its query, which happens on a slow machine. The driver then closes the connection, but the query runs until the
+ * timeout.
  */
 const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("5 millis") }).pipe(
@@ -64,17 +65,19 @@ const startSleep = (mark: string, seconds = 60, partition?: string) =>
     { startImmediately: true },
   )
 
-/** Starts as many reads as the pool has connections, in different partitions: one partition may not use them all. */
+/**
+ * Starts as many reads as the pool has connections, in different partitions, because no partition may use all of them.
+ */
 const startSleepOnEachConnection = (mark: string) =>
   Effect.forEach(Array.from({ length: poolSize }, (_, index) => `${index}`), (name) => startSleep(mark, 60, name))
 
-/** Fails if a permit or a connection was lost. In that case, fewer reads run at once than the pool has connections. */
+/** Fails if a permit or a connection was lost, because fewer reads then run at once than the pool has connections. */
 const checkPool = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection
     const fibers = yield* startSleepOnEachConnection(mark)
     yield* waitUntilRunning(mark, poolSize)
-    // A session that the pool has closed may still be listed for a moment.
+    // A session that the pool has closed may be listed for a moment longer.
     const countSessions = Effect.map(other.query(`select 1 ${sessions}`), ({ rowCount }) => rowCount)
     if (!isPoolerRequested) yield* waitUntil(Effect.map(countSessions, (count) => count === poolSize))
     yield* Effect.forEach(fibers, Fiber.interrupt, { concurrency: "unbounded" })
@@ -83,7 +86,7 @@ const checkPool = (mark: string) =>
   })
 
 layer(database, { excludeTestServices: true })("Reading values", (it) => {
-  it.effect("returns what SqlClient returns, prepared or not", () =>
+  it.effect("returns what SqlClient returns, prepared or not (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const text = "select $1::int8, $2::numeric, null, $3::text[], now()::date"

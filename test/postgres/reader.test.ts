@@ -14,7 +14,7 @@ type Statement = Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, SqlError.S
 const makeError = (reason: SqlError.SqlErrorReason) => new SqlError.SqlError({ reason })
 const connectionLost = makeError(new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }))
 
-/** A client that never connects: the reader's statements run on the connections of `makeServer`. */
+/** A client that never connects, because the reader's statements run on the connections of `makeServer`. */
 const unusedClient = makePoolableClientLayer({
   url: Redacted.make("postgres://127.0.0.1:1/none"),
   applicationName: "none",
@@ -23,11 +23,11 @@ const unusedClient = makePoolableClientLayer({
 interface ServerOptions {
   readonly size?: number
   readonly statement: Statement
-  /** Runs before a connection is open. */
+  /** Runs before a connection opens. */
   readonly connecting?: Effect.Effect<void, SqlError.SqlError>
 }
 
-/** Makes a reader for a pool of connections, each of whose statements is the effect `statement`. */
+/** Creates a reader over a pool of connections on which each statement is the effect `statement`. */
 const makeServer = Effect.fnUntraced(function* ({ connecting = Effect.void, size = 10, statement }: ServerOptions) {
   const counts = { opened: 0, closed: 0, statements: 0, canceled: 0 }
   const retire: Array<() => void> = []
@@ -168,7 +168,7 @@ for (const method of ["read", "query"] as const) {
         assert.strictEqual(pool.timeoutCount(), 2)
       }).pipe(Effect.scoped))
 
-    it.effect("turns an error that no retry can fix into a defect (§7.1)", () =>
+    it.effect("converts an error that no retry can fix to a defect (§7.1)", () =>
       Effect.gen(function* () {
         const wrong = makeError(new SqlError.SqlSyntaxError({ cause: new Error("42P01") }))
         const { [method]: run } = yield* makeServer({ statement: Effect.fail(wrong) })
@@ -203,7 +203,7 @@ describe("The reader's connections", () => {
       const other = yield* start(reader.query(Effect.succeed("other"), "other"))
       yield* TestClock.adjust("2 seconds")
       assert.strictEqual(yield* Fiber.join(other), "other")
-      // After five seconds, the third read still runs, and the fourth has waited for too long.
+      // After five seconds, the third read is still running, and the fourth has waited too long.
       yield* TestClock.adjust("4 seconds")
       const exits = yield* Effect.forEach(locked.slice(2), Fiber.join)
       assert.deepStrictEqual(exits.map(({ _tag }) => _tag), ["Success", "Failure"])

@@ -1,4 +1,6 @@
-/** The admin API over a socket, with the PostgreSQL role that `grant --admin` makes (docs/operations/admin-api.md). */
+/**
+ * The admin API over a socket, with the PostgreSQL role that `grant --admin` creates (docs/operations/admin-api.md).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Metric, Predicate } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
@@ -48,7 +50,7 @@ const countRefusals = Effect.map(Metric.snapshot, (metrics) => {
   return [count("401"), count("403")] as const
 })
 
-/** Fields of responses that are times, by their names. */
+/** Whether a field with this name contains a time. */
 const isTimeName = (name: string) => /_at$|^(since|until)$/.test(name)
 
 const formatsOf = (schema: unknown): ReadonlyArray<unknown> => {
@@ -59,7 +61,7 @@ const formatsOf = (schema: unknown): ReadonlyArray<unknown> => {
     : []
 }
 
-/** Lists the formats of all times among the properties of JSON Schemas, as `name: format`. */
+/** Lists the formats of all times among the properties in JSON Schemas, as `name: format`. */
 const listTimeFormats = (json: unknown): ReadonlyArray<string> => {
   if (!Predicate.isObjectOrArray(json)) return []
   const properties = Predicate.hasProperty(json, "properties") ? json.properties : {}
@@ -111,7 +113,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       })
       const writes = Object.entries(scopes).filter(([name]) => !name.startsWith("GET "))
       assert.isAbove(writes.length, 5)
-      // Everyone may end their own session.
+      // All admins may end their own session.
       assert.deepStrictEqual(writes.filter(([, scope]) => scope === "read").map(([name]) => name), [
         "POST /v1/me/revoke",
       ])
@@ -322,7 +324,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       ])
     }))
 
-  it.effect("makes a write with an Idempotency-Key once, also if repeated at the same time (operations/admin-api)", () =>
+  it.effect("runs a write with an Idempotency-Key once, even if it is repeated at the same time (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin
       yield* Accounts.createAccount({ name: "once", tier: "pro", email: null, prepaid: true })
@@ -342,7 +344,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const other = yield* request(8, "k1")
       assert.deepStrictEqual([other.status, codeOf(other.body)], [422, "idempotency_key_reused"])
       assert.strictEqual((yield* request(8, "")).status, 422)
-      // A failed write is not remembered, so it can be repeated after the cause is gone.
+      // A failed write is not remembered, so it can be repeated once the cause is gone.
       const create = send("/accounts", {
         method: "POST",
         body: { name: "later", tier: "pro" },
@@ -403,7 +405,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.strictEqual((yield* send("/accounts?page=2")).status, 422)
     }))
 
-  it.effect("answers other requests while three bodies do not arrive (operations/admin-api)", () =>
+  it.effect("serves other requests while three bodies do not arrive (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { port, send, tokens } = yield* Admin
       const head = [
@@ -422,7 +424,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       for (let sent = 0; sent < 4; sent += 1) assert.strictEqual((yield* send("/accounts")).status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("answers other admins while all requests of one wait for PostgreSQL (operations/admin-api, SECURITY.md)", () =>
+  it.effect("serves other admins while all requests of one wait for PostgreSQL (operations/admin-api, SECURITY.md)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin
       const held = yield* beginTransaction(
@@ -465,7 +467,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [404, "not_found"])
     }))
 
-  it.effect("answers 503 if PostgreSQL ends a connection during a write, or accepts no writes (operations/admin-api)", () =>
+  it.effect("responds with 503 if PostgreSQL ends a connection during a write, or accepts no writes (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { role, send } = yield* Admin
       const sql = yield* SqlClient.SqlClient
@@ -577,7 +579,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assertSingleError(unknown, 404, "not_found")
     }))
 
-  it.effect("answers 408 to a body that does not arrive in time, instead of closing the connection (operations/admin-api)", () =>
+  it.effect("responds with 408 to a body that does not arrive in time, instead of closing the connection (operations/admin-api)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { port, tokens } = yield* Admin
@@ -627,7 +629,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.strictEqual((yield* announce({ all: true, dry_run: true })).status, 200)
       const unknown = yield* announce({ entry_ids: ["nothing"] })
       assert.deepStrictEqual([unknown.status, codeOf(unknown.body)], [422, "validation_error"])
-      // The announcement, and the number of its emails.
+      // The announcement, and how many emails it has.
       const recorded = "alice POST /v1/announcements 127.0.0.1"
       assert.deepStrictEqual(yield* countAudit(entry.id), [recorded, recorded])
     }))
@@ -892,7 +894,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.lengthOf(older, 2)
     }))
 
-  it.effect("explains a request to whoever may read (operations/admin-api)", () =>
+  it.effect("explains a request to every admin who may read (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin
       const { account_id, key_id } = yield* createCustomer("asks")
@@ -924,7 +926,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.deepStrictEqual(statuses, [404, 404, 422, 422])
     }))
 
-  it.effect("ends every list with a full page if its rows fill all pages exactly, and refuses a wrong place (operations/admin-api)", () =>
+  it.effect("ends every list with a full page if its rows fill all pages exactly, and refuses an invalid place (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send } = yield* Admin
       const sql = yield* SqlClient.SqlClient
@@ -947,7 +949,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
           .map((name) => ({ path: path.slice(3), name }))
       )
       assert.isAtLeast(lists.length, 7)
-      // Forwards, a list that has both parameters begins with its first row only if it is told to.
+      // A list with both parameters, read forward, starts with its first row only if the request says so.
       const hasBefore = (path: string) => lists.some((list) => list.path === path && list.name === "before")
       const read = Effect.fnUntraced(function* (path: string) {
         const { body, status } = yield* send(path)
@@ -982,7 +984,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       yield* sql`delete from announcement_mails where entry_id = 'x'`
     }))
 
-  it.effect("answers every list, and nothing that the role may not do (operations/admin-api)", () =>
+  it.effect("serves every list, and refuses whatever the role may not do (operations/admin-api)", () =>
     Effect.gen(function* () {
       const { send, tokens } = yield* Admin
       const paths = [
@@ -1053,7 +1055,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
           }
         }
       }
-      // Reads first, because one of the writes erases the account.
+      // Reads come first, because one of the writes erases the account.
       const isWrite = ({ method }: { readonly method: string }) => method === "GET" ? 0 : 1
       for (const { method, path } of endpoints.toSorted((a, b) => isWrite(a) - isWrite(b))) {
         const target = path.replace(/:(\w+)/g, (_, name: string) => values[path] ?? values[name] ?? "0")
@@ -1062,7 +1064,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
           method,
           ...(method === "GET" ? {} : { body: { unknown: true } }),
           headers: { "x-request-id": "printed-1", "if-match": "*" },
-          // Without an id, this write would end the token of the other requests.
+          // Without an id, this write would revoke the token that the other requests use.
           ...(path.startsWith("/v1/me/") && { token: "" }),
         })
         const name = `${method} ${path} ${sent.status}`

@@ -1,4 +1,4 @@
-/** Compares the ways in which operators change something: the endpoints of the admin API and the commands. */
+/** Compares the two ways in which operators change something: the endpoints of the admin API, and the commands. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Command } from "effect/cli"
@@ -22,7 +22,7 @@ const listWritingEndpoints = () => {
   return endpoints
 }
 
-/** The endpoint that changes what the command changes. */
+/** The endpoint that does the same as the command. */
 const endpointsByCommand: Readonly<Record<string, string>> = {
   "accounts budget": "PUT /v1/accounts/:name/budget",
   "accounts create": "POST /v1/accounts",
@@ -98,8 +98,8 @@ const endpointsWithoutCommand: Readonly<Record<string, string>> = {
   "POST /v1/me/revoke": "ends the session of the browser that sends it; a command has none",
 }
 
-describe("Everything that operators can change", () => {
-  it("by a command, they can change by the admin API, but for listed exceptions (operations/admin-api)", () => {
+describe("What operators can change", () => {
+  it("with a command, they can also change with the admin API, except what is listed (operations/admin-api)", () => {
     const known = [
       ...readingCommands,
       ...Object.keys(endpointsByCommand),
@@ -108,7 +108,7 @@ describe("Everything that operators can change", () => {
     assert.deepStrictEqual(listCommands(makeTickerlineCommand(Effect.void)).toSorted(), known.toSorted())
   })
 
-  it("by the admin API, they can change by a command, but for listed exceptions (operations/admin-api)", () => {
+  it("with the admin API, they can also change with a command, except what is listed (operations/admin-api)", () => {
     const known = new Set([...Object.values(endpointsByCommand), ...Object.keys(endpointsWithoutCommand)])
     assert.deepStrictEqual(listWritingEndpoints().toSorted(), [...known].toSorted())
   })

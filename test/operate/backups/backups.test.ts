@@ -38,7 +38,7 @@ const serverMajor = Effect.map(
   ({ rows: [row] }) => /^\d+/.exec(String(row?.["server_version"]))?.[0],
 )
 
-/** The tests need programs of the server's version, as with TEST_POSTGRES_BIN. */
+/** The tests require programs of the server's version, as with TEST_POSTGRES_BIN. */
 const canTest = programMajor !== undefined && installedPostgresPrograms !== undefined
 
 const findDatabase = Effect.fnUntraced(function* (name: string) {
@@ -48,7 +48,7 @@ const findDatabase = Effect.fnUntraced(function* (name: string) {
 
 const makeName = (prefix: string) => `${prefix}_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
 
-/** Creates a role without the privileges of a superuser. */
+/** Creates a role that is not a superuser. */
 const makeRole = Effect.fnUntraced(function* (options: string) {
   const connection = yield* admin
   const name = makeName("role")
@@ -65,7 +65,7 @@ const connectAs = (username: string, url: Redacted.Redacted, database?: string) 
   return Redacted.make(target.href)
 }
 
-/** Returns the name of a database that does not exist, and drops it when the scope closes. */
+/** Returns a name for a database that does not exist. If it then exists, drops it when the scope closes. */
 const newDatabaseName = Effect.acquireRelease(
   Effect.sync(() => makeName("restored")),
   (name) =>
@@ -74,7 +74,7 @@ const newDatabaseName = Effect.acquireRelease(
     ),
 )
 
-/** Makes a folder with programs that log their arguments. `pg_restore` and `pg_dump` run the lines before they begin. */
+/** Creates a folder with programs that log their arguments. `pg_restore` and `pg_dump` run the given lines first. */
 const makePrograms = Effect.fnUntraced(function* (lines: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-programs-" })
@@ -95,7 +95,7 @@ const run = (url: Redacted.Redacted, args: ReadonlyArray<string>, POSTGRES_PROGR
 
 const getDatabaseName = (url: Redacted.Redacted) => new URL(Redacted.value(url)).pathname.slice(1)
 
-/** Backs up a copy of the sample market, and returns its URL and the folder. */
+/** Backs up a copy of the sample market. Returns its URL, and the folder of the backup. */
 const makeBackup = Effect.gen(function* () {
   const url = yield* Service.copySampleDatabase
   const folder = yield* makeFolder
@@ -113,7 +113,7 @@ const changeManifest = Effect.fnUntraced(function* (folder: string, change: (man
   return fs.writeFileString(file, before)
 })
 
-/** Runs a command until one of its programs has made the file `started`, then sends it the signal. */
+/** Runs a command until one of its programs has created the file `started`, and then sends it the signal. */
 const stopCommand = Effect.fnUntraced(
   function* (url: Redacted.Redacted, args: ReadonlyArray<string>, tools: string, signal: NodeJS.Signals) {
     const fs = yield* FileSystem.FileSystem
@@ -128,7 +128,7 @@ const stopCommand = Effect.fnUntraced(
   },
 )
 
-/** Lines of a program that waits once it has begun its work, until the command is killed. */
+/** Lines for a program that waits, once it has started its work, until the command is killed. */
 const waitUntilKilled = `case "$*" in *--list*|*--version*) ;; *)
   touch FOLDER/started; while kill -0 $PPID; do sleep 0.1; done; exit 1;;
 esac`
@@ -154,7 +154,7 @@ layer(platform, { excludeTestServices: true })("The client programs of PostgreSQ
       assert.isFalse(yield* fs.exists(folder))
     }))
 
-  it.effect("are not needed for digests, by which a restored base backup is checked (operations/backups)", () =>
+  it.effect("are not needed for digests, with which a restored base backup is checked (operations/backups)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copySampleDatabase
       const folder = yield* makeFolder
@@ -383,7 +383,7 @@ describe.skipIf(!canTest)("With these programs,", () => {
       Effect.gen(function* () {
         const { folder } = yield* makeBackup
         const empty = yield* Service.createTestDatabase()
-        // Fails before the second part, the rows of the table of migrations.
+        // Fails before the second part, which is the rows of the migrations table.
         const once = 'case "$*" in *--use-list*) test ! -e FOLDER/once || exit 7; touch FOLDER/once;; esac'
         const failed = yield* run(empty, ["restore", folder], yield* makePrograms(once))
         assert.match(failed.err, /pg_restore failed with status 7/)

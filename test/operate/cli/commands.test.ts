@@ -1,4 +1,6 @@
-/** Tests the commands except `query`, `changes`, `doctor`, `lineage` and `mcp`: output, exit codes and effects. */
+/**
+ * Tests the commands except `query`, `changes`, `doctor`, `lineage` and `mcp`: their output, exit codes and effects.
+ */
 import { NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -31,14 +33,14 @@ const { requestJson, valueAt } = Service
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
-/** Asserts success without messages on standard error. Returns the output. */
+/** Asserts that the command succeeded, without messages on standard error. Returns the output. */
 const assertSuccess = (ended: EndedProcess) => {
   assert.strictEqual(ended.code, 0, ended.err)
   assert.strictEqual(ended.err, "")
   return ended.out
 }
 
-/** Makes a function that asserts the exit code, messages on standard error, and no output. */
+/** Returns a function that asserts the exit code, the messages on standard error, and that there is no output. */
 const makeFailureAssertion = (code: number) => (ended: EndedProcess, ...messages: ReadonlyArray<RegExp>) => {
   assert.strictEqual(ended.code, code, `${ended.out}${ended.err}`)
   for (const message of messages) assert.match(ended.err, message)
@@ -52,7 +54,7 @@ const assertFailure = makeFailureAssertion(1)
 /** Asserts a usage error. */
 const assertUsageError = makeFailureAssertion(2)
 
-/** Asserts a failure with a message of one line. */
+/** Asserts that the command failed, with a one-line message. */
 const assertOneLineError = (ended: EndedProcess, ...messages: ReadonlyArray<RegExp>) => {
   assertFailure(ended, ...messages)
   assert.match(ended.err, /^tickerline: [^\n]+\n$/)
@@ -90,7 +92,9 @@ const assertAllFail = Effect.fnUntraced(function* (
   assert.deepStrictEqual(yield* readAccountTables, before)
 })
 
-/** Parses a printed table. Returns the header cells, and a map from the first cell of each row to all its cells. */
+/**
+ * Parses a printed table. Returns the cells of the header, and a map from the first cell of each row to all its cells.
+ */
 const parseTable = (out: string) => {
   const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.trim().split(/ {2,}/))
   return { header, rows: new Map(rows.map((cells) => [cells[0], cells])) }
@@ -122,7 +126,7 @@ const readKeyRow = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-/** Creates a PostgreSQL role that may only log in, and drops it at the end. */
+/** Creates a PostgreSQL role that may only log in, and drops it when the scope closes. */
 const makeRole = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
@@ -236,7 +240,7 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
   ["LOG_FORMAT", "xml", /"?pretty"?.*"?json"?/],
 ]
 
-/** The results of starting the service with each wrong value, three at a time. */
+/** The results of starting the service with each invalid value, three at a time. */
 class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProcess>>()("test/operate/cli/WrongStarts") {
   static readonly layer = Layer.effect(
     WrongStarts,
@@ -288,7 +292,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       const fs = yield* FileSystem.FileSystem
-      // Saves time by removing the largest file, which every test with the sample market loads anyway.
+      // Removes the largest file, which every test with the sample market loads anyway, to save time.
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),
@@ -547,7 +551,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       })
       const before = (yield* listed).get(id)
       assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
-      // The key expires at midnight in New York after its last day: also 00:00 at -05:00, because it is winter.
+      // The key expires at midnight in New York after its last day, which is also 00:00 at UTC-05:00, because it is
+      // winter.
       assert.deepStrictEqual(before?.slice(7), ["2100-01-01 00:00:00", "-", "-", "all", "all"])
       assert.strictEqual(yield* requestStatus(key), 200)
       yield* Effect.repeat(listed, {
@@ -595,7 +600,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
       assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
-      // The account exists now, so a second key needs no tier, and gives access to all endpoints of the account's tier.
+      // The account now exists, so a second key needs no tier, and gives access to all endpoints of the account's tier.
       const other = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* requestStatus(other, "/v1/screener"), 200)
       assert.deepStrictEqual(yield* readKeyRow(other), {
@@ -709,7 +714,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         yield* requestStatus(parseKey(yield* runCommandInProcess(create("2099-12-31"), environment))),
         200,
       )
-      // Accepts either day, because midnight in New York may pass between the two steps.
+      // Accepts either day, because it may become midnight in New York between the two steps.
       if ((yield* todayInNewYork) === today) {
         parseKey(yield* runCommandInProcess(create(yield* todayInNewYork), environment))
       }
@@ -737,7 +742,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
         assertOneLineError,
       )
-      // The tier and email that the account already has are accepted.
+      // Stating the tier and email that the account already has is accepted.
       parseKey(yield* runCommandInProcess(create("--tier", "basic", "--email", "a@b.example"), environment))
       const { rows } = parseTable(assertSuccess(yield* runCommandInProcess(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
@@ -768,7 +773,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const { id: _, ...like } = before
       assert.notStrictEqual(nextId, before.id)
       assert.deepStrictEqual(fresh, like)
-      // The old key works for one more day, despite its later expiry date.
+      // The old key works for only one more day, although its expiry date is later.
       const { expires_at: ends, ...kept } = yield* readKeyRow(old)
       assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
       const day = 86_400_000
@@ -793,7 +798,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.deepStrictEqual((yield* readKeyRow(short)).expires_at, expires_at)
       assert.deepStrictEqual((yield* readKeyRow(endless)).expires_at, expires_at)
 
-      // Rotation gives the old key an expiry date if it has none, but not the new key.
+      // If the old key has no expiry date, rotation gives it one, but not the new key.
       const open = yield* createKey("turner")
       const successor = yield* rotateKey((yield* readKeyRow(open)).id, "--grace", "2s")
       assert.isNotNull((yield* readKeyRow(open)).expires_at)
@@ -923,7 +928,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         `The balance of payer is ${amount} USD.\n${
           amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
         }`
-      // A double cannot represent 0.1 + 0.2 exactly, nor a billion dollars and one microdollar.
+      // A double can represent neither 0.1 + 0.2 exactly, nor a billion dollars and one microdollar.
       const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--usd", "0.1"], "0.100000"],
         [["--usd", "0.2", "--reference", "invoice-1"], "0.300000"],
@@ -945,7 +950,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
         [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
       ], assertOneLineError)
 
-      // Another account may use the same reference. That account is postpaid, so a credit needs --prepaid.
+      // Another account may use the same reference. Because that account is postpaid, a credit requires --prepaid.
       const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
       yield* assertAllFail([
         [["accounts", "credit", ...credit], /other payer is postpaid.*Nothing was changed.*--prepaid.*402/],
@@ -1113,7 +1118,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       const environment = { DATABASE_URL: yield* emptyDatabase }
       const first = yield* runCommandInProcess(["migrate"], environment)
       assert.strictEqual(first.code, 0, first.err)
-      // A migration of more than ten seconds reports its progress.
+      // A migration that takes more than ten seconds reports its progress.
       assert.match(first.err, /^.* INFO .*: Applying migrations to the database\.\n(migration .* so far\n)*$/)
       assert.strictEqual(first.out, "schema\n")
       assert.match(assertSuccess(yield* runCommandInProcess(["migrate"], environment)), /^[^\n]*\n$/)
@@ -1210,7 +1215,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       )
     }))
 
-  it.effect("load removes more than a tenth of the rows only with --yes, unless somebody can be asked (operations/data)", () =>
+  it.effect("load removes more than a tenth of the rows only with --yes, or after asking on a terminal (operations/data)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const rows = Array.from({ length: 20 }, (_, at) => `AAA${at},BBB,2020-01-01`)
@@ -1314,7 +1319,7 @@ const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
 
 const getDataFolder = (home: string) => `${home}/postgres/cluster/data`
 
-/** Finds the processes that have the data directory of the home folder in their arguments. */
+/** Finds the processes whose arguments contain the data directory of the home folder. */
 const findServerProcesses = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
@@ -1325,7 +1330,7 @@ const findServerProcesses = Effect.fnUntraced(function* (home: string) {
     ))
 })
 
-/** A new home folder whose server is stopped even if a test fails. */
+/** A new home folder, whose server is stopped even if a test fails. */
 class Home extends Context.Service<Home, { readonly home: string; readonly port: number }>()("test/operate/cli/Home") {
   static readonly layer = Layer.effect(
     Home,
@@ -1344,7 +1349,7 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** Parses the curl command in the greeting, as a shell in the folder does. */
+/** Parses the curl command in the greeting as a shell in the folder would. */
 const parseCurlCommand = Effect.fnUntraced(function* (out: string, folder: string) {
   const fs = yield* FileSystem.FileSystem
   const [, name = "", file = "", url = ""] = /^ *curl -H "(\S+): Bearer \$\(cat ([^'")]+)\)" "([^"]+)"$/m.exec(out) ??
@@ -1356,7 +1361,9 @@ const parseCurlCommand = Effect.fnUntraced(function* (out: string, folder: strin
 layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (it) => {
   const remembered = { key: "", milliseconds: 0 }
 
-  /** Returns flags that allow writing only in the home folder's parent, because the first start creates the home. */
+  /**
+   * Returns flags that allow writing only to the home folder's parent, because the first start creates the home itself.
+   */
   const writeOnlyNextTo = (home: string) => [
     "--permission",
     "--allow-fs-read=*",
@@ -1391,7 +1398,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       const fs = yield* FileSystem.FileSystem
       assert.isFalse(yield* canWriteFiles(process.execPath, writeOnlyNextTo(home)))
       const base = `http://127.0.0.1:${port}`
-      // npm changes the folder, and names the user's folder in this variable.
+      // npm changes the working directory, and passes the user's own in this variable.
       const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json", INIT_CWD: dirname(home) })
       assert.include(out, `$(cat ${basename(home)}/demo-key)`)
       const { headers, key, url } = yield* parseCurlCommand(out, dirname(home))
@@ -1432,7 +1439,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
         schedule: Schedule.spaced("50 millis"),
       })
 
-      // A second service reports that its port is in use, and does not affect the first service.
+      // A second service reports that the port is in use, and does not affect the first.
       const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
       assertFailure(
         second,
@@ -1452,7 +1459,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       const { milliseconds, out, running } = yield* serving()
       console.info(`first start ${remembered.milliseconds.toFixed(0)} ms, second ${milliseconds.toFixed(0)} ms`)
       assert.notInclude(running.output.err, "Loaded sample data")
-      // Other data than the samples was loaded, so there is no demo key, and the start creates none.
+      // Data other than the samples has been loaded, so there is no demo key, and the start creates none.
       assert.match(out, /Bearer <key>"/)
       assert.match(running.output.out, /Create a key with: /)
       assert.isFalse(yield* (yield* FileSystem.FileSystem).exists(`${home}/demo-key`))

@@ -1,4 +1,4 @@
-/** Tests what `doctor` finds in databases and settings with one defect each, and that `doctor` changes nothing. */
+/** Tests what `doctor` finds in databases and settings that have one defect each, and that `doctor` changes nothing. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Layer, Redacted, Schema } from "effect"
@@ -32,7 +32,9 @@ const Report = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
-/** Runs `doctor` in this process, or with `run`. Returns the report, and a function to find the results of a check. */
+/**
+ * Runs `doctor` in this process, or with `run`. Returns the report, and a function that finds the results of a check.
+ */
 const runDoctor = Effect.fnUntraced(function* (
   environment: Environment,
   run: typeof runCommandProcess = runCommandInProcess,
@@ -65,7 +67,7 @@ const startOtherProgram = (greet: (socket: Socket) => void) =>
       const sockets = new Set<Socket>()
       const server = createServer((socket) => {
         sockets.add(socket)
-        // `doctor` closes the connection after its timeout, which causes an error here.
+        // `doctor` closes the connection after a timeout, which causes an error here.
         socket.on("error", () => socket.destroy())
         greet(socket)
       })
@@ -119,7 +121,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(String(SqlError.isSqlError(refused) ? refused.reason.cause : refused), "read-only")
     }))
 
-  /** What each statement does to an object of the schema, and what doctor then says. Doctor knows how to repair it. */
+  /** Statements that damage an object of the schema, and what doctor then reports. Doctor can repair each of them. */
   const defects: ReadonlyArray<readonly [statement: string, found: string]> = [
     ...[
       ...["begin", "insert", "stamp", "update", "delete", "truncate", "written"].map((name) => `history_${name}`),
@@ -214,7 +216,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
           found === expected || found.startsWith(`${expected}; as_of and /v1/changes miss`),
           `${statement}: ${found}`,
         )
-        // What the statement has removed with the object has findings of its own.
+        // Objects that the statement removed along with this one have findings of their own.
         const repairs: Array<string> = []
         for (let next = advice; next !== "" && !repairs.includes(next); next = (yield* check)?.advice ?? "") {
           repairs.push(next)
@@ -276,7 +278,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       }),
   )
 
-  it.effect("does not mind objects that an operator has added (operations/command-line)", () =>
+  it.effect("accepts objects that an operator has added (operations/command-line)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       yield* runAsOwner(url, "create index own on news (author)", "create table own_table (id int)")
@@ -301,7 +303,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       }
     }))
 
-  it.effect("gives up on a database that accepts connections but never answers (operations/command-line)", () =>
+  it.effect("gives up on a database that accepts connections but never responds (operations/command-line)", () =>
     Effect.gen(function* () {
       const { port } = yield* startOtherProgram(() => {})
       const { code, findingsOf } = yield* runDoctor({ DATABASE_URL: `postgres://a:geheim@127.0.0.1:${port}/x` })

@@ -1,4 +1,4 @@
-/** Tests the first start of an embedded database, and the service with the sample data that this start loads. */
+/** Tests the first start of an embedded database, and the service with the sample data that it loads. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -96,7 +96,7 @@ const chains: Readonly<Record<string, Chain>> = {
 interface RefusedSymbol {
   readonly reasons: ReadonlyArray<string>
   readonly tickers: ReadonlyArray<string>
-  /** CIK and current symbol of each candidate. */
+  /** The CIK and the current symbol of each candidate. */
   readonly candidates: ReadonlyArray<readonly [string, string]>
 }
 
@@ -170,7 +170,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
         `,
         [],
       )
-      // Every symbol change has a source.
+      // Every symbol change must have a source.
       assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
     }))
 
@@ -333,7 +333,7 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
 )
 
-/** The number of rows of each table. */
+/** How many rows each table has. */
 const rowCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* Effect.forEach(
@@ -346,9 +346,9 @@ const rowCounts = Effect.gen(function* () {
   )
 })
 
-/** Begins a first start and waits ten seconds. Returns its lines on standard error, and an effect that finishes it. */
+/** Starts a first start and waits ten seconds. Returns its lines on standard error, and an effect that finishes it. */
 const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: string) {
-  // A load refuses days after tomorrow.
+  // A load rejects days after tomorrow, so the test clock must be right.
   yield* TestClock.setTime(Date.now())
   const sql = yield* SqlClient.SqlClient
   const lines: Array<string> = []
@@ -388,7 +388,7 @@ const firstStart = `
   NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
 `
 
-/** The table with the most rows, which is loaded after many other tables. */
+/** The table with the most rows, which many other tables precede. */
 const longestTable = "daily_prices"
 
 /** Runs a first start as a process, and kills it while it loads the longest table. */
@@ -412,14 +412,14 @@ const killFirstStart = Effect.fnUntraced(function* (home: string) {
   assert.isNull((yield* Effect.promise(() => ended)).code, "it ended before it loaded the longest table")
 })
 
-/** A slow first start, after another one was killed. All tests below use the resulting database and home folder. */
+/** A slow first start, after an earlier one was killed. All tests below use the resulting database and home folder. */
 class Started extends Context.Service<Started, {
   readonly home: string
-  /** The file of the demo key. */
+  /** The file that contains the demo key. */
   readonly file: string
   /** The accounts after the killed start. */
   readonly accounts: ReadonlyArray<unknown>
-  /** The lines on standard error, with LOG_FORMAT=json. */
+  /** The lines on standard error with LOG_FORMAT=json. */
   readonly lines: ReadonlyArray<string>
 }>()("test/operate/cli/Started") {
   static readonly layer = Layer.effect(
@@ -529,7 +529,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.isFalse(yield* isActive)
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
-  // The last two tests change rows and keys.
+  // The last two tests change rows and keys, so they must stay last.
   it.effect("creates a demo key that only its owner can read, once: loading other data than the samples revokes it (README, SECURITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -540,7 +540,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.strictEqual((yield* fs.stat(file)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
       assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.some(file))
-      // Sample data are loaded only once, so the second start does not restore deleted rows.
+      // Sample data is loaded only once, so the second start does not restore deleted rows.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
 
       const load = (task: Partial<LoadTask> & Pick<LoadTask, "file">) =>
@@ -562,7 +562,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(yield* active, [])
       assert.isFalse(yield* fs.exists(file))
       assert.deepStrictEqual(yield* FirstStart.prepareFirstStart(home), Option.none())
-      // Without the file, the operator may use the name of the account for keys of his own.
+      // Without the file, the account's name may be used by the operator for keys of their own.
       yield* createApiKey({ account: "demo", name: "demo", expires: null, endpoints: null, networks: null })
       yield* load({ file: own, append: true })
       assert.deepStrictEqual(yield* active, [{ name: "demo" }])

@@ -39,7 +39,7 @@ const succeed = Effect.fnUntraced(function* (line: string) {
   return out
 })
 
-/** Runs a command that must fail and change nothing. Returns its message. */
+/** Runs a command that must fail without changing anything. Returns its message. */
 const fail = Effect.fnUntraced(function* (line: string, expectedCode = 1) {
   const before = yield* statuses
   const { code, err, out } = yield* run(line)
@@ -111,7 +111,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       )
     }))
 
-  it.effect("review says so if there is nothing to review (D19)", () =>
+  it.effect("review reports if there is nothing to review (D19)", () =>
     Effect.gen(function* () {
       yield* store(change("AAA", "BBB", "2020-01-02", confirmed))
       assert.strictEqual(yield* succeed("review"), "There are no estimated ticker changes.\n")

@@ -1,4 +1,4 @@
-/** What is logged and printed of failed statements: PostgreSQL's reason, but no values (operations/monitoring). */
+/** What is logged and printed about failed statements: PostgreSQL's reason, but no values (operations/monitoring). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Cause, ConfigProvider, Console, Effect, Layer } from "effect"
@@ -10,7 +10,10 @@ import * as Service from "../../support/Service.ts"
 
 const secret = "hunter2"
 
-/** Statements that fail, and what the reason must still name. PostgreSQL's own message or detail has the value. */
+/**
+ * Statements that fail, and what the printed reason must still contain. PostgreSQL's own message or detail contains the
+ * value.
+ */
 const failing = [
   { statement: `select '${secret}'::int`, reason: "invalid input syntax for type integer" },
   { statement: `select 'a"${secret}"b'::date`, reason: "invalid input syntax for type date" },

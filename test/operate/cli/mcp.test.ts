@@ -98,7 +98,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       const fs = yield* FileSystem.FileSystem
       const keyFile = yield* fs.makeTempFileScoped()
       yield* fs.writeFileString(keyFile, `${basic}\n`)
-      // The warning about a misspelled setting and the debug logs go to standard error.
+      // The warning about a misspelled setting, and debug logs, go to standard error.
       const { end, getErrors, receive, send } = yield* startRaw(
         ["--url", `http://127.0.0.1:${yield* servicePort}/`, "--key-file", keyFile],
         { LOG_LEVEL: "debug", METRICS_PROT: "1" },
@@ -117,7 +117,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       assert.notInclude(getErrors(), basic)
     }).pipe(Effect.scoped))
 
-  it.effect("answers with the reason if the key is wrong or no service listens (guides/mcp)", () =>
+  it.effect("replies with the reason if the key is wrong or no service listens (guides/mcp)", () =>
     Effect.gen(function* () {
       const url = `http://127.0.0.1:${yield* servicePort}`
       const wrong = yield* startRaw(["--url", url], { TICKERLINE_KEY: "tl_live_wrong" })

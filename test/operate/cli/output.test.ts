@@ -10,14 +10,14 @@ import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thorough
 
 class StillRunning extends Data.TaggedError("StillRunning")<{ readonly pid: number }> {}
 
-/** A pipe with a name, through which a part of a script waits for another. */
+/** Creates a named pipe, with which one part of a script waits for another. */
 const makeFifo = Effect.gen(function* () {
   const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-fifo-" })
   execFileSync("mkfifo", [`${folder}/fifo`])
   return `${folder}/fifo`
 })
 
-/** Runs a shell script, in which `$COMMAND` is the command. */
+/** Runs a shell script in which `$COMMAND` is the command. */
 const runInShell = Effect.fnUntraced(function* (script: string, environment: Readonly<Record<string, string>>) {
   const running = yield* startProgram("sh", ["-c", script], {
     COMMAND: `${process.execPath} ${commandFile}`,
@@ -74,7 +74,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("output", (it) 
       }),
   )
 
-  it.effect("serve announces each step of the first start, and stops PostgreSQL when its terminal is closed", () =>
+  it.effect("serve announces each step of the first start, and stops PostgreSQL when its terminal is closed (operations/command-line)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem

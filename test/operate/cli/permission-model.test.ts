@@ -29,7 +29,9 @@ const get = (port: number, path: string, key: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/** Starts, uses and stops the service with an external database. Fails if it needs more permissions than `flags`. */
+/**
+ * Starts, uses and stops the service with an external database. Fails if it needs more permissions than `flags` give.
+ */
 const checkConfinedService = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const url = yield* Service.copyMigratedDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))

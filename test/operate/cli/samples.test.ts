@@ -1,4 +1,6 @@
-/** The sample market beside real data: its removal, and the ingest into it (operations/data). */
+/**
+ * The sample market next to real data: how it is removed, and what an ingest does when it is there (operations/data).
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Logger, Option } from "effect"
@@ -86,7 +88,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       assert.deepStrictEqual(yield* readCounts, before)
     })))
 
-  it.effect("removes the rows as they were loaded, from the files of the first start, and revokes the demo key (SECURITY.md)", () =>
+  it.effect("removes the rows that are still as they were loaded from the files of the first start, and revokes the demo key (SECURITY.md)", () =>
     withSamples(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

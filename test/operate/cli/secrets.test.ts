@@ -45,7 +45,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     Effect.gen(function* () {
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* chooseFreePort) }
-        // A process prints the same as a command in this process (test/operate/cli/commands), so one process suffices.
+        // A process prints the same as a command in this process (test/operate/cli/commands), so one process is enough.
         const run = value === wrongAddresses[0][1] ? runCommandProcess : runCommandInProcess
         const { code, err, out } = yield* run(["--log-level", "all", "serve"], environment)
         assert.strictEqual(code, 1, value)

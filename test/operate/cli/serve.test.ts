@@ -17,14 +17,14 @@ import { TestKeys } from "../../support/Service.ts"
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
-  it.effect("answers every connection that it accepts while starting (operations/deployment)", () =>
+  it.effect("responds on every connection that it accepts while starting (operations/deployment)", () =>
     Effect.gen(function* () {
       const port = yield* chooseFreePort
       const requestWhenOpen = ServiceInstances.requestOverWire(port, "/health/live", "").pipe(
         Effect.retry({ while: isRefused, schedule: Schedule.spaced("5 millis") }),
         Effect.timeout("20 seconds"),
       )
-      // Each request retries until it connects, so that all arrive as soon as the port is open.
+      // Each request retries until it connects, so that all of them arrive as soon as the port is open.
       const first = yield* Effect.forkChild(
         Effect.all(Array.from({ length: 20 }, () => requestWhenOpen), { concurrency: 20 }),
       )
@@ -125,7 +125,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
-      // Inserts more data than the socket buffers can hold.
+      // Inserts more data than the sockets' buffers can hold.
       yield* sql`
         insert into research_reports
           (report_id, ticker, gain_percentage, report_text, tldr_text, created_at, last_updated)

@@ -212,7 +212,7 @@ describe("The settings check", () => {
     for (const name of ["PATH", "POST", "PORTS", "PORT0", "SPORT", "HOSTS", "COST", "HOME", "GHOST"]) {
       assert.deepStrictEqual(findSimilar(name), [], name)
     }
-    // A setting that is set is not suggested for a misspelled variable.
+    // If a setting is set, it is not suggested for a misspelled variable.
     assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL_FILE: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspelledSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
@@ -294,7 +294,7 @@ layer(NodeServices.layer)("A secret in a file", (it) => {
           const problem = yield* findSecretProblems({ [variable]: file ?? "" })
           assert.isTrue(problem.startsWith(`${variable} is "${file}", which ${reason}. `), problem)
         }
-        // These may be any text.
+        // These accept any text.
         if (["TICKERLINE_KEY", "ADMIN_OIDC_CLIENT_SECRET"].includes(name)) continue
         const wrong = yield* findSecretProblems({ [variable]: invalid })
         assert.isTrue(wrong.startsWith(`${variable} is "${invalid}", but this file must contain ${expected}`), wrong)

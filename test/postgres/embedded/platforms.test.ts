@@ -1,4 +1,4 @@
-/** Tests the embedded server for macOS on any platform: its npm package, and its differences from Linux. */
+/** Tests the embedded server for macOS on any platform: its npm package, and how it differs from Linux. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
@@ -16,7 +16,7 @@ import {
 import { parsePsCommandLine, readServerDataDirectory } from "../../../src/postgres/embedded/PostgresServer.ts"
 import { projectRoot, startProgram } from "../../support/Processes.ts"
 
-/** The files of the npm package, without time zones and most modules. Both macOS platforms have the same files. */
+/** The files in the npm package, without time zones and most modules. Both macOS platforms have the same files. */
 const Recorded = Schema.fromJsonString(Schema.Struct({
   version: Schema.String,
   files: Schema.Array(Schema.String),
@@ -94,7 +94,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
       const program = `${dirname(folder)}/postgres`
       yield* fs.symlink(process.execPath, program)
-      // Node ignores these arguments, but they make its command line look like that of a PostgreSQL server.
+      // Node ignores these arguments. They only make its command line look like that of a PostgreSQL server.
       const { child } = yield* startProgram(program, [
         "-e",
         "setInterval(() => {}, 1000)",

@@ -54,7 +54,9 @@ interface Run {
   readonly at: number
 }
 
-/** Starts a job runner as in another process: it has its own lease holder, and a proxy that a test can stall. */
+/**
+ * Starts a job runner as if in another process, with a lease holder of its own, and a proxy that the test can stall.
+ */
 const startWorker = Effect.fnUntraced(function* (
   name: string,
   runs: Array<Run>,
@@ -104,7 +106,7 @@ const waitUntil = (expectation: string, condition: () => boolean) =>
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 2_000 }),
   )
 
-/** Asserts that a worker never runs again once another worker has run. */
+/** Asserts that a worker never runs again after another worker has run. */
 const assertNoOverlap = (runs: ReadonlyArray<Run>) =>
   assert.deepStrictEqual(
     runs.filter(({ worker }, index) => index > 0 && runs[index - 1]?.worker !== worker).map(({ worker }) => worker),
@@ -254,18 +256,22 @@ describe("A failed job", () => {
 })
 
 describe("delayAfter", () => {
-  it.effect.prop("returns what retry waits after as many failures, and nothing after the last one (decision 0083)", [
-    integersUpTo(20),
-    integersUpTo(20),
-  ], ([times, failures]) =>
-    Effect.gen(function* () {
-      const waited: Array<Duration.Duration> = []
-      const schedule = Schedule.upTo(doublingSchedule("1 minute", "4 hours"), { times })
-      const observed = Schedule.tap(schedule, ({ duration }) => Effect.sync(() => void waited.push(duration)))
-      const retried = yield* Effect.forkChild(Effect.retry(Effect.fail("refused"), observed))
-      yield* TestClock.adjust("80 hours")
-      yield* Effect.flip(Fiber.join(retried))
-      assert.lengthOf(waited, times)
-      assert.deepStrictEqual(yield* delayAfter(schedule, failures), waited[failures - 1])
-    }))
+  it.effect.prop(
+    "has the delay that retry would wait after as many failures, and none after the last one (decision 0083)",
+    [
+      integersUpTo(20),
+      integersUpTo(20),
+    ],
+    ([times, failures]) =>
+      Effect.gen(function* () {
+        const waited: Array<Duration.Duration> = []
+        const schedule = Schedule.upTo(doublingSchedule("1 minute", "4 hours"), { times })
+        const observed = Schedule.tap(schedule, ({ duration }) => Effect.sync(() => void waited.push(duration)))
+        const retried = yield* Effect.forkChild(Effect.retry(Effect.fail("refused"), observed))
+        yield* TestClock.adjust("80 hours")
+        yield* Effect.flip(Fiber.join(retried))
+        assert.lengthOf(waited, times)
+        assert.deepStrictEqual(yield* delayAfter(schedule, failures), waited[failures - 1])
+      }),
+  )
 })

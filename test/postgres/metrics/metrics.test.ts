@@ -19,7 +19,7 @@ const startMeasuredInstanceWith = Effect.fnUntraced(function* (settings: Readonl
   const [admin, metrics] = [yield* chooseFreePort, yield* chooseFreePort]
   // A mail server is configured only so that its metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
-  // The ingest runs only at the given time, in the middle of the night.
+  // The ingest is scheduled for the middle of the night, so that it does not run during the test.
   const ingest = { INGEST_EDGAR: "daily 03:33 America/New_York", EDGAR_USER_AGENT: "Acme Inc ops@acme.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
   const measured = {
@@ -47,7 +47,7 @@ const startMeasuredInstanceWith = Effect.fnUntraced(function* (settings: Readonl
 
 const startMeasuredInstance = startMeasuredInstanceWith({})
 
-/** Returns how many requests to an endpoint had this status, either from the cache or not. */
+/** Returns how many requests to an endpoint had this status, whether or not the cache served them. */
 const getRequestCount = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
@@ -70,7 +70,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       yield* get("/v1/news", "wrong")
       yield* get("/v1/nothing/at/all")
       yield* get(`/v1/${"x".repeat(50)}`)
-      // A response is counted only after it has been sent, so the client may have received it before.
+      // A response is counted only after it has been sent, so the client may receive it before it is counted.
       const found = yield* retryUntil(scrape, (found) =>
         getRequestCount(found, "other", 404, false) === 2 &&
         found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`) === 7)
@@ -131,7 +131,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
         }).pipe(Effect.timeout("20 seconds")),
       )
       assert.deepStrictEqual(statuses, [503, 503])
-      // A poll of the versions may use the connection at the moment of a request.
+      // A poll of the versions may be using the connection at the moment of the request.
       const { text } = yield* Effect.repeat(requestOverWire(metrics, "/metrics", ""), {
         until: ({ text }) => /^tickerline_database_pool_connections_used 0$/m.test(text),
         schedule: Schedule.spaced("50 millis"),
@@ -140,7 +140,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       assert.match(text, /^tickerline_database_pool_timeouts_total [1-9]/m)
     }))
 
-  it.effect("shows for how long no usage has been written, even of a single request (operations/monitoring)", () =>
+  it.effect("shows for how long no usage has been written, even if only one request is waiting (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { port, scrape } = yield* startMeasuredInstance
@@ -155,7 +155,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       assert.strictEqual(yield* retryUntil(unwritten, (seconds) => seconds === 0), 0)
     }))
 
-  it.effect("shows for how long no refused request has been recorded, although no other request waits (operations/monitoring)", () =>
+  it.effect("shows for how long no refused request has been recorded, even if no other request is waiting (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { port, scrape } = yield* startMeasuredInstanceWith({ RATE_LIMIT_BASIC: "1" })
@@ -194,7 +194,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
       ...panel,
       metrics: listMetrics(panel.targets.map(({ expr }) => expr).join(" ")),
     }))
-    assert.isAbove(alerts.length, 20)
+    assert.isAbove(alerts.length, 20, "the file has few alerts, so this test would prove little")
     for (const { metrics, name, panel } of alerts) {
       assert.isNotEmpty(metrics, name)
       assert.includeMembers(panels.find(({ id }) => id === panel)?.metrics ?? [], metrics, name)

@@ -57,7 +57,7 @@ const startCollector = Effect.acquireRelease(
   ({ close }) => Effect.sync(close),
 )
 
-/** Adds what a message of protocol version 2026-07-28 contains. */
+/** Adds what protocol version 2026-07-28 requires in a message. */
 const withModernVersion = <Params extends object>({ params, ...message }: { readonly params: Params }) => ({
   ...message,
   params: {

@@ -168,7 +168,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(repaired.map(([id]) => id), [901])
     }))
 
-  it.effect("leave nothing behind if the schema cannot be completed, so that the next start begins anew (operations/deployment)", () =>
+  it.effect("leave nothing behind if the schema cannot be completed, so that the next start tries all of it again (operations/deployment)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const url = yield* makeEmptyDatabase

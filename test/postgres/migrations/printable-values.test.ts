@@ -47,7 +47,7 @@ const unprintable: Readonly<Record<string, ReadonlyArray<readonly [sql: string, 
   ],
 }
 
-/** The bounds of domains (D42): values at both bounds, and values just outside of them. */
+/** The domains' bounds (D42): values at each bound, and values just outside. */
 const bounds: Readonly<Record<string, Readonly<Record<"inside" | "outside", ReadonlyArray<string>>>>> = {
   price: { inside: ["0.0001", "9999999"], outside: ["0", "-0.0001", "9999999.0001"] },
   floor_price: { inside: ["0.001", "9999999"], outside: ["0", "-0.001", "9999999.001"] },
@@ -69,7 +69,7 @@ const bounds: Readonly<Record<string, Readonly<Record<"inside" | "outside", Read
 /** The type without its modifier: `numeric` for `numeric(18,4)`. */
 const plainType = ({ type }: LoadableColumn) => type.replace(/\(\d+(,\d+)?\)/, "")
 
-/** Whether the column is a text that is never missing, so that it must not be empty (D16). */
+/** Whether the column always has text, which then must not be empty (D16). */
 const isText = (column: LoadableColumn) => plainType(column) === "text" && !column.is_nullable
 
 const badOf = (column: LoadableColumn, words: ReadonlyArray<string>) => [

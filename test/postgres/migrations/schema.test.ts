@@ -1,4 +1,4 @@
-/** The schema and all migrations make what `sql/description.txt` describes, on each version of PostgreSQL. */
+/** The schema and all migrations create what `sql/description.txt` describes, on each version of PostgreSQL. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, expect, layer } from "@effect/vitest"
 import { Effect } from "effect"

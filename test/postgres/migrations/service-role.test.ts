@@ -1,4 +1,4 @@
-/** The privileges of the service role, and the command that grants them (operations/deployment). */
+/** The privileges of the service's role, and the command that grants them (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -119,7 +119,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         where accounts.name = 'test ultimate'
       `
       assert.strictEqual(key?.used, true, "the last use of the key is recorded (§2.5)")
-      // The balance also counts requests that are not written yet, and only written ones can be settled.
+      // The balance includes requests that have not been written yet, and only written ones can be settled.
       const serving = yield* servingClient
       const alerts = Effect.andThen(
         Effect.provideService(settleUsage, SqlClient.SqlClient, serving),
@@ -137,7 +137,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
-      assert.isAbove(lists.length, 15)
+      assert.isAbove(lists.length, 15, "few lists, so this test would prove little")
       for (const list of lists) {
         const target = buildUrl(list.path, [...makeRequiredQuery(list), ["format", "ndjson"], ["limit", "all"]])
         const { headers, status, text } = yield* requestJson(target, { key: ultimate })
@@ -410,7 +410,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         yield* queueExpiringKeys
         yield* queueDatasetEvents("")
         let attempts = 0
-        // The first attempt succeeds, the second one is the reason to disable the endpoint.
+        // The first attempt succeeds. The second one is rejected in a way that disables the endpoint.
         const deliver = () =>
           Effect.sync((): DeliveryResult =>
             (attempts += 1) === 1
@@ -477,7 +477,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
     }))
 })
 
-/** Lists the privileges of a role on tables, columns, sequences and functions, without its name. */
+/** Lists a role's privileges on tables, columns, sequences and functions, without the role's name. */
 const listPrivileges = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<{ readonly what: string }>`

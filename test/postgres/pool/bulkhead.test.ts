@@ -1,4 +1,4 @@
-/** The bulkhead in front of connections: order, timeouts, shares of partitions, and costs (§7.2, §8). */
+/** The bulkhead in front of connections: order, timeouts, the shares of partitions, and costs (§7.2, §8). */
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schema } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +11,7 @@ const timedOut = "timed out" as const
 const makeQueue = (permits: number, timeout = Duration.seconds(5)) =>
   makeBulkhead({ permits: makePermits(permits), timeout, onTimeout: () => timedOut })
 
-/** Makes numbered tasks. Each records its start, and ends when `end` is called. */
+/** Creates numbered tasks. Each records its start, and ends when `end` is called. */
 const makeTasks = Effect.fnUntraced(function* (count: number) {
   const started: Array<number> = []
   const ends = yield* Effect.all(Array.from({ length: count }, () => Deferred.make<void>()))
@@ -62,7 +62,7 @@ describe("The bulkhead", () => {
     Effect.gen(function* () {
       const makeFullQueue = Effect.gen(function* () {
         const queue = yield* makeQueue(1)
-        // A new partition makes the bulkhead forget the idle ones as soon as there are a hundred.
+        // Once there are a hundred partitions, a new one makes the bulkhead forget idle ones.
         for (let number = 0; number < 98; number += 1) yield* queue.use(`idle ${number}`, () => Effect.void)
         yield* Effect.forkChild(queue.use("holder", () => Effect.never), { startImmediately: true })
         return queue
@@ -205,7 +205,7 @@ describe("The bulkhead", () => {
   it.effect("returns a permit with the same number of operations to 10 and to 5,000 waiters (§8)", () =>
     Effect.gen(function* () {
       let operations = 0
-      /** Counts how often any property of a waiter or a partition is read or set. */
+      /** Counts how often properties of waiters and partitions are read or set. */
       class CountedItem<Self> extends ListItem<Self> {
         constructor() {
           super()
@@ -229,7 +229,7 @@ describe("The bulkhead", () => {
       yield* Effect.addFinalizer(() => Effect.sync(() => vi.doUnmock("../../../src/postgres/pool/LinkedList.ts")))
       const counted = yield* Effect.promise(() => import("../../../src/postgres/pool/Bulkhead.ts"))
 
-      /** Counts the operations of five releases, while so many callers wait, in one partition or in many. */
+      /** Counts the operations of five releases while this many callers are waiting, in one partition or in many. */
       const countReleases = Effect.fnUntraced(function* (waiters: number, partitions: number) {
         const { waiterCount, withPermit } = yield* counted.makeBulkhead({
           permits: counted.makePermits(2),
@@ -240,7 +240,7 @@ describe("The bulkhead", () => {
         for (let number = 0; number < waiters; number++) {
           yield* Effect.forkChild(withPermit(`${number % partitions}`)(task(number)), { startImmediately: true })
         }
-        // The fiber that ends late waits starts to sleep.
+        // Lets the fiber that ends late waits start to sleep.
         yield* TestClock.adjust("1 millis")
         operations = 0
         for (let release = 0; release < 5; release++) {

@@ -1,4 +1,4 @@
-/** TLS to a real PostgreSQL server whose certificate a private authority has signed, and to one without TLS. */
+/** TLS to a real PostgreSQL server whose certificate is signed by a private authority, and to one without TLS. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, FileSystem, Layer } from "effect"
@@ -20,9 +20,9 @@ type Environment = Readonly<Record<string, string>>
 
 class TlsServer extends Context.Service<TlsServer, {
   readonly server: PostgresServer
-  /** The folder with `ca.pem`, `other.pem`, `client.pem`, `client.key` and `broken.pem`. */
+  /** The folder that contains `ca.pem`, `other.pem`, `client.pem`, `client.key` and `broken.pem`. */
   readonly folder: string
-  /** Returns the URL of the database at a host name. */
+  /** Returns the URL of the database under a host name. */
   readonly urlAt: (host: string, parameters?: string) => string
 }>()("test/postgres/pool/TlsServer") {
   static readonly layer = Layer.effect(
@@ -40,7 +40,7 @@ class TlsServer extends Context.Service<TlsServer, {
       )
       const cluster = yield* makePostgresCluster(`${folder}/home`)
       const { certificate, key } = signCertificate(folder, "localhost", authority, "DNS:localhost")
-      // PostgreSQL accepts only a key that belongs to its own user.
+      // PostgreSQL only accepts a key file that belongs to its own user.
       for (const [from, to] of [[certificate, "server.crt"], [key, "server.key"]] as const) {
         yield* fs.copyFile(from, `${cluster.dataDirectory}/${to}`)
         yield* fs.chmod(`${cluster.dataDirectory}/${to}`, 0o600)
@@ -165,7 +165,7 @@ layer(TlsServer.layer, { excludeTestServices: true, timeout: "120 seconds" })("T
       }
     }))
 
-  it.effect("refuses settings that would encrypt less than they say, and names the correction (operations/settings)", () =>
+  it.effect("refuses settings that would encrypt less than they promise, and names the correction (operations/settings)", () =>
     Effect.gen(function* () {
       const { folder, urlAt } = yield* TlsServer
       const refusals: ReadonlyArray<readonly [string, RegExp]> = [

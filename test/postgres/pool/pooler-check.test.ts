@@ -1,4 +1,4 @@
-/** The server refuses to start through a pooler that would lose session settings, and explains how to fix this. */
+/** The server refuses to start through a pooler that would lose session settings, and explains how to fix that. */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
@@ -21,7 +21,7 @@ const tryStart = (settings: Readonly<Record<string, string>>) =>
     Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(settings)),
   )
 
-/** A setting of PgBouncer with which it drops session settings silently. */
+/** The PgBouncer setting with which it silently drops session settings. */
 const inTransactionMode = { ignore_startup_parameters: Object.keys(sessionSettings).join(", ") }
 
 describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
@@ -31,7 +31,8 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       const plain = yield* tryStart({ DATABASE_URL: replaceUrlPort(url, (yield* startTestPooler()).port) })
       assert.match(plain, /^The pooler in DATABASE_URL rejects .*\(unsupported startup parameter: lock/)
       assert.match(plain, /Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode\.$/)
-      // These poolers drop session settings silently, and the role has the settings, so only the mode check can fail.
+      // These poolers silently drop session settings, and the role has the settings, so only the check of the mode can
+      // fail.
       for (const more of [{}, { default_pool_size: "1" }, { server_round_robin: "1" }]) {
         const silent = yield* startTestPooler({ ...inTransactionMode, ...more })
         const refusal = yield* tryStart({ DATABASE_URL: replaceUrlPort(url, silent.port) })
@@ -71,11 +72,11 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
         yield* tryStart(settings),
         /The role has them now, but the pooler's connections are older.* RECONNECT/,
       )
-      // Ends the pooler's sessions, like RECONNECT in its console.
+      // Ends the pooler's sessions, as RECONNECT in its console does.
       yield* admin.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}' and pid <> ${roleConnection.processId}`,
       )
-      // Retries, because the pooler may still hand out a terminated connection for a moment.
+      // Retries, because the pooler may hand out a terminated connection for a moment longer.
       const isTerminated = (outcome: string) => outcome.startsWith("PostgreSQL:")
       const outcome = yield* Effect.repeat(tryStart(settings), { while: isTerminated, times: 20 })
       assert.strictEqual(outcome, "starts")

@@ -22,7 +22,10 @@ const fill = Effect.gen(function* () {
   yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
 })
 
-/** Returns how often an index was scanned and how many entries were read, as far as sessions have reported this. */
+/**
+ * Returns how often an index was scanned and how many entries were read, according to the sessions that have reported
+ * it.
+ */
 const readIndexStatistics = Effect.fnUntraced(function* (index: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly scans: number; readonly entries: number }>`
@@ -41,7 +44,8 @@ layer(service, { excludeTestServices: true })("Prepared plans", (it) => {
       const { ultimate } = yield* Service.TestKeys
       const ask = (least: string) =>
         Service.requestJson(`/v1/intraday-runners?min_gap_percentage=${least}`, { key: ultimate })
-      // Each request has a different bound, so that no result comes from the cache and every connection runs the query.
+      // Each request has a different bound, so that no result comes from the cache, and every connection runs the
+      // query.
       for (let common = 0; common < 150; common += 1) assert.strictEqual((yield* ask(`1.${common}`)).status, 200)
       const byGap = "intraday_runners_gap_percentage_idx"
       const byDay = "intraday_runners_date_ticker_idx"

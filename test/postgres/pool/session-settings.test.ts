@@ -1,6 +1,6 @@
 /**
- * Every session of the service states the settings that its statements need, whatever those of the server are. A login
- * trigger, which PostgreSQL has from version 17, writes the settings of each new session to the server's log.
+ * Every session of the service sets what its statements need, whatever the server's own settings are. A login trigger,
+ * which PostgreSQL has since version 17, writes the settings of each new session to the server's log.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
@@ -19,7 +19,7 @@ const needed: Readonly<Record<string, string>> = { ...sessionSettings, ...client
 const Session = Schema.Struct({ program: Schema.String, settings: Schema.Record(Schema.String, Schema.String) })
 const decodeSession = Schema.decodeUnknownSync(Schema.fromJsonString(Session))
 
-/** Values that none of the settings has in the service. */
+/** Values that differ from the service's own for each setting. */
 const unusual = {
   lock_timeout: "7s",
   statement_timeout: "77s",
@@ -76,7 +76,7 @@ layer(migratedDedicatedLayer, { excludeTestServices: true, timeout: "180 seconds
           const programs = new Set(sessions.map(({ program }) => program))
           assert.includeMembers(Array.from(programs), ["tickerline", "tickerline-admin", "tickerline-doctor"])
           for (const { program, settings } of sessions) {
-            // `doctor` waits less than the service.
+            // `doctor` waits less long than the service.
             const own = program === "tickerline-doctor" ? { lock_timeout: "1s", statement_timeout: "5s" } : {}
             assert.deepStrictEqual(settings, { ...needed, ...own }, program)
           }

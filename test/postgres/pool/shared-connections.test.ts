@@ -1,4 +1,7 @@
-/** Short statements that share connections: no answer is mixed up, and none waits for a lock of another (§7.2, §8). */
+/**
+ * Short statements that share connections: no results are mixed up, and none waits for a lock that another needs (§7.2,
+ * §8).
+ */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, ConfigProvider, Context, Effect, Exit, Fiber, Layer, Schedule } from "effect"
@@ -40,7 +43,7 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-/** Returns the process ids of the sessions that run 100 short statements. */
+/** Returns the process ids of the sessions that ran 100 short statements. */
 const readPids = Effect.gen(function* () {
   const statements = Array.replicate(readShort("select pg_backend_pid()"), 100)
   const found = yield* Effect.forEach(statements, (statement) => statement, { concurrency: 10 })
@@ -52,7 +55,7 @@ const waitUntilShared = waitUntil(Effect.map(readPids, ({ size }) => size <= 2))
 
 const countWaitingForLock = Effect.gen(function* () {
   const other = yield* OtherConnection
-  // A transaction sees the sessions of its first look at them, and not those that were opened since.
+  // A transaction keeps the list of sessions that it read first, so newer sessions would not appear.
   yield* other.query("select pg_stat_clear_snapshot()")
   const waiting = yield* other.query(`
     select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
@@ -113,7 +116,7 @@ if (isPoolerRequested) {
         assert.deepStrictEqual(Array.dedupe(others.map(([row]) => row?.[0])), [1])
         assert.isAbove(yield* countWaitingForLock, 0, "the lock was held all the time")
         assert.isAbove(blockedCount(), blockedBefore, "a connection was closed instead of waiting for the lock")
-        // The endpoint may use all connections that are not shared, but one. Those that were shared have ended.
+        // The endpoint may use all unshared connections but one. The statements on shared connections have ended.
         yield* waitUntil(Effect.map(countWaitingForLock, (count) => count === 7))
         yield* waitUntilShared
         yield* other.query("rollback")
@@ -134,7 +137,7 @@ if (isPoolerRequested) {
         yield* waitUntilShared
       }))
 
-    it.effect("are answered although PostgreSQL ends all sessions again and again (§7.2)", () =>
+    it.effect("get their rows even if PostgreSQL ends all sessions again and again (§7.2)", () =>
       Effect.gen(function* () {
         const other = yield* OtherConnection
         const terminate = other.query(`
@@ -151,7 +154,7 @@ if (isPoolerRequested) {
         yield* waitUntilShared
       }))
 
-    it.effect("of clients that disconnect between two operations are not counted for ever (decision 0144)", () =>
+    it.effect("are no longer counted after their client disconnects, between whichever operations (decision 0144)", () =>
       Effect.gen(function* () {
         yield* waitUntilShared
         const { blockedCount, connectionsInUse, read } = yield* SharedConnections

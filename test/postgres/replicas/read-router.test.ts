@@ -65,14 +65,14 @@ const addPricedRow = Effect.fnUntraced(function* (ticker: string) {
   return { set, path: `/v1/screener?ticker=${ticker}` }
 })
 
-/** The path of every dataset endpoint, with its required parameters. */
+/** The paths of all dataset endpoints, with their required parameters. */
 const datasetPaths = endpointsByDataset.flatMap(({ endpoints }) => endpoints).map((path) =>
   documentedEndpoints.find((one) => one.path === path)?.parameters.some(({ required }) => required) === true
     ? `${path}?ticker=OSTK`
     : path
 )
 
-/** The services that read from the database, without the HTTP server, connected to both standbys. */
+/** The services that read from the database, connected to both standbys, without the HTTP server. */
 const readServices = Effect.gen(function* () {
   const { urls } = yield* StandbyPair
   const services = yield* Layer.build(Layer.fresh(
@@ -101,7 +101,7 @@ const readServices = Effect.gen(function* () {
   }
 })
 
-/** Locks the table as a migration does. A standby that replays the lock cancels its queries of the table. */
+/** Locks the table as a migration does. A standby that replays the lock cancels its queries of that table. */
 const lockTable = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql.withTransaction(Effect.asVoid(sql`lock table screener in access exclusive mode`)),
@@ -222,7 +222,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const hasReadEnough = () => requests > 200 && performance.now() > end
       const meanwhile = [yield* Effect.forkChild(Effect.forever(write)), yield* Effect.forkChild(Effect.forever(hold))]
       yield* Effect.all(
-        // Only one reader exports, because an account may have two exports in progress, and the last may still end.
+        // Only one reader exports, because an account may have two exports in progress, and its previous one may still
+        // be ending.
         [readPageOrExport, readPage, readPage].map((read) =>
           Effect.repeat(read, { until: hasReadEnough, schedule: Schedule.spaced("25 millis") })
         ),
@@ -303,7 +304,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
     }).pipe(Effect.scoped))
 
-  it.effect("may stop responding under load: the primary answers the waiting reads (RELIABILITY.md)", () =>
+  it.effect("may stop responding under load: waiting reads move to the primary (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
@@ -322,7 +323,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
     }).pipe(Effect.scoped))
 
-  it.effect("may stop responding to more reads than it has connections: the primary answers all (RELIABILITY.md)", () =>
+  it.effect("may stop responding to more reads than it has connections: the primary serves all of them (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { first } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
@@ -402,7 +403,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair
-      // This query is slow on a replica only, so that it conflicts there with the replay of changes to the table.
+      // This query is slow only on a replica, so that it conflicts there with the replay of changes to the table.
       const statement = sql`
         select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_sleep(3600)::text end as slow
         from screener limit 3
@@ -423,7 +424,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           run: Effect.map(readServices, ({ read }) => Effect.map(read(statement), (rows) => rows.length)),
         },
         {
-          // A cursor declared `with hold` reads its rows at commit, so this is the statement that replay cancels.
+          // A cursor declared `with hold` reads its rows at commit, so the commit is the statement that replay cancels.
           words: "commit",
           run: Effect.map(
             readServices,
@@ -528,8 +529,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* second.query("select pg_promote()")
       // The pool may still have connections to the primary that was killed.
       const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 200 })
-      // An earlier attempt may still run although its connection broke. With `for update`, only one sets the price.
-      // If the connection breaks during an attempt, the rollback fails with a defect.
+      // An earlier attempt may still be running although its connection broke. Because of `for update`, only one of
+      // them sets the price. If the connection breaks during an attempt, the rollback fails with a defect.
       const setOnce = sql.withTransaction(Effect.gen(function* () {
         const found = yield* sql`select from screener where ticker = 'SPLIT' and price <> 3 for update`
         if (found.length > 0) yield* set(3)

@@ -5,7 +5,7 @@ import { makeReplicationLagTracker } from "../../../src/postgres/replicas/Replic
 
 const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** Polls of a primary: the bytes written and the milliseconds passed since the previous poll. */
+/** Polls of a primary: the bytes written, and the milliseconds that passed since the previous poll. */
 const polls = Schema.NonEmptyArray(Schema.Struct({ written: upTo(3), later: upTo(400) }))
 
 describe("Replication lag", () => {

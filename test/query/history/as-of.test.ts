@@ -47,16 +47,16 @@ const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Recor
 const at = (target: string, moment: string) =>
   `${target}${target.includes("?") ? "&" : "?"}as_of=${encodeURIComponent(moment)}`
 
-/** Makes the history begin earlier, so that the time before its first transaction can be requested. */
+/** Makes the history start earlier, so that the time before its first transaction can be requested. */
 const beginLedger = (earliest: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.andThen(
       sql`update history.beginning set earliest = ${earliest}::text::timestamptz`,
-      // The service knows the new beginning after its next poll.
+      // The service learns the new start with its next poll.
       Effect.repeat(get(at("/v1/news", earliest)), { until: ({ status }) => status === 200 }),
     ))
 
-/** Returns the parts of a response that must be the same if its time is requested again later. */
+/** Returns the parts of a response that must be the same when its moment is requested again later. */
 const summarize = ({ headers, status, text, trailers }: ServiceInstances.WireResponse) => ({
   status,
   body: text.replace(/"request_id":"[^"]*"/, ""),
@@ -90,7 +90,7 @@ interface Dataset {
   readonly columns: ReadonlyArray<string>
 }
 
-/** Copies the rows of each table, so that deleted ones can be added again. */
+/** Copies the rows of each table, so that deleted ones can be added again later. */
 const copyTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create schema pool`
@@ -147,7 +147,7 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
 })).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeysLayer))
 
 layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parameter as_of of every endpoint", (it) => {
-  it.effect("gives, byte for byte, the response of that time, with few rows and with many (0114)", () =>
+  it.effect("returns, byte for byte, the response of that time, with few rows and with many (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -190,12 +190,12 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
           if (index > 0 && answer.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
         }
       }
-      // If few responses differ between moments, the writes were too few for this test to prove anything.
+      // If few responses differed between moments, there would be too few writes for this test to prove anything.
       assert.isAbove(differences, requested.length * (moments.length - 1) / 6)
     }).pipe(Effect.scoped))
 })
 
-/** The lists whose rows need no ticker. */
+/** The lists that require no ticker. */
 const lists = documentedDatasetEndpoints.filter((endpoint) =>
   getParameterNames(endpoint.path).includes("page") && makeRequiredQuery(endpoint).length === 0
 ).map(({ path }) => ({ path }))
@@ -208,7 +208,7 @@ const findVersionScans = (plan: unknown): ReadonlyArray<object> => {
   return [...(isVersionScan ? [plan] : []), ...Object.values(plan).flatMap(findVersionScans)]
 }
 
-/** Replaces all rows of the datasets, so that every current row becomes an earlier version. */
+/** Replaces all rows of the datasets, so that each current row becomes an earlier version. */
 const replaceAllRows = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tracked = yield* sql<Dataset>`select dataset, key_columns, columns from history.datasets order by dataset`
@@ -222,10 +222,10 @@ const replaceAllRows = Effect.gen(function* () {
 })
 
 describe("The parameter as_of", () => {
-  it("is a date, which means the end of that day in New York, or a timestamp with an offset and at most six decimals", () => {
+  it("is a date, which means the end of that day in New York, or a timestamp with an offset and at most six decimals (0114)", () => {
     const moments = {
       "2026-01-15": "2026-01-15T23:59:59.999999-05:00",
-      // Daylight-saving time begins and ends on these days.
+      // Daylight saving time starts and ends on these days.
       "2026-03-08": "2026-03-08T22:59:59.999999-05:00",
       "2026-11-01": "2026-11-01T23:59:59.999999-05:00",
       "2026-07-31": "2026-07-31T22:59:59.999999-05:00",
@@ -256,8 +256,8 @@ describe("The parameter as_of", () => {
     for (const text of others) assert.isUndefined(parseAsOfTime(text), text)
   })
 
-  it("belongs to every endpoint that reads datasets, and to no other", () => {
-    assert.isAtLeast(datasetEndpoints.length, 20)
+  it("belongs to every endpoint that reads datasets, and to no other (0114)", () => {
+    assert.isAtLeast(datasetEndpoints.length, 20, "few endpoints, so this test would prove little")
     const withParameter = Object.keys(getDefaultOpenApiDocument().paths)
       .filter((path) => getParameterNames(path).includes("as_of"))
     assert.sameMembers(withParameter, datasetEndpoints.map(({ path }) => path))
@@ -291,7 +291,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     return valueAt(JSON.parse(text), "error")
   })
 
-  it.effect("refuses a time before the history, and names the earliest one", () =>
+  it.effect("refuses a time before the history, and names the earliest one (0114)", () =>
     Effect.gen(function* () {
       const error = yield* refused("/v1/news?as_of=2020-01-01")
       assert.strictEqual(valueAt(error, "code"), "as_of_too_early")
@@ -304,7 +304,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(estimate, error)
     }))
 
-  it.effect("refuses the future, today's date, a time without an offset, and free endpoints", () =>
+  it.effect("refuses the future, today's date, a time without an offset, and free endpoints (0114)", () =>
     Effect.gen(function* () {
       const reasons = Effect.fnUntraced(function* (target: string) {
         const error = yield* refused(target)
@@ -328,7 +328,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       }
     }))
 
-  it.effect("does not see a transaction that began earlier but committed later", () =>
+  it.effect("does not see a transaction that began earlier but committed later (0114)", () =>
     Effect.gen(function* () {
       yield* addNews("before", "ORD")
       const slow = yield* beginTransaction(
@@ -340,7 +340,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       yield* addNews("fast", "ORD")
       const between = yield* readDatabaseClock
       const current = yield* get("/v1/news?ticker=ORD")
-      // The moment is resolved, and cached, while the slow transaction is running.
+      // The moment is resolved and cached while the slow transaction is running.
       const early = yield* get(at("/v1/news?ticker=ORD", between))
       yield* slow.commit
       const late = yield* get(at("/v1/news?ticker=ORD", between))
@@ -349,7 +349,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.sameMembers(titlesOf(yield* get("/v1/news?ticker=ORD")), ["slow", "fast"])
     }))
 
-  it.effect("waits for a commit in progress, which a later request for the same time would see", () =>
+  it.effect("waits for a commit in progress, which a later request for the same time would see (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const committing = yield* beginTransaction(
@@ -364,7 +364,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(titlesOf(yield* Fiber.join(pending)), ["committing"])
     }))
 
-  it.effect("shows neither rows that their own transaction replaced nor writes that were rolled back", () =>
+  it.effect("shows neither rows that their own transaction replaced nor writes that were rolled back (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const empty = yield* readDatabaseClock
@@ -383,7 +383,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(titles, [[], ["second"], ["second"]])
     }))
 
-  it.effect("finds rows that were replaced in an old month's partitions, because no service had started the new month", () =>
+  it.effect("finds rows that were replaced in an old month's partitions, because no service had started the new month (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`select create_month_partition(('history.' || dataset)::regclass, '2020-01-01') from history.datasets`
@@ -402,7 +402,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual((yield* get(at("/v1/news?ticker=LAG", between))).text, current.text)
     }))
 
-  it.effect("exports the rows of that time, with their digest", () =>
+  it.effect("exports the rows of that time, with their digest (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* addNews("export", "EXP")
@@ -417,7 +417,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.notStrictEqual((yield* get(target)).text, before.text)
     }))
 
-  it.effect("follows the lineage known at that time, and ignores a change that was recorded later", () =>
+  it.effect("follows the lineage known at that time, and ignores a change that was recorded later (0114)", () =>
     Effect.gen(function* () {
       yield* addNews("old", "LNA")
       yield* addNews("new", "LNB")
@@ -435,7 +435,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual((yield* get(target)).text, followed.text, "the past lineage must not stay in memory")
     }))
 
-  it.effect("sets the current date for date filters and for announced ticker changes", () =>
+  it.effect("sets the current date for date filters and for announced ticker changes (0114)", () =>
     Effect.gen(function* () {
       yield* beginLedger("2019-01-01T00:00:00Z")
       const sql = yield* SqlClient.SqlClient
@@ -452,7 +452,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       })
       assert.deepStrictEqual(yield* changesAt("2020-06-29"), ["2020-06-29T22:59:59.999999-05:00", null])
       assert.deepStrictEqual(yield* changesAt("2020-07-01T04:59:59Z"), ["2020-06-30T23:59:59.000000-05:00", null])
-      // Midnight at -05:00, when the announced change takes effect.
+      // Midnight at UTC-05:00, when the announced change becomes effective.
       assert.deepStrictEqual(yield* changesAt("2020-07-01T05:00:00Z"), ["2020-07-01T00:00:00.000000-05:00", "ANB"])
       assert.deepStrictEqual(yield* changesAt("2020-07-01"), ["2020-07-01T22:59:59.999999-05:00", "ANB"])
       const filtered = yield* get("/v1/news?date_to=2020-06-30&as_of=2020-06-30")
@@ -461,7 +461,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.include(String(valueAt(error, "message")), "2020-07-01 is after today, 2020-06-30, in New York")
     }))
 
-  it.effect("lets clients keep the response forever, and returns 304 for its ETag", () =>
+  it.effect("lets clients keep the response forever, and returns 304 for its ETag (0114)", () =>
     Effect.gen(function* () {
       yield* addNews("kept", "KEEP")
       const current = yield* get("/v1/news?ticker=KEEP")
@@ -475,7 +475,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual(unchanged.headers["cache-control"], "private, max-age=31536000, immutable")
     }))
 
-  it.effect("gives with as_of=now the current response, and the moment that repeats it later (guides/as-of)", () =>
+  it.effect("returns the current response with as_of=now, and the moment with which it can be requested again (guides/as-of)", () =>
     Effect.gen(function* () {
       yield* addNews("now 1", "NOW")
       yield* addNews("now 2", "NOW")
@@ -484,7 +484,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
         const plain = yield* get(target)
         const first = yield* get(`${target}&as_of=now`)
         const [moment = ""] = [first.headers["x-as-of"]]
-        // A Parquet file names its query.
+        // A Parquet file contains its query, so the two differ.
         if (!target.includes("parquet")) assert.deepStrictEqual(summarize(first), summarize(plain))
         assert.strictEqual(first.headers["cache-control"], plain.headers["cache-control"])
         const clock = yield* readDatabaseClock
@@ -509,7 +509,7 @@ const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeysLay
 
 // The service's clock moves only when the test advances it, so it lags behind the database's clock.
 layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
-  it.effect("is accepted, even if it was still in the future at the last poll", () =>
+  it.effect("is accepted, even if it was still in the future at the last poll (0114)", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("1 millis")
       const moment = yield* readDatabaseClock
@@ -522,7 +522,7 @@ layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
 })
 
 layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("The caches", (it) => {
-  it.effect("keep responses about the past while the tables change, separately for each moment", () =>
+  it.effect("keep responses about the past while the tables change, separately for each moment (0114)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* ServiceInstances.startServiceInstance()
@@ -549,7 +549,7 @@ const deeplyFilled = Layer.effectDiscard(GeneratedRows.fillAllTables(deepRows, t
 )
 
 layer(deeplyFilled, { excludeTestServices: true, timeout: "180 seconds" })("A deep page of every list", (it) => {
-  it.effect("is with as_of, byte for byte, what it was, with current rows, earlier versions or both (D8, 0114)", () =>
+  it.effect("is, byte for byte, what it was at that time, from current rows, earlier versions or both (D8, 0114)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -603,7 +603,7 @@ layer(withEarlierVersions, { excludeTestServices: true, timeout: "120 seconds" }
         const statement = sent.find(({ text }) => text.includes(" from history.") && text.includes("offset"))
         if (statement === undefined) return assert.fail("The list was not read")
         const plan = yield* sql.withTransaction(Effect.gen(function* () {
-          // PostgreSQL would sort tables that are as small as these.
+          // PostgreSQL would rather sort tables as small as these.
           for (const method of ["seqscan", "bitmapscan", "sort"]) yield* sql.unsafe(`set local enable_${method} = off`)
           return yield* StatementRecorder.explainStatement(statement)
         }))

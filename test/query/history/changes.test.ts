@@ -1,4 +1,6 @@
-/** `/v1/changes` delivers every committed change once, in order, so that a client can keep a copy of the datasets. */
+/**
+ * `/v1/changes` delivers every committed change once and in order, so that a client can keep a copy of the datasets.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, FileSystem, Layer, Ref, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -45,7 +47,7 @@ const Page = Schema.Struct({
 type FeedPage = typeof Page.Type
 type Change = FeedPage["results"][number]
 
-/** Parses JSON and keeps the digits of each number. */
+/** Parses JSON, keeping the digits of each number. */
 const parseExactly = (text: string): unknown =>
   JSON.parse(
     text,
@@ -68,7 +70,7 @@ const readPage = Effect.fnUntraced(function* (query: string, key?: string) {
 const withAfter = (query: string, after: string | undefined) =>
   after === undefined ? query : `${query}&after=${encodeURIComponent(after)}`
 
-/** Reads all pages. Returns their changes and the last cursor. */
+/** Reads all pages. Returns the changes and the last cursor. */
 const readAll = Effect.fnUntraced(function* (query: string, after?: string, key?: string) {
   const changes: Array<Change> = []
   let cursor = after
@@ -91,7 +93,7 @@ const getKinds = (changes: ReadonlyArray<Change>) => changes.map(({ kind }) => k
 
 const toJson = (value: unknown) => JSON.stringify(value)
 
-/** Copies of the datasets, by key. `apply` fails after a change that was skipped, repeated or out of order. */
+/** Copies of the datasets, by key. `apply` fails if a change was skipped, repeated or out of order. */
 class Copy {
   readonly tables = new Map<string, Map<string, Readonly<Record<string, unknown>>>>()
   private last = ""
@@ -119,7 +121,7 @@ class Copy {
     else rows.set(name, row)
   }
 
-  /** Returns the rows without a column that `load` refuses, because PostgreSQL computes it. */
+  /** Returns the rows, without a column that `load` refuses because PostgreSQL computes it. */
   toNdjson(dataset: string) {
     const rows = Array.from(this.tables.get(dataset)?.values() ?? [])
     return rows.map(({ tradable_float, ...row }) =>
@@ -128,7 +130,7 @@ class Copy {
   }
 }
 
-/** Reads the rows of a table without the column `recorded_in`. Values are texts, with all digits of numbers. */
+/** Reads the rows of a table without the column `recorded_in`. Values are text, with all digits of numbers. */
 const readTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const columns = (yield* readLoadableColumns(table)).map(({ name }) => `"${name}"`).join(", ")
@@ -139,7 +141,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ row }) => row)
 })
 
-/** Loads one dataset of the copy into an empty database, and returns the rows of its table there. */
+/** Loads one dataset of the copy into an empty database, and returns the rows of the table there. */
 const loadCopy = Effect.fnUntraced(function* (copy: Copy, dataset: string) {
   const fs = yield* FileSystem.FileSystem
   const content = copy.toNdjson(dataset)
@@ -163,7 +165,7 @@ const assertCopies = Effect.fnUntraced(function* (copy: Copy, datasets: Readonly
 // Tests
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** `load` needs columns of these datasets that the API does not show. */
+/** For these datasets, `load` requires columns that the API does not show. */
 const unloadable = new Set(["daily_prices", "intraday_runners", "ticker_changes"])
 
 const split = {
@@ -178,7 +180,7 @@ const split = {
 const service = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes", (it) => {
-  it.effect("delivers each committed change once and in order while transactions run, so that a copy can be kept", () =>
+  it.effect("delivers each committed change once and in order while transactions run, so that a copy can be kept (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* readCurrentCursor
@@ -204,7 +206,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
           cursors.add(change.cursor)
           if (change.dataset !== "ticker_changes") delivered += 1
         }
-        // A consumer may continue from the page or from its last change.
+        // A consumer may continue from the page's cursor, or from that of its last change.
         const last = results.at(-1)?.cursor
         cursor = last === undefined || choose([true, false]) ? next : last
         return has_more || results.length > 0
@@ -222,7 +224,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.strictEqual(again.changes.length, cursors.size, "a second consumer reads the same changes")
     }))
 
-  it.effect("lets load rebuild datasets, with the exact digits, times and lists of each column", () =>
+  it.effect("lets load rebuild datasets, with the exact digits, times and lists of each column (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate historical_float_pro, historical_tickers, ticker_changes`
@@ -241,7 +243,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       yield* assertCopies(copy, tables.filter((table) => !unloadable.has(table)))
     }))
 
-  it.effect("delivers transactions in the order of their commits, even if the last to commit began first", () =>
+  it.effect("delivers transactions in the order of their commits, even if the last to commit began first (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* readCurrentCursor
@@ -261,7 +263,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual(after.changes.map(({ key }) => key["ticker"]), ["SLOW"])
     }))
 
-  it.effect("shows the net effect of a transaction, and nothing of what it rolled back or undid", () =>
+  it.effect("shows the net effect of a transaction, and nothing of what it rolled back or undid (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows(
@@ -289,7 +291,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual([change?.before?.["outstanding_shares"], change?.row?.["outstanding_shares"]], [1, 3])
     }))
 
-  it.effect("filters by dataset, kind and ticker, including a row's former symbol and both symbols of a ticker change", () =>
+  it.effect("filters by dataset, kind and ticker, including a row's former symbol and both symbols of a ticker change (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* readCurrentCursor
@@ -344,7 +346,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual(yield* read("dataset=screener"), [])
     }))
 
-  it.effect("finds a corrected row by the symbol that it had before", () =>
+  it.effect("finds a corrected row by the symbol that it had before (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("split_status", { ...split, ticker: "BEFORE" })
@@ -359,7 +361,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       }
     }))
 
-  it.effect("omits datasets whose endpoint the account or the key may not use, and refuses requests that name them", () =>
+  it.effect("omits datasets whose endpoint the account or the key may not use, and refuses requests that name them (0115)", () =>
     Effect.gen(function* () {
       const start = yield* readCurrentCursor
       yield* Service.insertRows("research_reports", {
@@ -390,7 +392,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         endpoints: ["/v1/changes", "/v1/research-reports", "/v1/research-reports-tldr"],
       })
       assert.deepStrictEqual(yield* datasets(narrow), ["research_reports"])
-      // The changes also have the summaries of the second endpoint.
+      // The changes also contain the summaries that the second endpoint returns.
       const withoutSummaries = yield* Service.ensureAccountWithKey("feed reader", "ultimate", {
         endpoints: ["/v1/changes", "/v1/research-reports"],
       })
@@ -401,7 +403,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
     }))
 
   it.effect.each(changeFeedDatasets)(
-    "requires the tier of the endpoint that shows %s",
+    "requires the tier of the endpoint that shows %s (0115)",
     (dataset) =>
       Effect.gen(function* () {
         const account: typeof CurrentAccount.Service = {
@@ -424,7 +426,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       }),
   )
 
-  it.effect("continues from a time or from now, and returns a cursor even without changes", () =>
+  it.effect("continues from a time or from now, and returns a cursor even without changes (0115)", () =>
     Effect.gen(function* () {
       const start = yield* readPage("after=now")
       assert.deepStrictEqual(start.results, [])
@@ -441,7 +443,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual([unchanged.results, unchanged.cursor], [[], cursor])
     }))
 
-  it.effect("refuses malformed cursors and times in the future with 422", () =>
+  it.effect("refuses malformed cursors and times in the future with 422 (0115)", () =>
     Effect.gen(function* () {
       const { cursor } = yield* readPage("after=now")
       const wrong = [
@@ -500,7 +502,7 @@ const assertExpired = Effect.fnUntraced(function* (after: string) {
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("A cursor", (it) => {
-  it.effect("expires if the history is replaced, by a restored backup or after the loss of a primary", () =>
+  it.effect("expires if the history is replaced, by a restored backup or after the loss of a primary (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual((yield* readAll("")).changes, [], "a new database has no changes")
@@ -509,7 +511,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* Service.insertRows("historical_float_pro", makeReportedShares("LOST", "2026-01-01", "1"))
       assert.strictEqual((yield* readAll("", empty.cursor)).changes.length, 1)
       const { changes, cursor } = yield* readAll("")
-      // Simulates a restore, after which another transaction has the same id.
+      // Simulates a restore after which another transaction has the same id.
       yield* sql`update history.transactions set mark = gen_random_uuid()`
       yield* assertExpired(cursor)
       yield* assertExpired(changes[0]?.cursor ?? "")
@@ -520,7 +522,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
     }))
 })
 
-/** Moves everything that was recorded after a month into that month, and lets the history begin a month earlier. */
+/** Moves everything that was recorded after a month into that month, and makes the history start a month earlier. */
 const moveToMonth = Effect.fnUntraced(function* (month: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
@@ -548,7 +550,7 @@ const drop = Effect.fnUntraced(function* (moment: string) {
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
-  it.effect("drops whole months, and expires older cursors, except one after which nothing was dropped", () =>
+  it.effect("drops whole months, and expires older cursors, except one after which nothing was dropped (0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("historical_float_pro", makeReportedShares("OLD", "2020-01-01", "1"))
@@ -589,7 +591,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" })("A large transaction", (it) => {
-  /** Counts the blocks that PostgreSQL touched for those statements of a request that contain `table`. */
+  /** Counts the blocks that PostgreSQL touched for the statements of a request that contain `table`. */
   const countPages = Effect.fnUntraced(function* (query: string, table: string) {
     const plan = yield* StatementRecorder.explainRequest(readPage(query), table, "analyze, buffers, format json")
     return Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Hit Blocks")) +
@@ -609,7 +611,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
     return Array.from(cursors)
   })
 
-  it.effect("is read in pages that cost the same at its start and at its end", () =>
+  it.effect("is read in pages that cost the same at its start as at its end (0115)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** The counts of corrections equal those of the change feed, for batches of any size (decision 0118). */
+/** The counts of corrections equal what the change feed contains, for batches of any size (decision 0118). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,7 +14,7 @@ import * as Service from "../../support/Service.ts"
 import { formatReportedSharesInsert, makeReportedShares, reportedSharesKey } from "../../support/ReportedShares.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-/** Holds the job's lease, as another process would, so that only the tests count changes. */
+/** Holds the job's lease as another process would, so that only the tests count changes. */
 const holdLease = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`insert into leases (name, holder, until) values ('corrections', gen_random_uuid(), 'infinity')`,
@@ -60,7 +60,7 @@ const readFeed = Effect.gen(function* () {
 
 const secondsBetween = (earlier: string, later: string) => (Date.parse(later) - Date.parse(earlier)) / 1000
 
-/** Adds up the changes in the simplest way. `known` has the time of the current version of each key. */
+/** Adds up the changes in the simplest way. `known` has the time of each key's current version. */
 const summarize = (changes: ReadonlyArray<Change>) => {
   const known = new Map<string, string>()
   const counts = new Map<string, number>()
@@ -125,8 +125,8 @@ const writeTransactions = Effect.fnUntraced(function* (seed: number, number: num
   const choose = makeRandomChooser(seed)
   for (let at = 0; at < number; at++) {
     const first = choose([0, 1, 2, 3])
-    // The statements of a transaction change different rows. Otherwise a row could get its former values back, which
-    // records it anew but is no change in the feed.
+    // The statements of a transaction change different rows. Otherwise a row could get its previous values back, which
+    // records it again but is no change in the feed.
     const statements = Array.makeBy(choose([1, 1, 2, 4]), (index) => chooseStatement(choose, (first + index) % 4 + 1))
     // Writers that wait for each other's rows may deadlock, in which case one of them writes nothing.
     yield* Effect.ignore(
@@ -135,11 +135,11 @@ const writeTransactions = Effect.fnUntraced(function* (seed: number, number: num
   }
 })
 
-/** Moves everything that was recorded so far into the past. */
+/** Moves everything that has been recorded so far into the past. */
 const age = Effect.fnUntraced(function* (interval: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update history.beginning set earliest = earliest - ${interval}::text::interval`
-  // Oldest first, so that no two transactions ever have the same time.
+  // Oldest first, so that no two transactions have the same time at any point.
   yield* sql`
     do $$ declare old record; begin
       for old in select id from history.transactions order by recorded_at loop
@@ -279,7 +279,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
-  /** Moves everything that was recorded so far into an earlier month, and drops that month. */
+  /** Moves everything that has been recorded so far into an earlier month, and drops that month. */
   const dropAll = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     yield* age("400 days")
@@ -316,7 +316,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* countAll
       const after = yield* readCounts
       const added = Object.entries(after).filter(([name, number]) => before[name] !== number)
-      // The transaction that recorded the row is no longer known, but it is older than the history.
+      // The transaction that recorded the row is no longer known, but the row is older than the history.
       assert.isTrue(added.some(([name, number]) => name.endsWith("corrected later") && number === 1), String(added))
       yield* correct(4)
       yield* correct(5)
@@ -338,7 +338,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 describe("The delay of a correction", () => {
-  it("is classified by upper limits, or as unknown", () => {
+  it("is classified by upper limits, or as unknown (0118)", () => {
     const [hour, day] = [3_600, 86_400]
     const cases = [
       [0, "within_hour"],

@@ -58,7 +58,7 @@ const transaction = (id: number, second: number, tokens: ReadonlyArray<string>) 
   latest: at(second + 1),
 })
 
-/** Two committed transactions, an aborted one, and two without a confirmation, of which only the first committed. */
+/** Two committed transactions, an aborted one, and two that were not confirmed, only the first of which committed. */
 const valid: ObservedHistory = {
   transactions: [
     transaction(1, 10, ["t1.1", "t1.2"]),
@@ -95,7 +95,7 @@ const withChanges = (changes: ReadonlyArray<ObservedChange>) => ({
   answers: [],
 })
 
-/** Alterations of the valid history, and what the checker reports for each. */
+/** Changes to the valid history, and what the checker reports about each. */
 const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, RegExp]>> = {
   "a changed ETag": [
     { answers: [...valid.answers, { ...answer(25, "t2.1", "t1.2"), etag: `"other"` }] },

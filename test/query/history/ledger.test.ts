@@ -1,4 +1,4 @@
-/** Random transactions against a model: every past state, and what each transaction changed (decision 0113). */
+/** Compares random transactions with a model: every past state, and what each transaction changed (decision 0113). */
 import { assert, layer } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
 import { NodeServices } from "@effect/platform-node"
@@ -59,7 +59,10 @@ const chooseStatement = (choose: RandomChooser, table: Table, writer: string) =>
   ])
 }
 
-/** A function that a statement calls while it writes: it records the transaction, and writes to another dataset. */
+/**
+ * A function for statements to call while they write. It completes the transaction's record, and writes to another
+ * dataset.
+ */
 const disturbFunction = `
   create function disturb(ticker text) returns int language plpgsql as $$ begin
     set constraints all immediate;
@@ -69,7 +72,7 @@ const disturbFunction = `
     return 0;
   end $$`
 
-/** A random statement by which a client might keep its changes out of the record. */
+/** A random statement with which a client might try to keep its changes out of the record. */
 const chooseDisturbance = (choose: RandomChooser) => {
   const ticker = `A${choose(["1", "2", "3"])}`
   return choose([
@@ -112,7 +115,7 @@ const readState = Effect.gen(function* () {
   return state
 })
 
-/** Reads the rows of a table at a moment, by the definition of visibility in the migration. */
+/** Reads the rows of a table as of a moment, by the definition of visibility in the schema. */
 const readPastState = Effect.fnUntraced(function* (table: Table, moment: string) {
   const sql = yield* SqlClient.SqlClient
   const [columns] = yield* decodeColumns(sql`
@@ -140,7 +143,7 @@ const readPastState = Effect.fnUntraced(function* (table: Table, moment: string)
 
 const getKeyColumns = (table: string) => loadableDatasets.find((dataset) => dataset.table === table)?.key ?? []
 
-/** Returns what changed between two states, as `history.changes` lists it. */
+/** Returns what changed between two states, in the form of `history.changes`. */
 const compareStates = (before: typeof States.Type, after: typeof States.Type) =>
   tables.flatMap((dataset) => {
     const index = (rows: ReadonlyArray<string> = []) =>
@@ -196,7 +199,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
       const choose = makeRandomChooser(20_261_122)
       const open = new Set<number>()
-      /** Runs a statement. Some updates violate a key and fail; the transaction is then rolled back. */
+      /** Runs a statement. Some updates violate a key and fail, in which case the transaction is rolled back. */
       const write = (connection: PgClient.PgClient, at: number, statement: string) =>
         Effect.catch(
           connection.unsafe(statement),
@@ -249,7 +252,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
           assert.deepStrictEqual(yield* readPastState(table, moment), state[table], moment)
         }
       }
-      assert.isAbove(states.length, 20)
+      assert.isAbove(states.length, 20, "few states, so this test would prove little")
     }).pipe(Effect.scoped))
 
   it.effect("records every transaction once, whatever its clients set or call (0113)", () =>
@@ -290,7 +293,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.isNotEmpty(states)
     }).pipe(Effect.scoped))
 
-  it.effect("holds back no commit of others after constraints were set immediate and rolled back (0113)", () =>
+  it.effect("does not hold back other commits after constraints were set immediate and rolled back (0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient
@@ -443,7 +446,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const changes = yield* readChanges(after?.id ?? "")
       const found = changes.filter((change) => /SEEN|SER|REP/.test(change))
       assert.strictEqual(found.length, 3)
-      // Constraints that are set immediate give its own record a later time than changes that it does not see.
+      // Because constraints are set immediate, its own record gets a later time than changes that it does not see.
       yield* other`begin isolation level repeatable read`
       yield* other`insert into daily_prices (ticker, date, close) values ('OWN', '2024-02-01', 1)`
       yield* sql`insert into daily_prices (ticker, date, close) values ('UNSEEN', '2024-02-01', 1)`

@@ -1,4 +1,4 @@
-/** Rows that an operator's mistake removed from the history stop nobody who reads it (operations/history). */
+/** If an operator's mistake removes rows from the history, its readers can go on (operations/history). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, Metric, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -15,7 +15,7 @@ const { valueAt } = Service
 
 const logged: Array<string> = []
 
-/** The feed of the test itself, which counts corrections, logs here; the service's log is discarded. */
+/** The feed that the test itself creates, which counts corrections, logs here. The service's own log is discarded. */
 const logger = Logger.make(({ logLevel, message }) => void logged.push(`${logLevel} ${String(message)}`))
 
 /** Holds the lease of the job that counts changes, as another process would, so that only the test counts them. */

@@ -1,4 +1,4 @@
-/** The recent changes that all streams of a process share, against a model (decision 0117). */
+/** Compares the recent changes, which all streams of a process share, with a model (decision 0117). */
 import { assert, describe, it } from "@effect/vitest"
 import type { ChangeFeedEntry, ChangeFeedPosition } from "../../../src/query/history/ChangeFeed.ts"
 import {
@@ -28,7 +28,7 @@ const all = makeChangeMatcher({ datasets: ["a", "b"], kinds: undefined, tickers:
 const onlyB = makeChangeMatcher({ datasets: ["b"], kinds: ["added"], tickers: ["A", "Z"] })
 
 describe("The recent changes", () => {
-  it("give each stream the changes after its position, once and in order, or report that they were dropped", () => {
+  it("give each stream the changes after its position, once and in order, or report that they were dropped (0117)", () => {
     for (let seed = 1; seed <= getInputCount(200); seed++) {
       const choose = makeRandomChooser(seed)
       const start: ChangeFeedPosition = { recordedAt: 0, position: Infinity }
@@ -56,7 +56,7 @@ describe("The recent changes", () => {
           const end = { recordedAt: last.recordedAt, position: isEnded ? Infinity : last.position }
           recent.append({ changes, cursor: last.cursor, end, hasMore: false })
         }
-        // A stream joins at the position up to which it has read the feed, which may be behind the newest change.
+        // A stream joins at the position up to which it has read the feed, which may be before the newest change.
         const from = choose([written.length, Math.max(0, written.length - choose([1, 3, 9]))])
         const joined = written[from - 1]
         const end = joined ?? start
@@ -83,7 +83,7 @@ describe("The recent changes", () => {
     }
   })
 
-  it("are selected by dataset, kind and symbol, once for all equal filters", () => {
+  it("are selected by dataset, kind and symbol, once for all equal filters (0117)", () => {
     const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 20_000)
     const changes = [makeChange(1, 1, "a", 10), makeChange(1, 2, "b", 10), makeChange(2, 1, "b", 10)]
     recent.append({ changes, cursor: "2.", end: { recordedAt: 2, position: Infinity }, hasMore: false })
@@ -104,7 +104,7 @@ describe("The recent changes", () => {
     }
   })
 
-  it("take up at most the given number of bytes, except for the newest batch, which is always kept", () => {
+  it("take up at most the given number of bytes, except for the newest batch, which is always kept (0117)", () => {
     const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 100_000)
     for (let time = 1; time <= 1_000; time++) {
       const change = makeChange(time, 1, "a", 900)

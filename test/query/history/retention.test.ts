@@ -35,7 +35,7 @@ const runUntil = Effect.fnUntraced(function* <R>(
 
 const decodeMonths = decodeRows(Schema.Struct({ month: Schema.String, tables: Schema.Int }))
 
-/** Reads the months that have partitions, each with its number of tables, such as `2020-03 18`. */
+/** Reads the months that have partitions, each followed by how many tables have one, such as `2020-03 18`. */
 const readMonths = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const months = yield* decodeMonths(sql`
@@ -65,7 +65,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const thisMonth = (yield* readCurrentMonth) ?? ""
-      // The history also has tables for the changes and for the symbols of companies.
+      // The history also has tables for the changes and for companies' symbols.
       const tables = loadableDatasets.length + 2
       // Simulates a database that no service has used since March 2020.
       yield* sql`

@@ -1,4 +1,4 @@
-/** A client that applies `/v1/changes` holds what the endpoints return, and learns nothing else (D36). */
+/** A client that applies `/v1/changes` has exactly what the endpoints return, and learns nothing else (D36). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Schedule, Schema, Struct } from "effect"
 import { SqlClient } from "effect/sql"
@@ -48,7 +48,7 @@ const readDistinct = Effect.fnUntraced(function* (table: string, column: string)
   return rows.map(({ value }) => value)
 })
 
-/** Returns each owner of each filing, with the fields of the filing. */
+/** Returns each owner in each filing, together with the fields of the filing. */
 const downloadOwnership = Effect.gen(function* () {
   const tickers = (yield* readDistinct("ownership", "ticker")).join(",")
   if (tickers === "") return []
@@ -64,7 +64,7 @@ const downloadOwnership = Effect.gen(function* () {
   )
 })
 
-/** Returns the events of all lineages. A chain shows fewer fields of its events than a conflict. */
+/** Returns the events of all lineages. A chain shows fewer fields of an event than a conflict does. */
 const downloadTickerChanges = Effect.gen(function* () {
   const found: Array<Row> = []
   const seen = new Set<unknown>()
@@ -187,15 +187,18 @@ class Copy {
   }
 }
 
-/** Fields without a value in the database, which a list may leave out, such as a convertible's field in a warrant. */
+/**
+ * Whether a field has no value in the database, so that a list may omit it, as it omits a convertible's fields for a
+ * warrant.
+ */
 const isMissing = (row: Row, name: string) => !(name in row)
 
-/** Returns these columns of the rows, in one order. A field that a response leaves out counts as null. */
+/** Returns these columns of the rows, in the same order for all. A field that a response omits counts as null. */
 const selectColumns = (rows: ReadonlyArray<Row>, names: ReadonlyArray<string>) =>
   rows.map((row) => Object.fromEntries(names.map((name) => [name, isMissing(row, name) ? null : row[name]])))
     .toSorted((one, other) => toJson(one) < toJson(other) ? -1 : 1)
 
-/** Compares the copy of a dataset with the responses of its endpoints: the rows, their fields and their values. */
+/** Compares the copy of a dataset with the responses of its endpoints: the rows, their fields and the values. */
 const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedDataset, when: string) {
   const expected = (yield* downloads[dataset]).map((row) =>
     Object.fromEntries(
@@ -223,7 +226,7 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
   const names = Array.from(new Set([...expected, ...rows].flatMap((row) => Object.keys(row))))
   assertEqualRows(dataset, selectColumns(rows, names), selectColumns(expected, names), when)
   const shown = new Set(expected.flatMap((row) => Object.keys(row)))
-  // With few rows, no response may have the fields of a convertible.
+  // With few rows, there may be no response with the fields of a convertible.
   if (dataset !== "dilution_data" && expected.length > 0) assert.sameMembers(names, Array.from(shown), dataset)
 })
 
@@ -233,7 +236,10 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
 
 const choosePlace = (choose: RandomChooser) => choose([0, 1, 2, 3, 5, 8, 13])
 
-/** Makes a generator of random statements for a dataset. Removed rows are kept in the schema `spare`, and may return. */
+/**
+ * Returns a generator of random statements for a dataset. Removed rows are kept in the schema `spare`, and may come
+ * back.
+ */
 const makeStatementChooser = Effect.fnUntraced(function* (dataset: ChangeFeedDataset, days: Choices<string>) {
   const sql = yield* SqlClient.SqlClient
   const columns = (yield* readLoadableColumns(dataset)).map(({ name }) => `"${name}"`)
@@ -349,7 +355,7 @@ layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client tha
         for (const dataset of datasets) yield* assertSame(copy, dataset, when)
         return changes
       })
-      // The database has the current date, which is later than that of the service.
+      // The database has the real date, which is later than the service's.
       yield* sql`update history.days set day = '2026-03-04'`
       yield* fillDatasets
       const choosers = new Map(yield* makeStatementChoosers)
@@ -377,7 +383,7 @@ layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client tha
     }))
 })
 
-/** Holds the lease of the job, as another process would, so that only the tests begin days. */
+/** Holds the job's lease as another process would, so that only the tests start days. */
 const holdLease = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`insert into leases (name, holder, until) values ('feed-day', gen_random_uuid(), 'infinity')`,
@@ -408,7 +414,7 @@ const makeRunner = (ticker: string, fields: Row) => ({
   ...fields,
 })
 
-/** Begins the feed three days ago, as if no service had run since then. */
+/** Makes the feed start three days ago, as if no service had run since. */
 const resetDays = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
@@ -578,7 +584,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
       const writer = yield* Effect.forkChild(
         Effect.forEach(range(30), (index) => insertChange(`W${index}`, `V${index}`, today), { concurrency: 3 }),
       )
-      // Several processes begin the day at once. The database's clock refuses a day that is still in the future.
+      // Several processes start the day at once. The database's clock refuses a day that is still in the future.
       const begin = sql`select history.start_day(${yield* day(2)}::text::date)`
       yield* Effect.all(range(4).map(() => begin), { concurrency: 4 })
       yield* Fiber.join(writer)
@@ -597,13 +603,16 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
     }).pipe(Effect.scoped))
 })
 
-layer(service(resetDays), { excludeTestServices: true, timeout: "60 seconds" })("A service that starts", (it) => {
-  it.effect("begins the day if it began while no service ran (D36)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const isBegun = sql`
+layer(service(resetDays), { excludeTestServices: true, timeout: "60 seconds" })(
+  "A service that has just started",
+  (it) => {
+    it.effect("begins the day if it began while no service ran (D36)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const isBegun = sql`
         select from history.days where day = (now() at time zone 'America/Chicago')::date and recorded_at > '-infinity'
       `
-      yield* Effect.repeat(isBegun, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
-    }))
-})
+        yield* Effect.repeat(isBegun, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
+      }))
+  },
+)

@@ -1,4 +1,4 @@
-/** `/v1/changes/stream` sends the changes of `/v1/changes` as events, and ends only with a reason. */
+/** `/v1/changes/stream` sends the changes of `/v1/changes` as events, and always states a reason before it ends. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -85,7 +85,7 @@ const service = (limits: Partial<Effect.Success<typeof ChangeStreamLimits>> = {}
   )
 
 layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes/stream", (it) => {
-  it.effect("sends the changes of /v1/changes as events whose ids are the cursors", () =>
+  it.effect("sends the changes of /v1/changes as events whose ids are the cursors (0117)", () =>
     Effect.gen(function* () {
       const start = yield* now
       yield* insertShares("ONE", "TWO")
@@ -110,7 +110,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.include(stream.text, `id: ${first?.id}\nevent: change\ndata: ${first?.data}\n\n`)
     }).pipe(Effect.scoped))
 
-  it.effect("continues after the cursor in the header Last-Event-ID, or else in the parameter after", () =>
+  it.effect("continues after the cursor in the header Last-Event-ID, or else in the parameter after (0117)", () =>
     Effect.gen(function* () {
       const start = yield* now
       yield* insertShares("AFTER1", "AFTER2", "AFTER3")
@@ -139,7 +139,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.deepStrictEqual([tickersOf(fromNow), tickersOf(fromTime)], [["AFTER4"], ["LATER", "AFTER4"]])
     }).pipe(Effect.scoped))
 
-  it.effect("answers HEAD without a stream, and refuses what /v1/changes refuses", () =>
+  it.effect("responds to HEAD without a stream, and refuses what /v1/changes refuses (0117)", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* Service.TestKeys
       const send = (query: string, options: Service.TestRequestOptions = {}) =>
@@ -169,7 +169,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       ])
     }))
 
-  it.effect("misses, repeats and reorders no change, for any filter and however often the connection breaks", () =>
+  it.effect("misses, repeats and reorders no change, for any filter and however often the connection breaks (0117)", () =>
     Effect.gen(function* () {
       const choose = makeRandomChooser(5)
       const start = yield* now
@@ -222,7 +222,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       yield* Fiber.join(writers)
     }).pipe(Effect.scoped))
 
-  it.effect("reads each change once for all streams", () =>
+  it.effect("reads each change once for all streams (0117)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       yield* Service.ensureAccountWithKey("many", "ultimate")
@@ -241,7 +241,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       streams.forEach((stream) => assert.deepStrictEqual(stream.changes, first?.changes))
     }).pipe(Effect.scoped))
 
-  it.effect("refuses more streams of an account than the setting allows, until one ends", () =>
+  it.effect("refuses more streams of an account than the setting allows, until one ends (0117)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("limited", "basic")
       const streams = yield* Effect.forEach(range(10), () => open("after=now", { key }))
@@ -262,7 +262,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
 const brief = { heartbeatMillis: 100, usageIntervalMillis: 300, usageIntervalBytes: 1_000, closingMillis: 200 }
 
 layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A stream", (it) => {
-  it.effect("sends heartbeats, with an id after changes that the client's filter excludes", () =>
+  it.effect("sends heartbeats, with an id after changes that the client's filter excludes (0117)", () =>
     Effect.gen(function* () {
       yield* insertShares("FIRST")
       const start = yield* now
@@ -279,7 +279,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.deepStrictEqual(stream.events, [])
     }).pipe(Effect.scoped))
 
-  it.effect("ends after its key or account loses access or credit, even if nothing changes", () =>
+  it.effect("ends after its key or account loses access or credit, even if nothing changes (0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const end = Effect.fnUntraced(function* (
@@ -330,7 +330,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       )
     }).pipe(Effect.scoped))
 
-  it.effect("keeps running while the account changes in ways that do not concern it", () =>
+  it.effect("keeps running while the account changes in ways that do not concern it (0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("same", "pro")
@@ -343,7 +343,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.isUndefined(stream.end)
     }).pipe(Effect.scoped))
 
-  it.effect("is recorded when it ends, and is free if it sent no change", () =>
+  it.effect("is recorded when it ends, and is free if it sent no change (0117)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("idle", { tier: "ultimate" })
       const stream = yield* open("after=now&dataset=split_status", { key })
@@ -360,7 +360,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       )
     }).pipe(Effect.scoped))
 
-  it.effect("is charged in installments for exactly the bytes of its changes", () =>
+  it.effect("is charged in installments for exactly the bytes of its changes (0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("metered", "ultimate")
@@ -394,7 +394,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.strictEqual(daily?.bytes, bytes)
     }).pipe(Effect.scoped))
 
-  it.effect("of a prepaid account ends when the balance is used up", () =>
+  it.effect("of a prepaid account ends when the balance is used up (0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("prepaid", "ultimate")
@@ -402,13 +402,13 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       const stream = yield* open("after=now", { key })
       yield* insertLongNews(100, 5, 3_000)
       yield* untilEnded(stream, "out_of_credit")
-      // The service may use the former balance for up to a second.
+      // The service may use the previous balance for up to a second.
       yield* Effect.repeat(Service.requestJson("/v1/changes/stream", { key }), {
         until: ({ status }) => status === 402,
       })
     }).pipe(Effect.scoped))
 
-  it.effect("reports a gap if the history is replaced, and then ends", () =>
+  it.effect("reports a gap if the history is replaced, and then ends (0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertShares("LOST")
@@ -433,10 +433,10 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
     }).pipe(Effect.scoped))
 })
 
-/** Memory for the recent changes, in bytes. It is small, so that a slow client soon falls behind. */
+/** Memory for the recent changes, in bytes: little, so that a slow client soon falls behind. */
 const recentBytes = 2_000_000
 
-/** Writes far more changes than the sockets and the recent changes hold. */
+/** Writes far more changes than the sockets and the recent changes can hold. */
 const writeMuch = Effect.fnUntraced(function* (first: number, fast: EventStream) {
   const before = fast.changes.length
   for (const part of range(24)) {
@@ -465,7 +465,7 @@ const untilMetric = (expected: number, name: string, reason?: string) =>
 layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A slow client",
   (it) => {
-    it.effect("receives a cursor to continue with when it reads again, while other clients receive everything", () =>
+    it.effect("receives a cursor to continue with when it reads again, while other clients receive everything (0117)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const start = yield* now
@@ -495,7 +495,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
 layer(service({ recentBytes, closingMillis: 300 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A client that does not read",
   (it) => {
-    it.effect("is disconnected, and can resume after the last change that it received", () =>
+    it.effect("is disconnected, and can resume after the last change that it received (0117)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const fast = yield* open("after=now")

@@ -1,4 +1,4 @@
-/** The ticker changes in memory give the same lineages as the statement (D19 to D21; decision 0141). */
+/** The ticker changes in memory lead to the same lineages as the statement (D19 to D21; decision 0141). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,7 +19,7 @@ const { insertRows, requestJson, valueAt } = Service
 
 const today = "2024-06-01"
 
-/** The days before, on and after the day on which the lineages are resolved. */
+/** The days before, on and after the day as of which the lineages are resolved. */
 const days: Choices<string> = [
   "1900-01-01",
   "1999-12-31",
@@ -41,7 +41,7 @@ const statuses: Choices<string> = [
 const ciks: Choices<string | null> = [null, "0000000000", "0000320193", "9999999999"]
 const names: Choices<string | null> = [null, "", 'Möller & Söhne "AG"', "Tab\tand\nline", "名前", "a".repeat(300)]
 
-/** Makes random changes between few symbols, so that chains, cycles, forks and conflicts occur. */
+/** Creates random changes between a few symbols, so that chains, cycles, forks and conflicts occur. */
 const makeRows = (seed: number) => {
   const choose = makeRandomChooser(seed)
   const count = choose([1, 2, 3, 8, 30, 120])
@@ -71,7 +71,7 @@ const makeRows = (seed: number) => {
 
 const sort = (events: ReadonlyArray<TickerChangeEvent>) => events.map((event) => JSON.stringify(event)).toSorted()
 
-/** Makes the function that reads the component of a symbol with the statement, on the primary. */
+/** Returns the function that reads a symbol's component with the statement, on the primary. */
 const makeEventReader = Effect.gen(function* () {
   const { read } = yield* Reader
   const readEvents = yield* makeLineageEventReader
@@ -164,7 +164,7 @@ const change = (old_ticker: string, new_ticker: string, effective_date: string, 
 
 let requested = 0
 
-/** Whether the service answers a symbol that nobody has requested without reading `ticker_changes`. */
+/** Whether the service resolves a symbol that nobody has requested yet without reading `ticker_changes`. */
 const isInMemory = Effect.suspend(() =>
   Effect.map(
     StatementRecorder.recordStatements(requestJson(`/v1/ticker-changes?ticker=N${requested++}`)),
@@ -180,7 +180,7 @@ const repeatUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 const requestLineage = (query: string) =>
   Effect.map(requestJson(`/v1/ticker-changes?${query}`), ({ body, status }) => ({ body, status }))
 
-/** Waits until the service has noticed that a symbol has this successor, and keeps the changes in memory again. */
+/** Waits until the service has noticed that a symbol has this successor, and has the changes in memory again. */
 const waitForSuccessor = (ticker: string, successor: string) =>
   Effect.andThen(
     repeatUntil(
@@ -193,7 +193,7 @@ const waitForSuccessor = (ticker: string, successor: string) =>
   )
 
 layer(makeService(16), { excludeTestServices: true })("A service whose ticker changes fit into memory", (it) => {
-  it.effect("answers all requests for lineages while another program locks the table (§8, decision 0141)", () =>
+  it.effect("serves all requests for lineages while another program locks the table (§8, decision 0141)", () =>
     Effect.gen(function* () {
       yield* change("LKA", "LKB", "2020-01-10", { cik: "0000000001" })
       yield* change("LKB", "LKC", "2021-01-10", { cik: "0000000001" })

@@ -88,8 +88,8 @@ const shuffle = <A>(items: ReadonlyArray<A>, keys: ReadonlyArray<number>) =>
 const arbitraryKeys = arbitraryArray(arbitraryInteger(0, 1_000_000_000), 80)
 
 /**
- * A valid chain, oldest first. All symbols differ, except that the last one may be an earlier symbol (but not the one
- * that it replaces), so no symbol is given up twice.
+ * A valid chain, oldest first. All symbols differ, except that the last one may be an earlier symbol (though not the
+ * one that it replaces), so no symbol is given up twice.
  */
 const arbitraryChain = (least: number, most: number): Arbitrary.Arbitrary<Events> =>
   Arbitrary.flatMap(arbitraryInteger(least, most), (length) =>
@@ -113,7 +113,7 @@ const arbitraryChain = (least: number, most: number): Arbitrary.Arbitrary<Events
       },
     ))
 
-/** Several chains without common symbols. */
+/** Several chains that share no symbols. */
 const arbitraryChains = Arbitrary.map(
   Arbitrary.array(arbitraryChain(1, 12), { minLength: 1, maxLength: 5 }),
   (all) =>
@@ -129,10 +129,7 @@ const arbitraryChains = Arbitrary.map(
 const arbitrarySymbolPairs = (symbols: ReadonlyArray<string>) =>
   symbols.flatMap((from) => symbols.filter((to) => to !== from).map((to) => [from, to] as const))
 
-/**
- * Removes events with the same symbols, date and CIK as another event, because D22 (constraints) keeps them out of the
- * table.
- */
+/** Removes events with the same symbols, date and CIK as another, which D22 (constraints) keeps out of the table. */
 const withoutRepeats = (events: Events): Events =>
   events.filter((one, at) =>
     !events.slice(0, at).some((other) =>
@@ -141,7 +138,7 @@ const withoutRepeats = (events: Events): Events =>
     )
   )
 
-/** Merges events as D20 says: those with equal symbols and date, of which at most one CIK is known, are one. */
+/** Merges events as D20 says: those with equal symbols and date are one if at most one CIK is known among them. */
 const mergeRepeats = (events: Events): Events => {
   const repeats = (one: TickerChangeEvent) =>
     events.filter((other) =>
@@ -158,7 +155,7 @@ const mergeRepeats = (events: Events): Events => {
 
 const arbitraryFewPairs = arbitrarySymbolPairs(["A", "B", "C", "D", "E"])
 
-/** Arbitrary events over few symbols, dates and issuers, so that conflicts are frequent. */
+/** Arbitrary events between a few symbols, with few dates and issuers, so that conflicts are frequent. */
 const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.all({
@@ -206,7 +203,7 @@ const arbitraryCorruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
 const listSymbolPairs = (events: Events) =>
   events.flatMap((left, at) => events.slice(at + 1).map((right) => [left, right] as const))
 
-/** Returns every order by date. There are several only if events share a date. */
+/** Returns every possible order by date. There are several only if events share a date. */
 const listDateOrders = (events: Events): ReadonlyArray<Events> =>
   events.length === 0
     ? [[]]
@@ -218,8 +215,8 @@ const isConnected = (ordered: Events) =>
   ordered.every((one, at) => at === 0 || ordered[at - 1]?.new_ticker === one.old_ticker)
 
 /**
- * Returns the reasons that must and may apply. Events on one date may be in any order. If only some of these orders
- * form a chain, D21 leaves `broken_chain` open, and both results are correct.
+ * Returns the reasons that must and that may apply. Events on one date may be in any order. If only some of these
+ * orders form a chain, D21 does not determine whether `broken_chain` applies, and both results are correct.
  */
 const findExpectedReasons = (
   events: Events,
@@ -254,7 +251,9 @@ interface Part {
   readonly events: Events
 }
 
-/** Returns the expected candidates, unordered. Empty if an event has no CIK, or an issuer's events form no chain. */
+/**
+ * Returns the expected candidates in any order. Empty if an event has no CIK, or if an issuer's events form no chain.
+ */
 const findParts = (events: Events): ReadonlyArray<Part> => {
   const known = events.flatMap(({ cik }) => cik === null ? [] : [cik])
   const split = [...new Set(known)].map((cik) => ({ cik, events: events.filter((one) => one.cik === cik) }))
@@ -438,7 +437,7 @@ const subsets = Array.from(
   (_, number) => reasonsInOrder.filter((_, at) => Math.floor(number / 2 ** at) % 2 === 1),
 )
 
-/** Whether the event contributes to the reason, according to the reason's definition in D21. */
+/** Whether an event contributes to a reason, according to the definition in D21. */
 const contributesToReason = (events: Events, one: TickerChangeEvent, reason: Reason): boolean => {
   const others = events.filter((other) => other !== one)
   const before = events.filter((other) => other.effective_date < one.effective_date)
@@ -480,7 +479,8 @@ describe("the events of a conflict (D21)", () => {
           event.old_ticker === one.old_ticker && event.new_ticker === one.new_ticker && event.cik === one.cik &&
           event.effective_date === one.effective_date
         )
-        // Events on one date may be in any order, so it is open which of them breaks the chain or exceeds the maximum.
+        // Events on one date may be in any order, so it is not determined which one breaks the chain or exceeds the
+        // maximum.
         const definiteReasons = reasonsInOrder.filter((reason) =>
           dated || (reason !== "broken_chain" && reason !== "max_hops_exceeded")
         )
@@ -692,7 +692,7 @@ describe("each component of the sample data (D20, D21)", () => {
       quoted?.replaceAll('""', '"') ?? plain ?? ""
     )
 
-  /** Reads the events of a file that are eligible (D19) on 2026-11-20, the last day of the samples. */
+  /** Reads the events in a file that are eligible (D19) on 2026-11-20, the last day of the samples. */
   const eligible = (file: string): Events => {
     const [header = "", ...lines] = readFileSync(new URL(`../../../samples/${file}`, import.meta.url), "utf8")
       .split("\n").filter((line) => line !== "")
@@ -715,8 +715,8 @@ describe("each component of the sample data (D20, D21)", () => {
   const all = findComponents([...real, ...eligible("fictional/ticker_changes.csv")])
 
   it("resolves as in the independent implementation, even with the events in reverse order (D21)", () => {
-    assert.isAbove(real.length, 150)
-    assert.isAbove(all.length, 100)
+    assert.isAbove(real.length, 150, "few real events")
+    assert.isAbove(all.length, 100, "few components")
     for (const component of all) {
       assert.deepStrictEqual(findProblems(component), [], component[0]?.old_ticker)
       assert.deepStrictEqual(resolveEvents(component.toReversed()), resolveEvents(component), component[0]?.old_ticker)

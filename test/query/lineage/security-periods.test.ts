@@ -1,4 +1,4 @@
-/** `security_periods` of the schema decides as the lineage of requests does (D20, D21, D45). */
+/** `security_periods` in the schema decides as the resolution of lineages does (D20, D21, D45). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -24,7 +24,7 @@ interface Period {
 const makeChanges = (seed: number) => {
   const choose = makeRandomChooser(seed)
   const count = choose([0, 1, 2, 3, 4, 6, 9, 12, 13])
-  // Some histories are chains, which random changes hardly ever are.
+  // Some histories are chains, which random changes hardly ever form.
   const isChain = choose([true, true, false])
   let last: string = choose(symbols)
   const changes = Array.from({ length: count }, (_, index) => {
@@ -39,7 +39,7 @@ const makeChanges = (seed: number) => {
     last = event.new_ticker
     return event
   })
-  // The table has each change once.
+  // The table contains each change only once.
   return Array.from(new Map(changes.map((change) => [JSON.stringify(change), change])).values())
     .filter(({ new_ticker, old_ticker }) => new_ticker !== old_ticker)
 }

@@ -1,4 +1,4 @@
-/** A dot and a hyphen in a symbol are one separator, for whatever reads symbols and for whatever writes them (D41). */
+/** A dot and a hyphen in a symbol are the same separator, for everything that reads or writes symbols (D41). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -30,7 +30,7 @@ const services = ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer), Layer.
 
 const [stored, asked] = ["T-7.X", ["T-7-X", "T.7.X", "T.7-X", "t.7-x"]] as const
 
-/** Fills each dataset, with rows of the stored spelling in each column of symbols. */
+/** Fills each dataset with rows that have the stored spelling in each column of symbols. */
 const fillDatasets = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* fillAllTables(40, true)
@@ -40,7 +40,7 @@ const fillDatasets = Effect.gen(function* () {
   yield* sql`update ticker_changes set new_ticker = ${stored}, effective_date = '1990-01-02' where new_ticker = 'N7'`
 })
 
-/** Removes what shows the spelling of the request. */
+/** Removes what repeats the spelling in the request. */
 const withoutRequest = (text: string) => text.replace(/"query_ticker":"[^"]*"/, "").replace(/"request_id":"[^"]*"/, "")
 
 layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds" })("A requested symbol", (it) => {
@@ -197,7 +197,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
       assert.include(twice.text, "names AMB.A twice")
     }))
 
-  it.effect("are one for a review of ticker changes, and no change leads from one to another (D41, D19)", () =>
+  it.effect("are one for the review of ticker changes, and no change leads from one to another (D41, D19)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertRows("ticker_changes", {

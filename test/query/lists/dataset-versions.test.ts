@@ -11,11 +11,11 @@ import { paceWorkload, waitUntilOldDataExpires } from "../../support/Pauses.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
-/** Waits for a second, within which earlier writes must be noticed. Then returns the version of the tables. */
+/** Waits for the second within which earlier writes must be noticed. Then returns the version of the tables. */
 const readVersion = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
   const { watchTables } = yield* DatasetVersions
   yield* waitUntilOldDataExpires
-  // On a busy machine, the last poll may be too old. Then no version is known until the next poll.
+  // On a busy machine, the last poll may be too old, and then no version is known until the next one.
   const isKnown = Effect.sync(() => watchTables(["daily_prices"])() !== undefined)
   yield* Effect.repeat(isKnown, { until: (is) => is, schedule: Schedule.spaced("20 millis") })
   return watchTables(tables)()
@@ -168,14 +168,14 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })(
   "Two instances",
   (it) => {
-    it.effect("return no result that has been outdated for over a second, even during random writes (D17)", () =>
+    it.effect("never return a result that has been outdated for over a second, even during random writes (D17)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const { basic } = yield* Service.TestKeys
         const ports = [yield* startServiceInstance(), yield* startServiceInstance()]
         const tickers = ["AA", "BB", "CC"]
-        /** The committed prices of each ticker, with the times of their commits. */
+        /** The committed prices of each ticker, and when each was committed. */
         const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 1, at: performance.now() }]]))
         for (const ticker of tickers) {
           yield* sql`

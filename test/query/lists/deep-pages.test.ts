@@ -56,7 +56,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
     return { rows: ListClients.getResultRows(body), more: at(body, "has_more") }
   })
 
-  /** Compares deep pages of several sizes, up to the last one, with the expected rows of the complete list. */
+  /** Compares deep pages of several sizes, up to the last one, with the expected rows from the complete list. */
   const check = Effect.fnUntraced(
     function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
       assert.strictEqual(expected.length, rows)
@@ -116,7 +116,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
         yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
         return yield* sql`select from pg_class where relname = 'intraday_runners' and relallvisible = relpages`
       })
-      // No page becomes all-visible while a transaction runs that began before the rows were inserted.
+      // No page becomes all-visible while a transaction is running that began before the rows were inserted.
       yield* Effect.repeat(vacuum, { until: (found) => found.length > 0, schedule: Schedule.spaced("20 millis") })
       const request = page("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
       const plan = JSON.stringify(yield* StatementRecorder.explainRequest(request, "as page ("))

@@ -99,7 +99,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       assert.strictEqual(explained.text, plain.text)
       assert.isUndefined(explained.reason)
       assert.strictEqual(explained.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
-      // The file of a moment has no version of the data, which could change between the two requests.
+      // A file about a past moment does not state a version of the data, which could change between the two requests.
       const moment = encodeURIComponent(yield* Service.readDatabaseClock)
       const file = `ticker=EXF&limit=all&format=parquet&as_of=${moment}`
       const plainFile = yield* requestJson(`/v1/premarket-stats?${file}`)
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
         const [low = 0, high = 9] = ["min_volume", "max_volume"].map((name) =>
           sent.find((one) => one.name === name)?.limit
         )
-        // Such ranges are refused (D9).
+        // The service refuses such ranges (D9).
         if (from > to || low > high) continue
         const countWithout = (names: ReadonlyArray<string>) =>
           rows.filter(({ day, ticker }) =>

@@ -21,7 +21,7 @@ const mebibyte = 1_048_576
 const peak = (pid: number | undefined) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
 
-/** Whether the service has stopped fetching rows because the client does not read. */
+/** Whether the service has stopped fetching rows because the client is not reading. */
 const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql`

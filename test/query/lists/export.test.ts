@@ -47,7 +47,7 @@ const path = "/v1/news?limit=all&format=csv"
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("30 seconds"))
 
-/** Counts the database sessions that exports hold. Excludes sessions whose last statement was this query. */
+/** Counts the database sessions that exports hold. Does not count sessions that last ran this query. */
 const countExportSessions = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly pid: number }>`
@@ -68,7 +68,7 @@ const recorded = Effect.fnUntraced(function* (port: number, key: string, count: 
   return yield* until(usageOf(port, key), (found) => found.length >= count)
 })
 
-// The export is 2 MB long, so it is sent in several chunks.
+// The export has 2 MB, so it is sent in several chunks.
 layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
   it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {
@@ -157,7 +157,8 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     (format) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // The export begins with rows shorter than average, or longer, so an estimate from its first chunk is wrong.
+        // The export starts with rows that are shorter or longer than average, so an estimate from its first chunk is
+        // wrong.
         for (const [name, length, day] of [["short", 1_500, "2026-03-03"], ["long", 9_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -227,7 +228,9 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     }).pipe(Effect.scoped))
 })
 
-/** Characters per text, for an export of 20 MB: more than the buffers between the service and a client hold. */
+/**
+ * Characters per text for an export of 20 MB, which is more than the buffers between the service and a client can hold.
+ */
 const largeText = 20_000
 
 layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
@@ -292,7 +295,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           const response = yield* ListDownloads.startPausedDownload(port, path, key)
           const unaffected = yield* ListDownloads.startPausedDownload(port, path, other)
           yield* sql`update api_keys set ${update} where key_id = ${key_id}`
-          // The end of the stream shows that the keys have been checked, because one check covers streams and exports.
+          // The end of the stream proves that the keys have been checked, because one check covers streams and exports.
           yield* waitForCondition("end", () => stream.end !== undefined)
           assert.isFalse(yield* ListDownloads.finishDownload(response), name)
           assert.deepStrictEqual(response.trailers, {})
@@ -328,7 +331,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
       Effect.gen(function* () {
         const [impatient, patient] = yield* Effect.all([
           startServiceInstance({ DATABASE_POOL_TIMEOUT: "300 millis" }),
-          // A refusal that waited for a place would outlast the test.
+          // If a refusal waited for a place, it would outlast the test.
           startServiceInstance({ DATABASE_POOL_TIMEOUT: "1 hour" }),
         ])
         const [one, two, three] = yield* Effect.forEach(
@@ -391,7 +394,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         ])
         const startPaused = ({ key }: { readonly key: string }) => ListDownloads.startPausedDownload(port, path, key)
         const paused = yield* Effect.forEach([slow, slow, other, other], startPaused)
-        // Each client is too slow, but only one export waits at a time.
+        // Both clients are too slow, but only one export is waiting at a time.
         const first = yield* ListDownloads.download(port, path, waiting.key)
         assert.isTrue(first.isComplete)
         assert.isTrue((yield* ListDownloads.download(port, path, waiting.key)).isComplete)
@@ -429,7 +432,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const response = yield* ListDownloads.startPausedDownload(port, exportPath, ultimate)
         const chunks: Array<Buffer> = []
         response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
-        // The test gets an exclusive lock immediately, which shows that the export holds no lock.
+        // The test gets an exclusive lock immediately, which proves that the export holds no lock.
         yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
         assert.isTrue(yield* ListDownloads.finishDownload(response))
         assert.strictEqual(ListDownloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
@@ -441,7 +444,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const sql = yield* SqlClient.SqlClient
         const { ultimate } = yield* Service.TestKeys
         const port = yield* startServiceInstance({ WHOLE_LISTS: "1" })
-        /** Reads the state and last statement of each database session that an export holds. */
+        /** Reads the state and the last statement of each database session that an export holds. */
         const sessions = Effect.map(
           sql<{ readonly query: string; readonly state: string }>`
           select query, state from pg_stat_activity
@@ -472,7 +475,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
   },
 )
 
-it("no code makes an error data_refreshing with another message than the specified one (§7.2)", () => {
+it("no code creates the error data_refreshing with a message other than the specified one (§7.2)", () => {
   const makers = globSync("src/**/*.ts", { cwd: projectRoot }).filter((file) =>
     readFileSync(join(projectRoot, file), "utf8").includes("new DataRefreshing(")
   )

@@ -1,6 +1,7 @@
 /**
- * `follow_lineage` of every list, with random chains and rows on the days around both clock changes. The expected rows
- * come from requests without `follow_lineage`, the expected periods from the generator: no code is shared with `src`.
+ * `follow_lineage` on every list, with random chains, and rows on the days around both clock changes. The expected rows
+ * come from requests without `follow_lineage`, and the expected periods from the generator, so that no code is shared
+ * with `src`.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -23,7 +24,7 @@ const days = [["2025-10-29", 9], ["2026-03-04", 9]].flatMap(([first, count]) =>
   )
 )
 
-/** The date column of each list. Undefined: the rows have no date, so each symbol has one row. */
+/** The date column of each list. Undefined if rows have no date, in which case each symbol has one row. */
 const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | undefined>> = {
   "/v1/afterhours-stats": "date",
   "/v1/dilution-data": "filed_at",
@@ -46,12 +47,12 @@ const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | und
   "/v1/split-status": "filed_at",
 }
 
-/** Lists that this test omits: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
+/** Lists that this test leaves out: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
 const otherPaths = new Set(["/v1/ticker-changes", "/v1/historical-tickers", "/v1/timeline"])
 
 const paths = documentedDatasetEndpoints.map(({ path }) => path).filter((path) => !otherPaths.has(path))
 
-/** SQL for the time of row `n` at -05:00. During daylight saving time, 23:00 is already the next day in New York. */
+/** SQL for the time of row `n` at UTC-05:00. During daylight saving time, 23:00 is already the next day in New York. */
 const times = "(array['00:00:00', '23:59:59.999', '12:00:00', '23:30:00', '00:30:00'])[1 + n % 5]"
 
 /** Gives every symbol a row on every day in each table whose rows have a date, and one row in the other tables. */
@@ -86,9 +87,9 @@ const service = Layer.effectDiscard(fillTables).pipe(Layer.provideMerge(Service.
 
 interface Period {
   readonly symbol: string
-  /** First day; empty for the company's first symbol. */
+  /** The first day; empty for the company's first symbol. */
   readonly from: string
-  /** Day after the last day; for the current symbol `~`, which sorts after every date. */
+  /** The day after the last one; for the current symbol `~`, which sorts after every date. */
   readonly until: string
 }
 
@@ -102,7 +103,7 @@ const pickSome = <A>(choose: RandomChooser, items: ReadonlyArray<A>, count: numb
   items.map((item, index) => ({ item, key: choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) * 100 + index }))
     .toSorted((left, right) => left.key - right.key).slice(0, count).map(({ item }) => item)
 
-/** Makes a company with up to five symbols. Its current symbol may be the same as its first. */
+/** Creates a company with up to five symbols. Its current symbol may also be its first. */
 const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArray<string>): Company => {
   const chosen = pickSome(choose, available, choose([1, 2, 3, 3, 4, 5]))
   const [former = ""] = chosen
@@ -131,7 +132,9 @@ interface Row {
   readonly [name: string]: unknown
 }
 
-/** Finds the company that used the symbol on the day, and the period. Of several periods, finds the last to begin. */
+/**
+ * Finds the company that used the symbol on the day, and the period. If there are several, the last to start counts.
+ */
 const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string) =>
   companies.flatMap((company) =>
     company.periods.filter(({ from, symbol, until }) => symbol === ticker && from <= day && day < until)
@@ -142,7 +145,7 @@ const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string
       : (left.period.from < right.period.from ? 1 : -1)
   )[0]
 
-/** Finds the first of `days` that is in the same period of the symbol as `day`. */
+/** Finds the first of `days` in the period of the symbol that contains `day`. */
 const findFirstDay = (companies: ReadonlyArray<Company>, ticker: string, day: string) => {
   const period = findUser(companies, ticker, day)?.period
   const others = days.filter((other) => other < day && findUser(companies, ticker, other)?.period !== period)
@@ -168,7 +171,7 @@ const rowsOf = (body: unknown): ReadonlyArray<Row> => {
   return Array.isArray(results) ? results : []
 }
 
-/** Reads all pages of a list. Returns their rows, and the headers of the first page. */
+/** Reads all pages of a list. Returns the rows, and the headers of the first page. */
 const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
   const first = yield* request(`${target}&limit=${limit}`)
   const rows = [...rowsOf(first.body)]
@@ -183,7 +186,7 @@ const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
 
 const dayOf = (path: string, row: Row) => String(row[rowDates[path] ?? ""]).slice(0, 10)
 
-/** Lists of all symbols without lineages, by URL. They stay valid, because the tests change only `ticker_changes`. */
+/** Lists of all symbols without lineages, by URL. They stay valid, because the tests only change `ticker_changes`. */
 const plainLists = new Map<string, ReadonlyArray<Row>>()
 
 const readPlainList = Effect.fnUntraced(function* (path: string, filters: string) {
@@ -193,7 +196,7 @@ const readPlainList = Effect.fnUntraced(function* (path: string, filters: string
   return rows
 })
 
-/** Returns the expected rows, which lie in the companies' periods, and the number of omitted rows of each company. */
+/** Returns the expected rows, which are in the companies' periods, and how many rows of each company are omitted. */
 const expectRows = Effect.fnUntraced(function* (path: string, filters: string, companies: ReadonlyArray<Company>) {
   const rows = yield* readPlainList(path, filters)
   if (rowDates[path] === undefined) {
@@ -215,18 +218,18 @@ const expectRows = Effect.fnUntraced(function* (path: string, filters: string, c
   return { expected, omitted }
 })
 
-/** Makes a random case: companies, the symbols by which they are requested, and a filter. */
+/** Creates a random case: companies, the symbols by which they are requested, and a filter. */
 const makeCase = (seed: number, path: string) => {
   const choose = makeRandomChooser(seed)
   const first = makeCompany(choose, "0000000001", symbols)
-  // The second company may use symbols of the first, so that both companies match a symbol, or uses only others.
+  // The second company either may use symbols of the first, so that a symbol can match both, or only uses others.
   const isRecycled = choose([true, false]) && first.periods.length > 1
   const firstSymbols = new Set(first.periods.map(({ symbol }) => symbol))
   const others = isRecycled ? symbols : symbols.filter((symbol) => !firstSymbols.has(symbol))
   const second = makeCompany(choose, "0000000002", others)
   const isConnected = second.periods.length > 1 && second.periods.some(({ symbol }) => firstSymbols.has(symbol))
-  // If the second company has one symbol, it has no row in `ticker_changes`. If the first company also used that symbol,
-  // the service resolves it to the first company, so the case contains only the first.
+  // A second company with a single symbol has no row in `ticker_changes`. If the first company also used that symbol,
+  // the service resolves it to the first company, so the case then contains only the first.
   const companies = second.periods.length === 1 && firstSymbols.has(second.current) ? [first] : [first, second]
   const requested = choose([true, true, false]) ? companies : companies.slice(0, 1)
   const entries = requested.map(({ cik, periods: [head, ...tail] }) => {

@@ -20,10 +20,10 @@ import * as Service from "../../support/Service.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** A marker in every hostile input. It may occur in the parameters of a statement, but never in its SQL. */
+/** A marker in every hostile input. It may occur in a statement's parameters, but never in its SQL. */
 const marker = "zq7"
 
-/** Hostile inputs, which try to end a literal, a comment or a statement, or call `pg_sleep`. */
+/** Hostile inputs, which try to end a literal, a comment or a statement, or to call `pg_sleep`. */
 const hostileInputs = [
   `${marker}'`,
   `'${marker}`,
@@ -49,7 +49,7 @@ const hostileInputs = [
   `{"${marker}": {"$ne": null}}`,
 ]
 
-/** A valid value of each kind of parameter. Some hostile inputs begin with it. */
+/** A valid value for each kind of parameter. Some hostile inputs start with it. */
 const validPrefixes: Readonly<Record<ParameterKind, string>> = {
   number: "1",
   integer: "1",
@@ -76,7 +76,7 @@ const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
 const isTyped = ({ kind }: DocumentedParameter) =>
   kind === "number" || kind === "integer" || kind === "date" || kind === "boolean" || kind === "words"
 
-/** Parameters without a type. Each is tested on its own. */
+/** Parameters that accept any text. Each is tested by itself. */
 const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.filter((parameter) => !isTyped(parameter)).map((parameter) => ({
     endpoint,
@@ -85,7 +85,7 @@ const cases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
-/** Parameters with a type, ten per request: each may have two errors, and a response lists at most twenty. */
+/** Parameters with a type, ten per request: each may cause two errors, and a response lists at most twenty. */
 const typedCases = documentedEndpoints.flatMap((endpoint) =>
   Arr.chunksOf(endpoint.parameters.filter(isTyped), 10).map((parameters) => ({
     endpoint,
@@ -106,14 +106,14 @@ const getHostileValues = (parameter: DocumentedParameter, index: number) =>
 const requiredExcept = (endpoint: DocumentedEndpoint, parameters: ReadonlyArray<DocumentedParameter>) =>
   makeRequiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
 
-/** Makes the query of request number `at`. Each parameter has its value at this index, modulo the number of values. */
+/** Builds the query of request number `at`. Each parameter has its value at that index, modulo the number of values. */
 const makeQueryAt = (
   parameters: ReadonlyArray<DocumentedParameter>,
   values: ReadonlyArray<ReadonlyArray<string>>,
   at: number,
 ) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
 
-/** Reads digests of all data and of the schema, which requests must not change. */
+/** Reads digests of all data and of the schema, neither of which requests may change. */
 const readDigests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
@@ -156,7 +156,7 @@ const send = Effect.fnUntraced(function* (target: string, options: Service.TestR
   return yield* Service.requestJson(target, { key: ultimate, ...options })
 })
 
-/** Returns the documented statuses of the endpoint below 500. */
+/** Returns the documented statuses of the endpoint, up to 499. */
 const getDocumentedStatuses = (path: string) =>
   new Set(
     Object.keys(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).filter((status) =>
@@ -177,7 +177,7 @@ const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targe
   return sent
 })
 
-/** Whether a parameter contains the marker, ignoring case, because the service converts some values to capitals. */
+/** Whether a parameter contains the marker, ignoring case, because the service converts some values to upper case. */
 const isMarked = ({ parameters }: StatementRecorder.SentStatement) =>
   parameters.some((parameter) => String(parameter).toLowerCase().includes(marker))
 
@@ -283,7 +283,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   it.effect("leaves the database unchanged, except for the recorded usage (SECURITY.md)", () =>
     Effect.gen(function* () {
       const before = yield* Before
-      assert.isAbove(before.tables.length, 20)
+      assert.isAbove(before.tables.length, 20, "few tables, so this test would prove little")
       assert.notMatch(before.tables.slice(0, loadableDatasets.length).join(), /undefined|null/)
       assert.deepStrictEqual(yield* readDigests, before)
       const sql = yield* SqlClient.SqlClient
@@ -335,8 +335,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   })
 
   it("is tested with enough filters and texts (SECURITY.md)", () => {
-    assert.isAtLeast(filters.length, 25)
-    assert.isAtLeast(texts.length, 15)
+    assert.isAtLeast(filters.length, 25, "few filters")
+    assert.isAtLeast(texts.length, 15, "few texts")
   })
 
   it.effect.each(sampleUnlessThorough(filters, 3, 0))(
@@ -357,7 +357,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         const rows = yield* sql<{ readonly ctid: string }>`
           select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
         `
-        // The filter `country` converts its value to capitals, like the countries in this table.
+        // The filter `country` converts its value to upper case, and the countries in this table are upper case.
         const kept = texts.map((text) =>
           path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
         )

@@ -17,7 +17,7 @@ import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount, sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** The service with enough rows in every table for several pages, for matches of filters and for nulls. */
+/** The service with enough rows in every table for several pages, for filters to match some, and for nulls. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
@@ -35,7 +35,10 @@ const invalidValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["", "\0"],
 }
 
-/** Returns invalid values of a parameter. Filters that search for part of a text also refuse too short or long ones. */
+/**
+ * Returns invalid values for a parameter. Filters that search for part of a text also refuse text that is too short or
+ * long.
+ */
 const getInvalidValues = ({ kind, name }: DocumentedParameter) =>
   kind === "text" && /part of/i.test(descriptionOf(name)) ? [...invalidValues.text, "ab", tooLong] : invalidValues[kind]
 
@@ -85,7 +88,7 @@ const validValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["text", "100%", "a_b'c\"d\\", "tag7", "Müller 北京", 'or -x "y', "select;--"],
 }
 
-/** Makes a random query with valid and invalid values, repeated parameters and sometimes an unknown parameter. */
+/** Builds a random query with valid and invalid values, repeated parameters and sometimes an unknown parameter. */
 const makeRandomRequest = (seed: number) => {
   const choose = makeChooser(seed)
   const endpoint = choose(documentedDatasetEndpoints)
@@ -106,7 +109,7 @@ const makeRandomRequest = (seed: number) => {
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API", (it) => {
-  // Each request has at most ten invalid parameters: each may have two errors, and a response lists twenty.
+  // Each request has at most ten invalid parameters: each may cause two errors, and a response lists twenty.
   it.effect.each(documentedDatasetEndpoints)(
     "refuses invalid values of the parameters of $path and names each of them (D4, D11)",
     (endpoint) =>

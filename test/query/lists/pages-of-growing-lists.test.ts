@@ -1,4 +1,4 @@
-/** Every list of the contract, read page by page, also while the account's requests are recorded: D8, D29 (usage). */
+/** Every list in the contract, read page by page, even while the account's own requests are recorded (D8, D29). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
@@ -15,12 +15,12 @@ const lists = DocumentedEndpoints.documentedEndpoints.filter(({ parameters }) =>
 
 type Response = Effect.Success<ReturnType<typeof requestJson>>
 
-/** The lists, and the feed of changes, which has cursors instead of pages. */
+/** The lists, and the change feed, which has cursors instead of pages. */
 const listsAndFeeds = DocumentedEndpoints.documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "page" || name === "after")
 )
 
-/** Fields that requests of the account change in rows that are listed already. */
+/** Fields that the account's own requests change in rows that are already listed. */
 const changingFields = new Set(["requests", "errors", "bytes", "cost_microdollars", "last_used_at"])
 
 const identify = (row: unknown) =>

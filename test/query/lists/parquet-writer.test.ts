@@ -220,7 +220,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
 
   const integersUpTo = (maximum: number) =>
     Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
-  /** Text whose order by UTF-8 bytes differs from JavaScript's, often longer than statistics may be. */
+  /** Text whose order by UTF-8 bytes differs from JavaScript's order, often longer than statistics may be. */
   const characters = [
     "",
     "a",
@@ -254,7 +254,9 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     new_york: choose(...times),
     utc: choose(...times.map((time) => `${time}Z`)),
   }
-  /** Rows in which each value is null with a probability of a third, so a small row group may have only nulls. */
+  /**
+   * Rows in which each value is null with a probability of one third, so that a small row group may contain only nulls.
+   */
   const anyRow = Arbitrary.map(
     Arbitrary.all({
       values: Arbitrary.all(columnValues),
@@ -294,7 +296,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     product: Column.priceTimesShares(""),
   }) {}
   const shapes = [[18, 3], [18, 4], [20, 2], [38, 2]] as const
-  /** Unscaled integers with any number of digits that a precision allows, half of them next to the limits. */
+  /** Unscaled integers with any number of digits that the precision allows, half of them next to the limits. */
   const unscaled = Arbitrary.map(
     Arbitrary.all({
       digits: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 38 }))),
@@ -344,7 +346,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
         ),
       )
       const stored = Object.fromEntries(found.map(({ name, type }) => [name, type]))
-      assert.isAbove(found.length, 100)
+      assert.isAbove(found.length, 100, "few columns, so this test would prove little")
       // The market_cap of historical_float_pro is computed as a product, so no table stores it.
       assert.deepStrictEqual(declared, { ...stored, "historical_float_pro.market_cap": "decimal(38,2)" })
     }))

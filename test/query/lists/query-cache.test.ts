@@ -26,7 +26,7 @@ const changingHeaders = new Set(["x-request-id", "date", "x-ratelimit-remaining"
 const omitChangingHeaders = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !changingHeaders.has(name)))
 
-/** Sends a request five times. The database responds twice, then the query cache once, then the response cache. */
+/** Sends a request five times. The database serves it twice, then the query cache once, then the response cache. */
 const requestFiveTimes = Effect.fnUntraced(
   function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
     const ask = requestOverWire(port, path, key, options)
@@ -62,7 +62,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       }
     }).pipe(Effect.scoped))
 
-  it.effect("lets no account know whether another one has sent the request before: headers and usage (SECURITY.md)", () =>
+  it.effect("does not reveal to an account whether another one has sent the request before, in headers or usage (SECURITY.md)", () =>
     Effect.gen(function* () {
       const [first, second] = [
         yield* CustomerUsage.createCustomer("first to ask"),
@@ -141,8 +141,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)),
         { concurrency: "unbounded" },
       )
-      // The lock delays the first query until all requests wait for its result. The API key is already cached, so no
-      // request waits for the lookup of the key instead.
+      // The lock delays the first query until all requests are waiting for its result. The API key is already cached,
+      // so that no request waits for the lookup of the key instead.
       const begin = sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table screener`
         const fiber = yield* Effect.forkScoped(requests)
@@ -262,7 +262,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       assert.strictEqual(last.status, 402)
     }).pipe(Effect.scoped))
 
-  it.effect("answers requests that wait for the same query, even if one of them is cancelled (D17)", () =>
+  it.effect("serves requests that wait for the same query, even if one of them is cancelled (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys

@@ -37,7 +37,7 @@ const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(r
 
 const tables = new Set(loadableDatasets.map(({ table }) => table))
 
-/** Returns a selective value for a parameter: few rows match it, as is usual in real requests. */
+/** Returns a selective value for a parameter: few rows match it, as usual in real requests. */
 const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
@@ -47,7 +47,9 @@ const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string =
   return name === "tag" || name === "filing_type" ? "tag7" : kind === "sort" ? "-price" : "text"
 }
 
-/** Requests to each endpoint without filters and with each filter alone; if possible, also with `follow_lineage`. */
+/**
+ * Requests to each endpoint without filters and with each single filter; where possible, also with `follow_lineage`.
+ */
 const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const filters = endpoint.parameters.filter((parameter) =>
     !parameter.required && parameter.kind !== "integer" && !isLineageParameter(parameter)
@@ -70,7 +72,7 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   ].map((request) => ({ request }))
 })
 
-/** Requests for each list that follow the lineage of a company with one, two or thirteen symbols. */
+/** Requests to each list that follow the lineage of a company with one, two or thirteen symbols. */
 const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path }) =>
   parameters.some(({ name }) => name === "follow_lineage")
     ? ["T9", "T701", "T5"].map((ticker) => ({
@@ -79,7 +81,7 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
     : []
 )
 
-/** Parameters that select no rows, so that one plan is enough. */
+/** Parameters that do not restrict the rows, so that one plan is enough. */
 const unfilteredNames = new Set(["sort", "format", "provenance", "as_of", "explain"])
 
 /** Requests with a filter, but no symbol. */
@@ -143,7 +145,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
         const { sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
         const statements = sent.filter(({ text }) => text.includes("as period"))
         assert.isAbove(statements.length, 0)
-        // PostgreSQL plans the first five executions of any statement, to compare their costs with a generic plan's.
+        // PostgreSQL plans the first five executions of any statement, to compare their cost with that of a generic
+        // plan.
         for (const statement of statements) {
           assert.strictEqual(yield* StatementRecorder.countCustomPlans(statement, 8), 5, statement.text)
         }

@@ -1,4 +1,6 @@
-/** Checks every list in every format. The lists come from the OpenAPI document, so new ones are included. */
+/**
+ * Checks every list in every format. The lists come from the OpenAPI document, so new ones are covered automatically.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,7 +19,7 @@ const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const rows = 230
 
-/** Stores hard-to-encode text in some rows of `news` and `ownership`. */
+/** Stores text that is hard to encode in some rows of `news` and `ownership`. */
 const storeHostileText = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const text = `=cmd|' /C calc'!A0, "quoted"\r\nsecond line – ü 😀`
@@ -64,7 +66,7 @@ const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ 
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
-/** Returns the URL of a list, with a required ticker that has rows. */
+/** Returns the URL of a list, with a ticker that has rows if one is required. */
 const pathOf = ({ parameters, path }: typeof lists[number]) => {
   const ticker = parameters.find(({ name, required }) => name === "ticker" && required)
   return ticker === undefined ? `${path}?` : `${path}?ticker=${ticker.kind === "ticker" ? "T7" : tickers}&`
@@ -104,7 +106,7 @@ const cellFor = (value: unknown): string => {
   return /^\s*[=+\-@]/.test(value) ? `'${value}` : value
 }
 
-/** Returns the CSV rows of a result. An ownership filing has one row for each owner. */
+/** Returns the CSV rows of a result. An ownership filing has one row per owner. */
 const toCsvRows = (result: unknown) => {
   const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
@@ -112,7 +114,7 @@ const toCsvRows = (result: unknown) => {
 
 const decimal = /^-?[\d.]+$/
 
-/** Asserts that the lines are equal byte by byte. A failure lists the cells that differ. */
+/** Asserts that the lines are equal, byte by byte. A failure lists the cells that differ. */
 const assertEqualLines = (
   path: string,
   actual: ReadonlyArray<string>,
@@ -129,7 +131,7 @@ const assertEqualLines = (
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list", (it) => {
   it.effect("has the parameter format, and documents the media type of each format (D8)", () =>
     Effect.sync(() => {
-      assert.isAbove(lists.length, 20)
+      assert.isAbove(lists.length, 20, "few lists, so this test would prove little")
       for (const { path } of lists) {
         const parameters = listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters"))
         assert.include(parameters.map((parameter) => valueAt(parameter, "name")), "format")
@@ -200,7 +202,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         )
         const cells = records.map((record, index) => {
           assert.strictEqual(record.length, header.length, `${list.path}, CSV record ${index + 1}`)
-          // Numbers are compared as floats, because JSON.parse of the expected values has lost any further digits.
+          // Numbers are compared as floats, because JSON.parse has dropped any further digits of the expected values.
           return Object.fromEntries(header.map((name, at) => {
             const [text = "", expected = ""] = [record[at], expectedCells[index]?.[name]]
             return [name, decimal.test(text) && decimal.test(expected) ? String(Number(text)) : text]
@@ -314,7 +316,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       assert.strictEqual(new Set(Array.from(bodies.values())).size, 3)
     }))
 
-  it.effect("gives HEAD the same headers as GET, for pages and exports (D10)", () =>
+  it.effect("returns the same headers for HEAD as for GET, for pages and exports (D10)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const { port } = yield* Instance
@@ -334,7 +336,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         const compared = (headers: Readonly<Record<string, string>>) =>
           Object.entries(headers).filter(([name]) => !isOwn(name)).toSorted()
         assert.deepStrictEqual(compared(head.headers), compared(get.headers), query)
-        // Of an export, the cost is a trailer, which HEAD does not have.
+        // The cost of an export is in a trailer, which HEAD does not have.
         assert.strictEqual(head.headers["x-cost-microdollars"], query.includes("all") ? undefined : "0")
       }
     }))

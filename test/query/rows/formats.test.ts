@@ -16,7 +16,7 @@ const read = Effect.fnUntraced(function* (written: string) {
   return found[0] ?? ""
 })
 
-/** Whether the text begins like a formula on OWASP's page about CSV injection. */
+/** Whether the text starts as a formula does, according to OWASP's page about CSV injection. */
 const isFormula = (text: string) => /^[=+\-@\t\r＝＋－＠]/.test(text.replace(/^[ \n\v\f]+/, ""))
 
 describe("The format of a list", () => {
@@ -95,7 +95,7 @@ describe("The CSV encoder", () => {
     }))
 
   it("has the first cell of a new process (D8)", () => {
-    // Encoding it allocates the output buffer, which earlier tests of this process have done.
+    // Encoding it allocates the output buffer, which earlier tests in this process have already done.
     const code = `import { encodeCsvCell } from "${new URL("../../../src/query/rows/CsvCells.ts", import.meta.url)}"
       process.stdout.write(encodeCsvCell('"first"'))`
     const output = execFileSync(process.execPath, ["--input-type=module", "--eval", code], { encoding: "utf8" })

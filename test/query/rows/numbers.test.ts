@@ -12,14 +12,14 @@ const kinds = [
   { name: "ratio", column: Column.ratio("A ratio."), integers: 14, decimals: 4 },
 ]
 
-/** Returns a function that decodes the driver's value and encodes it as JSON, as for a response. */
+/** Returns a function that decodes the driver's value and encodes it as JSON, as in a response. */
 const makePrinter = (column: ReturnType<typeof Column.price>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)
   return (stored: string) => JSON.stringify({ x: encode(decode(stored)) })
 }
 
-/** Formats a `numeric` as PostgreSQL does: with all decimals of its type, and without a negative zero. */
+/** Formats a `numeric` as PostgreSQL does: with all decimals of its type, and without negative zero. */
 const numeric = (scaled: bigint, decimals: number) => {
   const unsigned = scaled < 0n ? -scaled : scaled
   const digits = unsigned.toString().padStart(decimals + 1, "0")
@@ -123,7 +123,7 @@ describe("A stored decimal", () => {
       const read = Schema.decodeUnknownResult(column.schemas.json)
       const accepted = read(10.5)
       assert.strictEqual(accepted._tag === "Success" ? accepted.success : "", "10.5")
-      // A lossless JSON parser returns a number as text if it has more digits than a float.
+      // A lossless JSON parser returns a number as text if it has more digits than a float can hold.
       const exact = read("12345678901234.5678")
       assert.strictEqual(exact._tag === "Success" ? exact.success : "", "12345678901234.5678")
       for (const wrong of ["10.5", "-7", "1e400", "", null, true, [10.5], {}]) {

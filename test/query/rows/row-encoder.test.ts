@@ -1,4 +1,4 @@
-/** Encodes rows from PostgreSQL as JSON and CSV, and compares them with the results of the columns' schemas. */
+/** Encodes rows from PostgreSQL as JSON and CSV, and compares the output with that of the columns' schemas. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { Model } from "effect/schema"
@@ -121,7 +121,9 @@ const anyDecimal = Arbitrary.map(
 const hour = 3_600_000
 const [firstHour, lastHour] = [Date.UTC(1700, 0, 1) / hour, Date.UTC(2400, 0, 1) / hour]
 
-/** Times from 1700 to 2399: half of them on the hour, because clocks change then, the others with microseconds. */
+/**
+ * Times from 1700 to 2399: half of them on the hour, because that is when clocks change, the others with microseconds.
+ */
 const anyTime = Arbitrary.map(
   Arbitrary.all({ at: int(firstHour, lastHour), rest: int(0, hour - 1), micros: int(0, 999), isSharp: anyBoolean }),
   ({ at, isSharp, micros, rest }) =>
@@ -131,7 +133,7 @@ const anyTime = Arbitrary.map(
 )
 const anyDate = Arbitrary.map(anyTime, (time) => time.slice(0, 10))
 
-/** Returns the allowed words of a literal column; empty for all other columns. */
+/** Returns the allowed words of a literal column, or none for all other columns. */
 const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(wordsOf) : SchemaAST.isLiteral(ast) ? [ast.literal] : []
 
@@ -146,7 +148,7 @@ const sqlTypes: { readonly [type: number]: readonly [name: string, values: Arbit
   [postgresTypeIds.numeric]: ["numeric", anyDecimal],
 }
 
-/** Returns the PostgreSQL type of a column, and random values of it. */
+/** Returns the PostgreSQL type of a column, and random values for it. */
 const columnOf = (row: RowModel, name: string) => {
   const { ast } = row.fields[name] ?? Schema.Null
   const isNumber = SchemaAST.isNumber(SchemaAST.toEncoded(ast))
@@ -172,7 +174,7 @@ const rowsOf = (row: RowModel) => {
 // Encoding
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Selects a row of SQL expressions: as one record, and as the values that the driver returns. */
+/** Selects a row of SQL expressions in two ways: as a single record, and as the values that the driver returns. */
 const select = Effect.fnUntraced(
   function* (expressions: ReadonlyArray<string>, from = "", parameters: ReadonlyArray<unknown> = []) {
     const sql = yield* SqlClient.SqlClient
@@ -203,7 +205,9 @@ const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const write = (writeRow: RowWriter, record: BinaryRecord) =>
   textDecoder.decode(rowOutputBuffer.take(writeRow(record, 0)))
 
-/** Returns the value without empty texts, which are missing values: null in a nullable column, no element of a list. */
+/**
+ * Returns the value without empty texts, which count as missing: null in a nullable column, and no element in a list.
+ */
 const removeEmptyTexts = ({ ast }: Schema.Top, value: unknown) =>
   findFieldEncoder(ast) !== undefined && Array.isArray(value)
     ? value.filter((element) => element !== "")
@@ -211,7 +215,7 @@ const removeEmptyTexts = ({ ast }: Schema.Top, value: unknown) =>
     ? null
     : value
 
-/** Makes a function that encodes a row's values as JSON with the schemas of its model. */
+/** Returns a function that encodes a row's values as JSON with the schemas of its model. */
 const encodeWithSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
@@ -448,7 +452,7 @@ layer(database)("The result writer", (it) => {
       return rowOutputBuffer.writeText("]", end)
     },
   )
-  /** SQL for 0 to 6 holdings of each of 9 filings. The seventh filing has none. */
+  /** SQL for 0 to 6 holdings in each of 9 filings. The seventh filing has none. */
   const holdings = "from generate_series(1, 9) as filing cross join generate_series(1, filing * 5 % 7) as shares"
   const readHoldings = selectRecords("filing::text, shares::bigint", `${holdings} order by filing, shares`)
   const show = (bytes: Uint8Array) => textDecoder.decode(bytes)
@@ -465,7 +469,7 @@ layer(database)("The result writer", (it) => {
             const writeChunk = makeCsvOrNdjsonWriter(encoder, format)
             const total = { text: "", results: 0 }
             for (let index = 0; index < records.length || index === 0; index += size) {
-              // The connection may reuse its buffer once a chunk is encoded, so the writer gets copies.
+              // The connection may reuse its buffer once a chunk has been encoded, so the writer gets copies.
               const chunk = records.slice(index, index + size).map((record) => record.copy())
               const { bytes, results } = writeChunk(chunk, index + size >= records.length)
               total.text += show(bytes)
