@@ -454,8 +454,8 @@ begin
 end $$;
 
 -- Drops the history of the earliest month if all of its transactions were recorded before the given time, and returns
--- the month. Drops only one month per call, so that few partitions are locked at once; callers repeat it. Because service
--- roles may call this, it always keeps the last 31 days.
+-- the month. Drops only one month per call, so that few partitions are locked at once; callers repeat it. Because
+-- service roles may call this, it always keeps the last 31 days.
 --
 -- The first call for a month only moves the start of the history past it. A later call drops the month, after all
 -- requests have ended that compared their moment with the previous start.

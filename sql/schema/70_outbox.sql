@@ -23,8 +23,8 @@ create trigger audit after insert or update on announcements
 create trigger audit_removal after delete on announcements
   for each row when (old.account_id is null) execute function audit_row('announcement', 'entry_id', 'text', 'html');
 
--- The queue of emails: one row per announcement and address. Addresses are compared in lower case, so that accounts that
--- share an address get only one email. Values of `status`:
+-- The queue of emails: one row per announcement and address. Addresses are compared in lower case, so that accounts
+-- that share an address get only one email. Values of `status`:
 --   queued     waiting to be sent
 --   sending    claimed by a sender; the mail server cannot have accepted it yet
 --   handed     fully transmitted; the server's reply is outstanding

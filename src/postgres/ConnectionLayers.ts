@@ -30,6 +30,7 @@ const embeddedLayer = (applicationName: string) =>
     )
   }))
 
+/** Reads the database URLs, and the files that contain them. `None` means the embedded server. */
 const databaseUrls = Effect.gen(function* () {
   const [url, directUrl] = [yield* DatabaseUrlConfig, yield* DirectDatabaseUrlConfig]
   if (Option.isNone(url) && Option.isSome(directUrl)) {

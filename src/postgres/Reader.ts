@@ -43,13 +43,11 @@ export type StatementReader = (
   statement: CompiledStatement,
 ) => Effect.Effect<Rows, DataRefreshing | DatabasePoolTimeout>
 
-const makeReader = Effect.gen(function* () {
-  yield* initializeCounters(...retryCounters)
-  const sql = yield* SqlClient.SqlClient
-  const pool = yield* ConnectionPool
-  const shared = yield* SharedConnections
-  const { hasReplicas, readFromReplica } = yield* ReadRouter
-  const withReadPolicies = yield* makeReadPolicies
+/** Registers the metrics of the pool and the shared connections, which count as one pool to operators. */
+const registerPoolMetrics = Effect.fnUntraced(function* (
+  pool: ConnectionPool["Service"],
+  shared: SharedConnections["Service"],
+) {
   yield* registerGauge({
     name: "tickerline_database_pool_connections",
     description: "Size of the connection pool.",
@@ -75,7 +73,18 @@ const makeReader = Effect.gen(function* () {
     description: "Shared connections that were closed because a statement on them was not answered soon.",
     read: shared.blockedCount,
   })
+})
 
+const makeReader = Effect.gen(function* () {
+  yield* initializeCounters(...retryCounters)
+  const sql = yield* SqlClient.SqlClient
+  const pool = yield* ConnectionPool
+  const shared = yield* SharedConnections
+  const { hasReplicas, readFromReplica } = yield* ReadRouter
+  const withReadPolicies = yield* makeReadPolicies
+  yield* registerPoolMetrics(pool, shared)
+
+  /** Makes `SqlClient` use a given connection, as if a transaction had been opened on it. */
   const runOnConnection = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>): SessionQuery<A, R> => (connection) =>
     Effect.provideService(query, sql.transactionService, [toSqlConnection(connection), 0])
 
@@ -86,6 +95,10 @@ const makeReader = Effect.gen(function* () {
   const query = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition: string) =>
     withReadPolicies(pool.use(partition, runOnConnection(query)))
 
+  /**
+   * Reads the present: from a replica if `from` allows one, else from the primary. There, a short statement first tries
+   * a shared connection, and runs alone if that takes too long.
+   */
   const readPresent = (
     statement: CompiledStatement,
     from: Exclude<ReadSource, PastSource>,

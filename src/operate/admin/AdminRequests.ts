@@ -3,7 +3,7 @@ import { Context, Duration, Effect, Fiber, Layer, Option, Predicate, Redacted, S
 import { Digest } from "effect/crypto"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { SqlClient, SqlError } from "effect/sql"
+import { SqlClient, SqlError, type Statement } from "effect/sql"
 import { makeBulkhead, makePermits } from "../../postgres/pool/Bulkhead.ts"
 import {
   isConnectionLost,
@@ -112,14 +112,27 @@ interface WriteRequest {
   readonly body: string
 }
 
+/** Returns the function that runs writes with an `Idempotency-Key`. */
 const makeRunOnce = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digest = yield* Digest.Digest
   const hash = (text: string) => digest.digestHex(Digest.sha256, new TextEncoder().encode(text))
 
+  const findStoredResponse = Effect.fnUntraced(function* (isRow: Statement.Fragment, requestHash: string) {
+    const [stored] = yield* decodeRows(StoredResponse)(sql`
+      select request_hash = decode(${requestHash}, 'hex') as is_same, status, headers ->> 'etag' as etag, body
+      from admin_requests where ${isRow}
+    `)
+    if (stored?.is_same === true) return replay(stored)
+    return yield* new IdempotencyKeyReused({
+      error: { message: "Another request had the same Idempotency-Key. Use a new key for each write." },
+    })
+  })
+
   /**
    * Runs a write only once: if a request with the same key ran it within the last 24 hours, returns the response to
-   * that.
+   * that. The row of the key is inserted before the write, so that a concurrent request with the same key waits for
+   * this transaction, and is rolled back with it if the write fails.
    */
   return Effect.fnUntraced(
     function* <E, R>(
@@ -142,16 +155,7 @@ const makeRunOnce = Effect.gen(function* () {
         values (${admin}, decode(${keyHash}, 'hex'), decode(${requestHash}, 'hex'))
         on conflict do nothing returning admin
       `
-      if (inserted.length === 0) {
-        const [stored] = yield* decodeRows(StoredResponse)(sql`
-          select request_hash = decode(${requestHash}, 'hex') as is_same, status, headers ->> 'etag' as etag, body
-          from admin_requests where ${isRow}
-        `)
-        if (stored?.is_same === true) return replay(stored)
-        return yield* new IdempotencyKeyReused({
-          error: { message: "Another request had the same Idempotency-Key. Use a new key for each write." },
-        })
-      }
+      if (inserted.length === 0) return yield* findStoredResponse(isRow, requestHash)
       const response = yield* write
       yield* sql`
         update admin_requests set status = ${response.status}::int, body = ${toStoredBody(response)},

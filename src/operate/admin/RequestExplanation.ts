@@ -25,6 +25,7 @@ export const ExplainedRequest = Schema.Struct({
 /** What is known about a recorded request. */
 export type ExplainedRequest = typeof ExplainedRequest.Type
 
+/** Explains in a sentence what the recorded status means. */
 const explainStatus = ({ endpoint, request_count, status_code }: FoundRequest) => {
   if (status_code === 200) {
     return Option.exists(findEndpoint(endpoint), ({ isEndless }) => isEndless)
@@ -49,6 +50,7 @@ const formatExactCost = (product: bigint) => {
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "")
 }
 
+/** Explains in a sentence how the recorded cost follows from the bytes and the price. */
 const explainCost = (request: FoundRequest) => {
   const { bytes, cost_microdollars: cost, price_per_gb_microdollars: price, status_code } = request
   if (cost === 0) {
@@ -71,6 +73,7 @@ const parametersAdvice =
   "The parameters of the request are not recorded: add those that the client sent. If they had " +
   "an as_of of their own, use that one."
 
+/** Finds the values of `as_of` with which the response can be requested again, or explains why there are none. */
 const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
   const { cost_microdollars, duration_ms, endpoint: path, requested_at, status_code } = request
   const endpoint = Option.getOrUndefined(findEndpoint(path))

@@ -89,12 +89,14 @@ class SnapshotNotQuiet extends Data.TaggedError("SnapshotNotQuiet")<{}> {}
 /** An attempt takes about a millisecond, and so do the service's transactions. */
 const maxSnapshotAttempts = 100
 
+type FoundSnapshot = Omit<typeof SnapshotRow.Type, "is_quiet">
+
 /**
  * Runs an effect in a transaction with an exported snapshot. Tries to find an instant at which no transaction is
  * writing, because the snapshot then corresponds exactly to a position in the write-ahead log.
  */
 const withSnapshot = <A, E, R>(
-  use: (snapshot: Omit<typeof SnapshotRow.Type, "is_quiet">) => Effect.Effect<A, E, R>,
+  use: (snapshot: FoundSnapshot) => Effect.Effect<A, E, R>,
 ) => {
   const attempt = (left: number): Effect.Effect<
     A,
@@ -159,16 +161,26 @@ const recordBackup = ({ folder }: BackupTask, { created_at }: Manifest) =>
     Effect.catch((error) => Effect.logWarning(`The audit log does not contain this backup: ${describeFailure(error)}`)),
   )
 
-/** Backs up the database, and returns the manifest. After a failure or an interruption, removes what it wrote. */
-export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
-  const { digestsOnly, folder, jobs } = task
-  const sql = yield* SqlClient.SqlClient
+/** Runs `pg_dump` on the snapshot. Returns the program's version. */
+const dump = Effect.fnUntraced(function* ({ folder, jobs }: BackupTask, found: FoundSnapshot) {
+  const { database, postgresql, snapshot, user } = found
   const progress = yield* OperationProgress
-  const now = yield* Clock.currentTimeMillis
-  const toFolderError = makeFolderError(folder)
-  const removeAll = yield* Effect.catchTag(prepareFolder(folder), "PlatformError", (error) => toFolderError(error))
-  const work = withSnapshot(Effect.fnUntraced(function* (found) {
-    const { database, position, postgresql, snapshot, user } = found
+  const version = yield* requireClientProgram("pg_dump", postgresql)
+  Object.assign(progress, { label: "pg_dump", done: 0, total: undefined, count: 0 })
+  const args = ["--format=directory", `--file=${folder}/${dumpFolderName}`, `--jobs=${jobs}`]
+  yield* runClientProgram("pg_dump", [...args, `--snapshot=${snapshot}`, "--no-unlogged-table-data"], {
+    database,
+    user,
+  })
+  yield* requireDump(folder)
+  return version
+})
+
+/** Writes the dump and computes the digests, both from one snapshot. Returns the manifest without the files. */
+const backUpSnapshot = (task: BackupTask, now: number) =>
+  withSnapshot(Effect.fnUntraced(function* (found) {
+    const sql = yield* SqlClient.SqlClient
+    const { database, position, postgresql } = found
     const tables = yield* listBackedUpTables
     if (!tables.includes(`public.${migrationsTableName}`)) {
       return yield* new BackupRefused({
@@ -179,16 +191,7 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
     yield* sql.unsafe(`lock table ${tables.join(", ")} in access share mode`)
     // Read before the dump, because sequences are not part of a snapshot: the dump may contain later values.
     const sequences = yield* readSequences
-    const version = digestsOnly ? null : yield* requireClientProgram("pg_dump", postgresql)
-    if (!digestsOnly) {
-      Object.assign(progress, { label: "pg_dump", done: 0, total: undefined, count: 0 })
-      const args = ["--format=directory", `--file=${folder}/${dumpFolderName}`, `--jobs=${jobs}`]
-      yield* runClientProgram("pg_dump", [...args, `--snapshot=${snapshot}`, "--no-unlogged-table-data"], {
-        database,
-        user,
-      })
-      yield* requireDump(folder)
-    }
+    const version = task.digestsOnly ? null : yield* dump(task, found)
     const manifest: Omit<Manifest, "files"> = {
       format: 1,
       created_at: new Date(now).toISOString(),
@@ -204,8 +207,15 @@ export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
     }
     return manifest
   })).pipe(Effect.catchIf(isNotAuthorized, failUnreadable))
+
+/** Backs up the database, and returns the manifest. After a failure or an interruption, removes what it wrote. */
+export const createBackup = Effect.fnUntraced(function* (task: BackupTask) {
+  const { digestsOnly, folder } = task
+  const now = yield* Clock.currentTimeMillis
+  const toFolderError = makeFolderError(folder)
+  const removeAll = yield* Effect.catchTag(prepareFolder(folder), "PlatformError", (error) => toFolderError(error))
   const manifest = yield* Effect.gen(function* () {
-    const described = yield* work
+    const described = yield* backUpSnapshot(task, now)
     const complete = Effect.gen(function* () {
       const manifest: Manifest = { ...described, files: digestsOnly ? [] : yield* describeFiles(folder) }
       yield* writeManifest(folder, manifest)

@@ -32,6 +32,10 @@ const getInstallAdvice = (major: number) =>
   `(from apt.postgresql.org, if your release does not have it), or postgresql@${major} of Homebrew. Then set ` +
   `POSTGRES_PROGRAMS to their folder, such as /usr/lib/postgresql/${major}/bin.`
 
+/**
+ * Runs a program with nothing from this process's environment but PATH. Returns its exit code and the end of its
+ * output.
+ */
 const run = Effect.fnUntraced(
   function* (program: ClientProgram, args: ReadonlyArray<string>, variables: Record<string, string | undefined>) {
     const folder = yield* PostgresProgramsConfig

@@ -101,26 +101,13 @@ const requireRoles = Effect.fnUntraced(function* ({ roles }: Manifest) {
   })
 })
 
-/** Fails if other sessions use the database, or if it contains anything but extensions. */
-const requireUnused = Effect.fnUntraced(function* (database: string, applicationName: string) {
+/**
+ * Returns the name of something that the database contains, or undefined if it is empty. Objects of extensions do not
+ * count: `pg_depend` links them to their extension with the type `e`.
+ */
+const findContent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const sessions = yield* decodeNames(sql`
-    select distinct format('%s as %s', coalesce(nullif(application_name, ''), 'a program'), usename) as name
-    from pg_stat_activity
-    -- PostgreSQL hides the type of sessions of other roles. Its own background workers have no role.
-    where datname = current_database() and coalesce(backend_type, 'client backend') = 'client backend'
-      and usename is not null and application_name <> ${applicationName}
-    order by 1 limit 5
-  `)
-  const advice = "To restore into a new database of this server, add --into NAME."
-  if (sessions.length > 0) {
-    return yield* new RestoreRefused({
-      message: `The database ${database} is in use by ${
-        sessions.map(({ name }) => name).join(", ")
-      }, so nothing was restored. ${advice}`,
-    })
-  }
-  const found = yield* decodeNames(sql`
+  const [found] = yield* decodeNames(sql`
     select * from (
       select format('the schema %I', nspname) as name from pg_namespace
       where nspname not in ('public', 'information_schema') and nspname !~ '^pg_'
@@ -143,17 +130,45 @@ const requireUnused = Effect.fnUntraced(function* (database: string, application
         )
     ) as objects order by name desc limit 1
   `)
-  if (found[0] === undefined) return
+  return found?.name
+})
+
+/** Whether an earlier restore did not finish: it creates the migrations table early, but fills it last. */
+const hasUnfinishedRestore = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
   const [migrated] = yield* decodeFlags(sql`
     select to_regclass(${`public.${migrationsTableName}`}) is not null as found
   `)
-  const isUnfinished = migrated?.found === true &&
+  return migrated?.found === true &&
     (yield* sql`select from ${sql(`public.${migrationsTableName}`)} limit 1`).length === 0
+})
+
+/** Fails if other sessions use the database, or if it contains anything but extensions. */
+const requireUnused = Effect.fnUntraced(function* (database: string, applicationName: string) {
+  const sql = yield* SqlClient.SqlClient
+  const sessions = yield* decodeNames(sql`
+    select distinct format('%s as %s', coalesce(nullif(application_name, ''), 'a program'), usename) as name
+    from pg_stat_activity
+    -- PostgreSQL hides the type of sessions of other roles. Its own background workers have no role.
+    where datname = current_database() and coalesce(backend_type, 'client backend') = 'client backend'
+      and usename is not null and application_name <> ${applicationName}
+    order by 1 limit 5
+  `)
+  const advice = "To restore into a new database of this server, add --into NAME."
+  if (sessions.length > 0) {
+    return yield* new RestoreRefused({
+      message: `The database ${database} is in use by ${
+        sessions.map(({ name }) => name).join(", ")
+      }, so nothing was restored. ${advice}`,
+    })
+  }
+  const content = yield* findContent
+  if (content === undefined) return
   return yield* new RestoreRefused({
-    message: isUnfinished
+    message: (yield* hasUnfinishedRestore)
       ? `The database ${database} has the tables of a restore that did not finish. Drop and create it (drop database ` +
         `${quoteIdentifier(database)}; create database ${quoteIdentifier(database)}), then restore again. ${advice}`
-      : `The database ${database} is not empty: it has ${found[0].name}. Nothing was restored. ${advice}`,
+      : `The database ${database} is not empty: it has ${content}. Nothing was restored. ${advice}`,
   })
 })
 
@@ -221,8 +236,8 @@ const createDatabase = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Drops a database, if necessary with `force`, which ends its sessions. First tries without, because PostgreSQL then ends
- * autovacuum workers by itself, whereas only a superuser may end them with `force`.
+ * Drops a database, if necessary with `force`, which ends its sessions. First tries without, because PostgreSQL then
+ * ends autovacuum workers by itself, whereas only a superuser may end them with `force`.
  */
 const dropDatabase = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient

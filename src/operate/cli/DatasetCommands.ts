@@ -37,6 +37,7 @@ const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => 
   }`
 }
 
+/** Loads one file, and prints the counts. */
 const runTask = Effect.fnUntraced(function* (task: LoadTask) {
   const insertedRows = yield* Ref.make(0)
   const load = revokingDemoKey(loadDatasetFile(task, insertedRows), task.file)

@@ -423,6 +423,7 @@ export const readSettingText = (name: string) =>
 export const findSecretFile = (name: string) =>
   secretNames.has(name) ? readSettingText(toFileVariable(name)) : Effect.succeed(Option.none<string>())
 
+/** Describes an invalid setting: its value or its file, what it must be, and how to correct it. */
 const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
   const setting = settingDefinitions[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
@@ -472,6 +473,7 @@ export const formatSettingProblems = (problems: ReadonlyArray<SettingProblem>) =
     ...problems.map((problem) => `- ${formatSettingProblem(problem)}`),
   ].join("\n")
 
+/** SMTP_URL requires MAIL_FROM. */
 const findMissingSender = Effect.map(
   Effect.all([Config.option(SmtpUrlConfig), Config.option(EmailSenderAddressConfig)]),
   ([smtpUrl, from]): ReadonlyArray<SettingProblem> =>
@@ -482,6 +484,7 @@ const findMissingSender = Effect.map(
     }],
 )
 
+/** INGEST_EDGAR requires EDGAR_USER_AGENT. */
 const findMissingUserAgent = Effect.map(
   Effect.all([IngestScheduleConfig, EdgarUserAgentConfig]),
   ([schedule, userAgent]): ReadonlyArray<SettingProblem> =>
@@ -492,6 +495,7 @@ const findMissingUserAgent = Effect.map(
     }],
 )
 
+/** ADMIN_OIDC_ISSUER requires the other settings for OpenID Connect, and the admin API. */
 const findMissingOidcSettings = Effect.map(
   Effect.all({
     ADMIN_OIDC_ISSUER: OidcIssuerConfig,
@@ -512,6 +516,7 @@ const findMissingOidcSettings = Effect.map(
       ),
 )
 
+/** Two servers cannot listen on the same port. */
 const findSharedPort = Effect.map(
   Effect.all({
     PORT: Effect.map(PortConfig, Option.some),

@@ -192,6 +192,7 @@ const makeCreditForm = (isPostpaid: boolean) =>
 
 const formatAmount = (microdollars: number | null) => microdollars === null ? "" : String(microdollars / 1_000_000)
 
+/** Declares the form for the budget. After a conflict with another admin, it shows the saved budget too. */
 const makeBudgetForm = (account: Account, etag: string, refused?: RefusedForm) => {
   const { budget_microdollars, budget_stops } = account
   const isStale = refused?.values.get("form") === "budget" && refused.values.get("etag") !== etag
@@ -261,6 +262,7 @@ ${
   }`
 })
 
+/** Renders the page of an account, with those forms that the admin's scope allows. */
 const renderAccount = Effect.fnUntraced(function* (request: PageRequest) {
   const { admin, api, refused } = request
   const name = yield* getAccountName(request.query)
@@ -339,6 +341,7 @@ ${
   }
 })
 
+/** Sends the fields that were edited, so that a form never overwrites a field with its old value. */
 const changeAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeChangeForm>, { api, query }: PageRequest) {
   const name = yield* getAccountName(query)
   const body = {
@@ -370,6 +373,7 @@ const creditAccount = Effect.fnUntraced(function* (form: SentForm<typeof makeCre
   return { to: makeAccountUrl(name), done: "account-credited" } as const
 })
 
+/** Sends the budget from the form; an empty amount removes the budget. */
 const setBudget = Effect.fnUntraced(function* (form: SentForm<typeof makeBudgetForm>, { api, query }: PageRequest) {
   const name = yield* getAccountName(query)
   const field = "budget_microdollars"

@@ -100,6 +100,7 @@ const writeCredentials = Effect.fnUntraced(function* (file: string, credentials:
 export const savePort = ({ baseDirectory: base, password }: EmbeddedCluster, port: number) =>
   explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
+/** Runs `initdb` in a temporary folder. The password is passed in a file, because every user can read arguments. */
 const initdb = Effect.fnUntraced(
   function* (location: ServerLocation, programs: string, folder: string, password: string) {
     const fs = yield* FileSystem.FileSystem
@@ -126,6 +127,7 @@ const initdb = Effect.fnUntraced(
   },
 )
 
+/** Creates the cluster in a temporary folder, and moves it to its place only once it is complete. */
 const createCluster = Effect.fnUntraced(function* (location: ServerLocation, programs: string) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* makeTemporaryDirectory(location)
@@ -153,6 +155,7 @@ const removeLeftovers = Effect.fnUntraced(function* (base: string) {
   yield* Effect.forEach(leftovers, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
 })
 
+/** Creates or checks the cluster. Must run under the home directory's lock. */
 const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)

@@ -97,23 +97,37 @@ const makeAccessibleIfNew = Effect.fnUntraced(function* (home: string) {
   if (entries.every((name) => name === "lock")) yield* fs.chmod(home, 0o711)
 })
 
+/** Fails if `<home>/postgres` is a link, as `createInSystemDirectory` creates, whose target is gone. */
+const requireLinkTarget = Effect.fnUntraced(function* (home: string, base: string) {
+  const fs = yield* FileSystem.FileSystem
+  const target = yield* Effect.option(fs.readLink(base))
+  if (Option.isNone(target) || (yield* fs.exists(base))) return
+  return yield* new EmbeddedPostgresError({
+    message: `The database of ${home} was in ${target.value}, which is gone. Restore it, or remove ${base} to ` +
+      `start with an empty database.`,
+  })
+})
+
+/**
+ * Creates the folder for the data: in the home if the server's user can enter that, if necessary after making it
+ * accessible, otherwise in a system folder.
+ */
+const createBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUser | undefined, base: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (!(yield* canEnterDirectory(systemUser, home))) yield* makeAccessibleIfNew(home)
+  if (!(yield* canEnterDirectory(systemUser, home))) return yield* createInSystemDirectory(home, base)
+  yield* fs.makeDirectory(base)
+  yield* fs.chmod(base, 0o755)
+  return yield* fs.realPath(base)
+})
+
+/** Finds or creates the folder for the data, and resolves links. Fails if the server's user cannot access it. */
 const findBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUser | undefined) {
   const fs = yield* FileSystem.FileSystem
-  const link = `${home}/postgres`
-  const target = yield* Effect.option(fs.readLink(link))
-  if (Option.isSome(target) && !(yield* fs.exists(link))) {
-    return yield* new EmbeddedPostgresError({
-      message: `The database of ${home} was in ${target.value}, which is gone. Restore it, or remove ${link} to ` +
-        `start with an empty database.`,
-    })
-  }
-  if (!(yield* fs.exists(link))) {
-    if (!(yield* canEnterDirectory(systemUser, home))) yield* makeAccessibleIfNew(home)
-    if (!(yield* canEnterDirectory(systemUser, home))) return yield* createInSystemDirectory(home, link)
-    yield* fs.makeDirectory(link)
-    yield* fs.chmod(link, 0o755)
-  }
-  const base = yield* fs.realPath(link)
+  const path = `${home}/postgres`
+  yield* requireLinkTarget(home, path)
+  if (!(yield* fs.exists(path))) return yield* createBase(home, systemUser, path)
+  const base = yield* fs.realPath(path)
   if (yield* canEnterDirectory(systemUser, base)) return base
   return yield* new EmbeddedPostgresError({
     message:

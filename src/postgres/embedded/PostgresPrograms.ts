@@ -83,6 +83,7 @@ const readLinks = Effect.fnUntraced(function* (root: string) {
   )
 })
 
+/** Copies the programs of a package, and creates the links that npm packages cannot contain. */
 const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

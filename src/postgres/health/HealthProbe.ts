@@ -63,6 +63,7 @@ const makeHealthProbe = Effect.gen(function* () {
   let isRefused = false
   let isPoolerReachable = true
 
+  /** How long the server has been silent, in milliseconds; 0 while no probe is waiting for a reply. */
   const silence = () => unansweredSince === undefined ? 0 : now() - Math.max(unansweredSince, lastReceivedAt)
   const isUp = () => !sockets.isBlocked() && !isRefused && isPoolerReachable && silence() < silenceUntilDown
   yield* registerGauge({
@@ -71,6 +72,7 @@ const makeHealthProbe = Effect.gen(function* () {
     read: () => isUp() ? 1 : 0,
   })
 
+  /** Closes connections, and blocks new ones until a probe succeeds, unless the server was merely replaced. */
   const closeConnections = Effect.fnUntraced(function* (cause: Cause, message: string) {
     const isFirst = !sockets.isBlocked()
     if (cause !== "replaced") registries.forEach(({ block }) => block(message))
@@ -96,6 +98,7 @@ const makeHealthProbe = Effect.gen(function* () {
     return { ...server, clocks: yield* compareClocks(before, server.now) }
   })
 
+  /** Asks the server who it is. A reply that does not come is noticed by `checkSilence`. */
   const probe = Effect.suspend(() => {
     const probedAt = now()
     unansweredSince ??= probedAt
@@ -135,6 +138,7 @@ const makeHealthProbe = Effect.gen(function* () {
   })
 
   let checkedAt = now()
+  /** Closes connections after `maxSilence`. Runs apart from the probe, which may itself be waiting for a reply. */
   const checkSilence = Effect.suspend(() => {
     const time = now()
     if (sockets.hasReceivedBytes() || time - checkedAt > maxCheckGap) lastReceivedAt = time

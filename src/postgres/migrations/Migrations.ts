@@ -217,6 +217,7 @@ const explainUnmigratedTables = Effect.fnUntraced(function* (error: MigrationFai
   })
 })
 
+/** Replaces the message of a failure, which is only the migration's name, with an explanation for the operator. */
 const explainFailure = (error: MigrationFailed) => {
   if (isLockTimeout(error.cause)) {
     return Effect.map(
@@ -239,6 +240,9 @@ const explainFailure = (error: MigrationFailed) => {
   )
 }
 
+/**
+ * Applies the next migration. Retries while another process migrates, and while a table that it must lock is in use.
+ */
 const applyNextWithRetry = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   let isLogged = false

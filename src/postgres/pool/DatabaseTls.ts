@@ -129,6 +129,7 @@ const checkCertificates = (options: ConnectionOptions, files: ReadonlyArray<stri
 /** Returns the authorities that Node and this machine trust, for `sslrootcert=system`. */
 const getSystemAuthorities = () => [...getCACertificates("default"), ...getCACertificates("system")]
 
+/** Converts the TLS settings to options of Node, and checks the files that they name. */
 const makeTlsOptions = Effect.fnUntraced(function* (settings: TlsSettings) {
   const { certificate, key, mode, rootCertificate } = settings
   const [ca, cert, privateKey] = yield* Effect.all([

@@ -46,12 +46,14 @@ export const makeRotatedPassword = (
   const { password, rest } = splitPassword(config.url)
   let accepted = password
   let lastWarning: string | undefined
+  /** Logs a warning, but not the same one again for each new connection. */
   const warn = (warning: string) =>
     Effect.suspend(() => {
       if (warning === lastWarning) return Effect.void
       lastWarning = warning
       return Effect.logWarning(warning)
     })
+  /** Connects with a new password. If PostgreSQL accepts it, later connections use it. */
   const tryPassword = (found: string) =>
     Effect.scoped(PgConnection.make({ ...config, password: Redacted.make(found) })).pipe(
       Effect.matchEffect({

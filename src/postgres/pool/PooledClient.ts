@@ -106,6 +106,7 @@ export const pooledClientLayer = (config: PoolConnectionConfig, canShare: boolea
     )
   }))
 
+/** How to connect: through the pooler at `url` if `direct` is given, otherwise to PostgreSQL at `url`. */
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
   /** The file with `url`, if it is in a file. */
@@ -117,19 +118,24 @@ export interface DatabaseClientOptions {
   readonly directFile?: UrlFile | undefined
 }
 
-/** Provides the pool, also as `SqlClient`, and `DirectConnectionConfig` for work that needs a session. */
+/**
+ * Provides the connection pool, also as `SqlClient`, and `DirectConnectionConfig` for work that must stay in one
+ * session. Without a pooler, both lead to PostgreSQL itself. With one, the pool leads to the pooler.
+ */
 export const databaseClientLayer = (
   { applicationName, direct, directFile, url, urlFile }: DatabaseClientOptions,
 ) =>
   Layer.unwrap(Effect.gen(function* () {
-    const pool = yield* makeConnectionConfig({ url, urlFile, applicationName, pooled: direct !== undefined })
-    const connection = direct === undefined ? { ...pool, pooler: undefined } : {
-      ...yield* makeConnectionConfig({ url: direct, urlFile: directFile, applicationName, pooled: false }),
-      pooler: pool,
-    }
-    // A pooler may divide the statements of a connection among several server processes.
+    const hasPooler = direct !== undefined
+    const poolConfig = yield* makeConnectionConfig({ url, urlFile, applicationName, pooled: hasPooler })
+    const directConfig = hasPooler
+      ? yield* makeConnectionConfig({ url: direct, urlFile: directFile, applicationName, pooled: false })
+      : poolConfig
+    // Behind a pooler, no connections are shared, because it may spread a connection's statements over several server
+    // processes.
+    const canShare = !hasPooler
     return Layer.merge(
-      pooledClientLayer(pool.config, direct === undefined),
-      Layer.succeed(DirectConnectionConfig, connection),
+      pooledClientLayer(poolConfig.config, canShare),
+      Layer.succeed(DirectConnectionConfig, { ...directConfig, pooler: hasPooler ? poolConfig : undefined }),
     )
   }))

@@ -70,6 +70,7 @@ const replicaRetries = makeRetryCounter("replica")
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
+/** Registers the metrics of a replica. */
 const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({

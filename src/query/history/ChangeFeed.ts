@@ -224,6 +224,11 @@ const makeChangeFeedReader = Effect.gen(function* () {
    * partition. The cursor may belong to a dropped transaction, as long as no later transaction has been dropped.
    */
   const readBounds = Effect.fnUntraced(function* (place: ChangeFeedStart | undefined) {
+    // `upcoming` has the transactions from the start on, with one more than a page examines. `last` is the one with
+    // which the page ends: the last of the first month, and of at most `maxTransactions`. The columns below are those
+    // of `Bounds`, in the same order. The second one is whether everything since the start is still in the history: a
+    // start that is a time must not be before its beginning, and a transaction must be after its beginning, or have
+    // been finished by the reader with nothing dropped after it.
     const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
     const [bounds] = yield* decodeBounds(read(sql`
       with beginning as materialized (
@@ -441,6 +446,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
     })
   })
 
+  /** Returns the changes on a page without their rows, but with the delay and the columns of each correction. */
   const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
     const isRead = ({ change: { kind }, dataset }: FoundChanges[number]) =>
       kind === "corrected" || isPartlyShown(dataset)

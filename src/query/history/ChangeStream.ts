@@ -371,6 +371,7 @@ const makeChangeStream = Effect.gen(function* () {
     return sendFree(stream, before + formatServerSentEvent("end", { reason, message, cursor }))
   }
 
+  /** Waits until there is something to send, and returns it. Sends a heartbeat if that takes too long. */
   const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
     for (;;) {
       if (stream.isEnded) return yield* Cause.done()

@@ -146,6 +146,25 @@ const countsQuery = `
 /** How long a process reuses the counts it has read. */
 const ttl = Duration.seconds(5)
 
+/** Adds up a dataset's counts over the last 30 days or over all time. */
+const summarizeCounts = (changes: typeof Counts.Type["changes"], period: "last_30_days" | "total") => {
+  const count = (kind: string) => changes.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
+  const countDelay = (delay: CorrectionDelayClass) => changes.find((change) => change.delay === delay)?.[period] ?? 0
+  return {
+    added: count("added"),
+    corrected: count("corrected"),
+    removed: count("removed"),
+    delays: {
+      within_hour: countDelay("within_hour"),
+      within_day: countDelay("within_day"),
+      within_week: countDelay("within_week"),
+      within_30_days: countDelay("within_30_days"),
+      later: countDelay("later"),
+      unknown: countDelay("unknown"),
+    },
+  }
+}
+
 const makeCorrectionCountReader = Effect.gen(function* () {
   const reader = yield* Reader
 
@@ -160,29 +179,10 @@ const makeCorrectionCountReader = Effect.gen(function* () {
     const { changes, counted_until, fields, since } = counts
     const results = changeFeedDatasets.map((dataset) => {
       const found = changes.filter((change) => change.dataset === dataset)
-      const makeCounts = (period: "last_30_days" | "total") => {
-        const count = (kind: string) =>
-          found.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
-        const countDelay = (delay: CorrectionDelayClass) =>
-          found.find((change) => change.delay === delay)?.[period] ?? 0
-        return {
-          added: count("added"),
-          corrected: count("corrected"),
-          removed: count("removed"),
-          delays: {
-            within_hour: countDelay("within_hour"),
-            within_day: countDelay("within_day"),
-            within_week: countDelay("within_week"),
-            within_30_days: countDelay("within_30_days"),
-            later: countDelay("later"),
-            unknown: countDelay("unknown"),
-          },
-        }
-      }
       return {
         dataset,
-        last_30_days: makeCounts("last_30_days"),
-        total: makeCounts("total"),
+        last_30_days: summarizeCounts(found, "last_30_days"),
+        total: summarizeCounts(found, "total"),
         fields: fields.flatMap(({ corrections, dataset: of, field }) => of === dataset ? [{ field, corrections }] : []),
       }
     })

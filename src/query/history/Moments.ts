@@ -100,6 +100,7 @@ const makeMomentResolver = Effect.gen(function* () {
    */
   const estimateClock = ({ clock, polledAt }: TransactionLedgerState) => Date.parse(clock) + now() - polledAt
 
+  /** Waits for polls of the ledger until all transactions up to the moment are visible, or the moment is refused. */
   const waitUntilSettled = (
     moment: string,
     requestedAt: number,

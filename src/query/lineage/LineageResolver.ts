@@ -118,6 +118,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
       const getChangesVersion = versions.watchTables(["ticker_changes"])
       const cache = makeLineageStore(Math.ceil((yield* HalfCacheBytesConfig) * cacheShare))
 
+      /** Returns the lineage of each symbol, from the cache where possible. */
       const findAll = Effect.fnUntraced(function* (
         tickers: ReadonlyArray<string>,
         version: string | undefined,

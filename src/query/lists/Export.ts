@@ -86,6 +86,8 @@ interface CountedChunk extends FileChunk {
 /** Returns an effect that reads the next chunk that is not empty, or succeeds with undefined after the last one. */
 const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, request: AdmittedRequest) => {
   const { format, results } = options
+  // State: how many rows to fetch next (`chunkRows`), which depends on the size of those fetched since `previous`; and
+  // the chunks that the last fetched rows are being encoded to.
   const writeRows = makeExportWriter(results, format, describeExport(options, cursor, request))
   let fetched: FetchedRows = { rows: 0, bytes: 0 }
   let previous = fetched
@@ -217,9 +219,31 @@ const makeBody = (
     hasEnded = true
     onEnd(status, sent, digest)
   }
+  return {
+    end,
+    /** Ends a body that was sent completely, with its digest for the trailer. */
+    complete: () => end(200, hash.digest("base64")),
+    /** How many bytes will have been sent after this chunk. */
+    getBytesAfter: ({ bytes }: FileChunk) => sent.bytes + bytes.length,
+    add: ({ bytes, results }: FileChunk) => {
+      sent = { bytes: sent.bytes + bytes.length, records: sent.records + results }
+      hash.update(bytes)
+    },
+  }
+}
+
+/**
+ * Streams the body. Before each part is sent, the observer may refuse it, because the balance is used up or the key
+ * revoked.
+ */
+const makeBody = (
+  { checkChunk, onEnd }: ExportObserver,
+  { cursor, firstChunk, readChunk, request }: BodyOptions,
+): Stream.Stream<Uint8Array, ExportAborted> => {
+  const sent = makeSentCounter(onEnd)
   const recordAbort = (status: number, message: string) =>
     Effect.suspend(() => {
-      end(status)
+      sent.end(status)
       return Effect.annotateLogs(
         Effect.logWarning(`An export was aborted: ${message}`),
         "request_id",
@@ -233,18 +257,6 @@ const makeBody = (
     request.scope(),
     (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(() => request.request.client.disconnect())),
   )
-  const recordChunk = (chunk: FileChunk) => {
-    client.requestChunk()
-    const bytes = sent.bytes + chunk.bytes.length
-    return Effect.flatMap(checkChunk(bytes), (refusal) => {
-      if (refusal !== undefined) return abort(refusal.status, refusal.reason)
-      sent = { bytes, records: sent.records + chunk.results }
-      hash.update(chunk.bytes)
-      client.giveChunk(chunk.bytes.length)
-      return Exit.succeed(chunk.bytes)
-    })
-  }
-  const complete = Effect.sync(() => end(200, hash.digest("base64")))
   const readNextChunk = Effect.catch(
     Effect.andThen(Effect.sync(client.requestChunk), readChunk),
     ({ message }) => abort(503, message),
@@ -253,6 +265,7 @@ const makeBody = (
       Effect.andThen(logDefectAsInternalError(defect, request.request.id), abort(500, "an unexpected failure."))
     ),
   )
+  // The first chunk was read before the response began; `undefined` means that the next one must be read.
   const chunks = Stream.unfold(
     firstChunk,
     (first) =>
@@ -260,7 +273,7 @@ const makeBody = (
         first === undefined ? readNextChunk : Effect.succeed(first),
         (chunk) =>
           chunk === undefined
-            ? Effect.as(complete, undefined)
+            ? Effect.as(Effect.sync(sent.complete), undefined)
             : Effect.succeed([splitChunk(chunk), undefined] as const),
       ),
   )

@@ -95,6 +95,10 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const connectToPrimary = retryRejectedPassword(config, PgClient.makeClient(config))
       const places = yield* makeExportPlaces
 
+      /**
+       * Declares the cursor `with hold`, commits, and returns how to read it. After the commit, no transaction and no
+       * lock is held while a client reads slowly.
+       */
       const declare = Effect.fnUntraced(function* (session: Session, { parameters, text }: CompiledStatement) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
         // `withTransaction` is not used, because its commit cannot be interrupted. Closing the connection rolls back an

@@ -194,6 +194,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           request: AdmittedRequest,
         ) {
           const { followed, list } = sent.provenance === true ? withSources : plain
+          // The symbols that the client sent, as the tables spell them, and with those that have the same rows.
           const asked = [sent.ticker ?? []].flat()
           const { dependencies: ofSpellings, symbols: tickers } = yield* spellings.find(asked, source.getVersion)
           const { dependencies: ofCompanies, found } = hasCompanies
@@ -211,6 +212,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
             ...additions.headers,
             ...(answering.length > 0 && { "x-primary-tickers": formatAnsweringSymbols(answering) }),
           }
+          // The symbols whose lineages the list follows; none if the client did not ask for that.
           const symbols = query.follow_lineage === true
             ? getSymbolsWithSelectedCiks(query).map((symbol) => ({
               ...symbol,
@@ -229,6 +231,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           })
         })
 
+        // Most requests need none of the steps of `answerCompanies`, which would delay them.
         return makeHandler(schema, (sent, request) => {
           const resolved = resolve(sent, request)
           const { query } = resolved

@@ -279,6 +279,7 @@ export const makeListCompiler = Effect.gen(function* () {
       return { key, purpose, limit, hasOffset, isDeep, countsOutside, isPlannedForValues, isShort }
     }
 
+    /** Builds the statement that selects rows, by calling the definition's `select` with the clauses for it. */
     const buildRows = (
       query: DecodedQuery,
       { columns, page, period }: Pick<ListClauses, "columns" | "period"> & { readonly page: PageClauses },
@@ -324,6 +325,10 @@ export const makeListCompiler = Effect.gen(function* () {
       )`
     }
 
+    /**
+     * Builds the statement for a purpose. They differ in order and limit: a page has both, an export only an order, and
+     * a count neither.
+     */
     const buildStatement = (query: DecodedQuery, shape: ReturnType<typeof describeShape>) => {
       const { countsOutside, hasOffset, isDeep, isPlannedForValues, purpose } = shape
       if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`

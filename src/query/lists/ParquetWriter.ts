@@ -105,6 +105,7 @@ type ReadValue = (record: RecordData, offset: number) => ParquetValue | null
 
 const readNothing: ReadValue = () => null
 
+/** Returns the function that reads a column's value, directly or, if that is not possible, from its JSON. */
 const makeValueReader = (model: RowModel, name: string): ReadValue => {
   const [select, json] = [model.fields[name], model.json.fields[name]]
   if (json === undefined || select === undefined) return readNothing

@@ -242,6 +242,7 @@ const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: Row
   }
 }
 
+/** Compiles the writer of rows that may be of several models. */
 const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, format: RowFormat): RowWriter => {
   const writers = toRowModelArray(models).map((model) => ({
     model: model.identifier,

@@ -352,6 +352,7 @@ const readServer = Effect.gen(function* () {
 /** How long a replica may take to replay the primary's latest changes. */
 const replayTimeout = Duration.seconds(1)
 
+/** Reports whether a server is a replica of the primary, and how far it is behind. */
 const checkReplica = (primary: Effect.Success<typeof readServer>) =>
   Effect.gen(function* () {
     const replica = yield* readServer

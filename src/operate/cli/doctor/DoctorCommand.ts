@@ -75,6 +75,7 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
     return [...server, ...(yield* Effect.all([...checks, ...schemaChecks])).flat()]
   }).pipe(Effect.provide(Database.doctorConnectionLayer(url)))
 
+/** Finds the database, and runs the checks of it. If the service could not start with it, stops at that. */
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrlConfig
   if (Option.isNone(url)) {

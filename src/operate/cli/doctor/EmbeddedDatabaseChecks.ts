@@ -36,6 +36,7 @@ const findReadableFiles = Effect.fnUntraced(function* (files: ReadonlyArray<stri
     ))
 })
 
+/** Checks the owner and the permissions of the home directory and of the files with secrets. */
 const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.option(fs.stat(home))

@@ -69,15 +69,19 @@ interface RolePrivileges {
   readonly is_superuser: boolean
   /** Whether the role has a privilege of the admin API. */
   readonly is_admin: boolean
+  /** Listed privileges that the role lacks, such as `insert on usage`. Null if there are none. */
   readonly missing: ReadonlyArray<string> | null
+  /** What the role can do although it only needs to serve, such as `create tables`. Null if there is nothing. */
   readonly excessive: ReadonlyArray<string> | null
 }
 
-/** Compares the role's privileges with those that the schema lists, which `tickerline grant` grants. */
-export const checkRolePrivileges = (isEmbedded: boolean) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const [role] = yield* sql<RolePrivileges>`
+/**
+ * Reads what the current role lacks and has in excess. `needed` has a row for each privilege that the schema lists:
+ * with a column if it is for one column only. `beyond` has what a role that only serves should not be able to do.
+ */
+const readRolePrivileges = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [role] = yield* sql<RolePrivileges>`
       with objects as (
         select pg_class.oid, format('%I.%I', nspname, relname) as object, relname as name,
           relkind in ('r', 'p', 'v') and not relispartition as is_readable
@@ -119,6 +123,13 @@ export const checkRolePrivileges = (isEmbedded: boolean) =>
         (select array_agg(what) from beyond where has) as excessive
       from pg_roles where rolname = current_user
     `
+  return role
+})
+
+/** Compares the role's privileges with those that the schema lists, which `tickerline grant` grants. */
+export const checkRolePrivileges = (isEmbedded: boolean) =>
+  Effect.gen(function* () {
+    const role = yield* readRolePrivileges
     const grant = `Run \`${tickerlineCommand} grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
     const advice = role?.is_admin === true
       ? `If the admin API uses this role, set DATABASE_URL to another role. Otherwise: ${grant}`
