@@ -1,4 +1,16 @@
-/** The admin API over a socket, with the PostgreSQL role that `grant --admin` creates. */
+/**
+ * The admin API over a socket, with the PostgreSQL role that `grant --admin` creates.
+ *
+ * ```ts
+ * layer(makeAdminLayer(), { excludeTestServices: true })("The admin API", (it) => {
+ *   it.effect("lists accounts (operations/admin-api)", () =>
+ *     Effect.gen(function* () {
+ *       const { send, tokens } = yield* Admin
+ *       assert.strictEqual((yield* send("/accounts", { token: tokens.read })).status, 200)
+ *     }))
+ * })
+ * ```
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"

@@ -1,4 +1,17 @@
-/** Creates accounts for a test and reads the recorded usage of their requests. */
+/**
+ * Creates accounts for a test and reads the recorded usage of their requests.
+ *
+ * ```ts
+ * layer(serviceWithSettings({}), { excludeTestServices: true })("Usage", (it) => {
+ *   it.effect("is recorded (D29)", () =>
+ *     Effect.gen(function* () {
+ *       const { account_id, key } = yield* createCustomer("acme", { tier: "pro", balance: 1_000_000 })
+ *       yield* requestJson("/v1/news", { key })
+ *       yield* waitForRecordedRequests(account_id, 1)
+ *     }))
+ * })
+ * ```
+ */
 import { assert } from "@effect/vitest"
 import { ConfigProvider, Data, Effect, Layer, Schedule, Struct } from "effect"
 import { SecureRandom } from "effect/crypto"

@@ -1,4 +1,20 @@
-/** A PostgreSQL server that a test may kill, stop and start again, with the same data. */
+/**
+ * A PostgreSQL server that a test may kill, stop and start again, with the same data.
+ *
+ * ```ts
+ * const database = TestKeys.layer.pipe(Layer.provideMerge(sampleDedicatedLayer), Layer.provideMerge(NodeCrypto.layer))
+ * layer(database, { excludeTestServices: true })("A request", (it) => {
+ *   it.effect("succeeds after PostgreSQL has restarted (RELIABILITY.md)", () =>
+ *     Effect.gen(function* () {
+ *       const server = yield* DedicatedPostgres
+ *       const port = yield* startServiceInstance()
+ *       yield* server.stop("SIGKILL")
+ *       yield* server.start
+ *       // Requests to `port` succeed again, after retries.
+ *     }).pipe(Effect.scoped))
+ * })
+ * ```
+ */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { inject } from "vitest"

@@ -1,4 +1,14 @@
-/** A server in this process that sends recorded responses of the SEC, and faults that a test chooses. */
+/**
+ * A server in this process that sends recorded responses of the SEC, and faults that a test chooses.
+ *
+ * ```ts
+ * const stub = yield* startEdgarStub
+ * yield* removeRequestLimit
+ * addCompaniesAndFilings(stub)
+ * stub.answers.set(tickerListPath, makeTickerList([snowflake]))
+ * // … run the ingest with the settings in `stub`, and compare the rows …
+ * ```
+ */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"

@@ -1,4 +1,13 @@
-/** A client for server-sent events. It parses only what the service sends: events with one line of data each. */
+/**
+ * A client for server-sent events. It parses only what the service sends: events with one line of data each.
+ *
+ * ```ts
+ * const port = yield* startServiceInstance()
+ * const stream = yield* openEventStream(port, "after=now&dataset=news", { key })
+ * yield* insertRows("news", { id: "1", ticker: "ABC", title: "…" })
+ * yield* waitForCondition("the change", () => stream.changes.length === 1)
+ * ```
+ */
 import { Data, Effect, Schedule } from "effect"
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
 

@@ -1,4 +1,14 @@
-/** Transactions that stay open until a test commits them. */
+/**
+ * Transactions that stay open until a test commits them.
+ *
+ * ```ts
+ * const { commit } = yield* beginTransaction(sql`lock table news`)
+ * const waiting = yield* Effect.forkChild(requestJson("/v1/news"))
+ * yield* waitUntilBlocked
+ * yield* commit
+ * assert.strictEqual((yield* Fiber.join(waiting)).status, 200)
+ * ```
+ */
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 

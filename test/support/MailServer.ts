@@ -1,4 +1,13 @@
-/** An SMTP server in this process. The test chooses its replies. */
+/**
+ * An SMTP server in this process. The test chooses its replies.
+ *
+ * ```ts
+ * const server = yield* startMailServer()
+ * const settings = { SMTP_URL: `smtp://127.0.0.1:${server.port}`, MAIL_FROM: "notices@tickerline.example" }
+ * // … start a service with these settings, and queue an email …
+ * yield* retryUntil(Effect.sync(() => server.received), (received) => received.length === 1)
+ * ```
+ */
 import { Effect } from "effect"
 import { SMTPServer } from "smtp-server"
 

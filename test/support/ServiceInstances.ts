@@ -1,4 +1,20 @@
-/** Starts several instances of the service on one database, as `serve` does, and sends them requests. */
+/**
+ * Starts several instances of the service on one database, as `serve` does, and sends them requests.
+ *
+ * ```ts
+ * layer(databaseWithKeysLayer, { excludeTestServices: true })("Two instances", (it) => {
+ *   it.effect("return the same response (D17)", () =>
+ *     Effect.gen(function* () {
+ *       const { basic } = yield* TestKeys
+ *       const [one, other] = [yield* startServiceInstance(), yield* startServiceInstance({ CACHE_MEGABYTES: "0" })]
+ *       assert.strictEqual(
+ *         (yield* requestOverWire(one, "/v1/news", basic)).text,
+ *         (yield* requestOverWire(other, "/v1/news", basic)).text,
+ *       )
+ *     }).pipe(Effect.scoped))
+ * })
+ * ```
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Context, Effect, Layer, Logger, Schedule } from "effect"
 import { HttpServer } from "effect/http"

@@ -1,6 +1,16 @@
 /**
  * Serves a small API with the service's own request pipeline, to test rules that no endpoint of the service can show by
  * itself.
+ *
+ * ```ts
+ * const Small = HttpApi.make("small").add(group)
+ * layer(serveApi(Small, handlers))("An endpoint of a small API", (it) => {
+ *   it.effect("requires a key (D2)", () =>
+ *     Effect.gen(function* () {
+ *       assert.strictEqual((yield* requestJson("/v1/thing", { key: null })).status, 401)
+ *     }))
+ * })
+ * ```
  */
 import { Effect, Layer, Logger, Option } from "effect"
 import { HttpApi, type HttpApiGroup } from "effect/http-api"

@@ -1,4 +1,17 @@
-/** Records the statements that requests and streams send to PostgreSQL. */
+/**
+ * Records the statements that requests and streams send to PostgreSQL.
+ *
+ * ```ts
+ * const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
+ * layer(recorded, { excludeTestServices: true })("A page of news", (it) => {
+ *   it.effect("uses an index (§8)", () =>
+ *     Effect.gen(function* () {
+ *       const plan = yield* StatementRecorder.explainRequest(requestRows("ticker=ABC"), "from news")
+ *       assert.include(JSON.stringify(plan), "Index")
+ *     }))
+ * })
+ * ```
+ */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, Statement } from "effect/sql"
 

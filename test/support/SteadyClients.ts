@@ -1,4 +1,15 @@
-/** Clients that send requests continuously while a test causes faults, and check every response. */
+/**
+ * Clients that send requests continuously while a test causes faults, and check every response.
+ *
+ * ```ts
+ * const { key } = yield* createCustomer("steady", { tier: "ultimate" })
+ * const { more, stop } = yield* startSteadyClients({ port: yield* startServiceInstance(), key })
+ * yield* more(100)
+ * yield* causeTheFault
+ * yield* more(100)
+ * assert.isBelow((yield* stop).slowest, 5_000)
+ * ```
+ */
 import { assert } from "@effect/vitest"
 import { Data, Effect, Fiber, Schedule } from "effect"
 import { Agent, request } from "node:http"

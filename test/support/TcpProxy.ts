@@ -1,4 +1,15 @@
-/** A TCP proxy in front of the database. Tests can stall it, cut it, or redirect it to another server. */
+/**
+ * A TCP proxy in front of the database. Tests can stall it, cut it, or redirect it to another server.
+ *
+ * ```ts
+ * const proxy = yield* startTcpProxy(server.port)
+ * const url = Redacted.make(`postgres://user:password@127.0.0.1:${proxy.port}/postgres`)
+ * const through = yield* Layer.build(databaseClientLayer({ url, applicationName: "stalled" }))
+ * const port = yield* Effect.provide(startServiceInstance(), through)
+ * yield* proxy.stall
+ * // Requests to `port` get no reply from the database until `proxy.resume`.
+ * ```
+ */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
 import { Transform } from "node:stream"

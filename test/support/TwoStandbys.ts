@@ -1,4 +1,19 @@
-/** Two standbys of a dedicated primary. They stream its WAL, and tests can pause their replay. */
+/**
+ * Two standbys of a dedicated primary. They stream its WAL, and tests can pause their replay.
+ *
+ * ```ts
+ * layer(StandbyPair.layer, { excludeTestServices: true })("A replica", (it) => {
+ *   it.effect("that lags is not read (operations/replicas)", () =>
+ *     Effect.gen(function* () {
+ *       const { first, urls, waitUntilCaughtUp } = yield* StandbyPair
+ *       yield* waitUntilCaughtUp
+ *       yield* first.pause
+ *       const port = yield* startServiceInstance({ DATABASE_READ_URLS: urls })
+ *       // Requests to `port` for changed tables are read from the second standby or the primary.
+ *     }).pipe(Effect.scoped))
+ * })
+ * ```
+ */
 import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Redacted, Schedule, type Scope } from "effect"
 import type { SqlError } from "effect/sql"

@@ -1,4 +1,13 @@
-/** Receivers of webhooks: HTTP servers that record requests and respond as the test wants. */
+/**
+ * Receivers of webhooks: HTTP servers that record requests and respond as the test wants.
+ *
+ * ```ts
+ * const receiver = yield* startWebhookReceiver
+ * receiver.behaviour.answer = () => 500
+ * // … create a webhook endpoint with `receiver.url`, and cause an event …
+ * yield* retryUntil(Effect.sync(() => receiver.received), (received) => received.length === 1)
+ * ```
+ */
 import { Effect } from "effect"
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 
