@@ -37,7 +37,7 @@ create table history.transactions (
   is_pending  boolean not null default false
 );
 
--- Finds the transactions that were running when a certain id was the highest one.
+-- Used to find the transactions that were running when a certain id was the highest.
 create index transactions_range_idx on history.transactions using gist (int8range(id, highest_id, '[]'))
   where recorded_at is not null;
 
@@ -49,10 +49,11 @@ create table history.changes (
   dataset      text not null,
   kind         text not null check (kind in ('added', 'corrected', 'removed')),
   ticker       text not null,
-  -- A second symbol of the change: the previous one of a corrected row, or the old one of a ticker change.
+  -- A second symbol of the change: the previous symbol of a corrected row, or the old symbol of a ticker change.
   other_ticker text,
   key          jsonb not null,
-  -- The transaction that recorded the row, if it is not the one that lists it. 0: the row is older than the history.
+  -- The transaction that recorded the version, if that is not the transaction of the change. 0 if the row is older than
+  -- the history.
   version      bigint,
   primary key (transaction, position, month)
 ) partition by range (month);
@@ -61,8 +62,8 @@ create index on history.changes (ticker, transaction, position);
 create index on history.changes (other_ticker, transaction, position) where other_ticker is not null;
 create index on history.changes (dataset, transaction, position) where kind = 'corrected';
 
--- The tables with a history. `key_columns` identify a row, `columns` are those that accept values, and `shown_from` is
--- the column with the first day on which endpoints show a row.
+-- The tables that have a history. `key_columns` identify a row, `columns` are those that can be written, and
+-- `shown_from` is the column with the day from which endpoints show a row.
 create table history.datasets (
   dataset     text primary key,
   key_columns text[] not null,
@@ -70,7 +71,7 @@ create table history.datasets (
   shown_from  text
 );
 
--- The earliest time at which the past is known. A retention period moves it.
+-- The earliest time whose state is known. A retention period moves it.
 create table history.beginning (
   only_one boolean primary key default true check (only_one),
   earliest timestamptz not null,
@@ -79,7 +80,8 @@ create table history.beginning (
 
 insert into history.beginning (earliest) values (clock_timestamp());
 
--- The month whose partitions new transactions use. Writers never wait for a new one: `history.start_month` creates it.
+-- The month whose partitions new transactions use. Writers never wait for a new month, because only
+-- `history.start_month` creates its partitions.
 create table history.current_month (
   only_one boolean primary key default true check (only_one),
   month    date not null
@@ -87,8 +89,8 @@ create table history.current_month (
 
 insert into history.current_month (month) values (date_trunc('month', now() at time zone 'UTC'));
 
--- Creates the partitions of the current month, and lets new transactions use them. Also deletes the records of
--- transactions that changed nothing; those of open transactions are not visible here.
+-- Creates the partitions of the current month, and makes new transactions use them. Also deletes the records of
+-- transactions that changed nothing; records of open transactions are not visible here.
 create function history.start_month() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -206,7 +206,7 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
 
-    it.effect("answers other endpoints while one waits for a locked table with its full share (§7.2)", () =>
+    it.effect("serves other endpoints while one waits for a locked table with its full share (§7.2)", () =>
       Effect.gen(function* () {
         const other = yield* OtherConnection
         yield* other.query("begin")
@@ -273,7 +273,7 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
 )
 
 describe("A database that is down", () => {
-  it.live("makes every endpoint that reads it answer 503 with Retry-After, never 500 (§7.2)", () =>
+  it.live("makes every endpoint that reads it respond with 503 with Retry-After, never 500 (§7.2)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(

@@ -13,7 +13,10 @@ const maxListed = 20
 export const getKeyColumns = (dataset: string): ReadonlyArray<string> =>
   loadableDatasets.find(({ table }) => table === dataset)?.key ?? []
 
-/** Returns the dataset whose rows the endpoint returns, or the path itself if there are none or several. */
+/**
+ * Returns the dataset whose rows the endpoint returns, or the path itself if it returns rows of no dataset, or of
+ * several.
+ */
 export const getDatasetOfPath = (path: string) => {
   const datasets = endpointsByDataset.filter(({ endpoints }) => endpoints.includes(path)).map(({ dataset }) => dataset)
   const named = datasets.find((dataset) => path === `/v1/${dataset.replaceAll("_", "-")}`)

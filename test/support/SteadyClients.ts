@@ -7,7 +7,7 @@
  * yield* more(100)
  * yield* causeTheFault
  * yield* more(100)
- * assert.isBelow((yield* stop).slowest, 5_000)
+ * yield* stop // fails if any response was wrong
  * ```
  */
 import { assert } from "@effect/vitest"

@@ -185,7 +185,7 @@ const withValidationErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       )),
   )
 
-/** Sets the request id in an error that has one. Handlers do not know it. */
+/** Sets the request id in an error that has a field for it, because handlers do not know the id. */
 const setRequestId = (request_id: string) => <E>(error: E) => {
   if (Predicate.hasProperty(error, "request_id")) Object.assign(error, { request_id })
   return error

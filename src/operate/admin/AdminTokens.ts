@@ -11,10 +11,10 @@ import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { AdminScope } from "./AdminErrors.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
-/** A usable token already has this name. */
+/** There already is a usable token with this name. */
 export class AdminTokenExists extends Data.TaggedError("AdminTokenExists")<{ readonly message: string }> {}
 
-/** No token has this id. */
+/** There is no token with this id. */
 export class NoSuchAdminToken extends Data.TaggedError("NoSuchAdminToken")<{ readonly message: string }> {}
 
 /** The session cannot be opened, because the token or invitation is not valid. */

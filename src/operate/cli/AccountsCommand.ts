@@ -225,6 +225,7 @@ const newsCommand = Command.make(
   withExamples({ "accounts news acme off": "Unsubscribe an account" }),
 )
 
+/** Describes what an erasure would remove, or has removed. */
 const formatErasure = (state: ErasureState, contact: string | null) => {
   const { audit_rows, credit_references, emails, keys, usage_rows, webhook_messages, webhooks } = state
   const parts: ReadonlyArray<readonly [number, string]> = [
@@ -280,7 +281,7 @@ const eraseCommand = Command.make(
   }),
 )
 
-/** The command `accounts` with its subcommands. */
+/** `accounts`: manages accounts. */
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Manage accounts and their balances"),
   withExamples({ "accounts list": "List all accounts" }),

@@ -138,7 +138,7 @@ const inviteCommand = Command.make(
   withSilentExamples({ "admin invite --name alice": "Print a link for the first sign-in to the console" }),
 )
 
-/** The command `admin` with its subcommands. */
+/** `admin`: manages admin tokens and invitations. */
 export const adminCommand = Command.make("admin").pipe(
   Command.withDescription("Manage access to the admin API and the console"),
   withExamples({ "admin tokens list": "List all tokens" }),

@@ -9,6 +9,7 @@ import { UnsubscribeAddressConfig } from "../../outbox/mail/MailSettings.ts"
 import { makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 
+/** Describes to whom an announcement goes, and why others do not get it. */
 const formatSelection = (
   selection: Announcements.PreparedAnnouncement["selection"],
   isDryRun: boolean,
@@ -44,7 +45,7 @@ const formatDryRun = ({ email, selection }: Announcements.PreparedAnnouncement) 
     ]),
   ].join("\n")
 
-/** The command `announce`. */
+/** `announce`: queues emails about a changelog entry. */
 export const announceCommand = Command.make(
   "announce",
   {
@@ -138,7 +139,7 @@ const retryCommand = Command.make(
   }),
 )
 
-/** The command `announcements`. */
+/** `announcements`: shows how far they have been sent. */
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, and of all notices to accounts, tab-separated"),
   withSilentExamples({ "announcements": "Show all announcements" }),

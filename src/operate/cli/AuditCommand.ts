@@ -9,6 +9,7 @@ import { formatTimeCell, printTextTable } from "./terminal/TextTable.ts"
 
 const formatValues = (values: AuditRow["after"]) => values === null ? "-" : JSON.stringify(values)
 
+/** Prints changes with the fields that differ. */
 const printTable = (rows: ReadonlyArray<AuditRow>) =>
   printTextTable({
     columns: ["time (UTC-5)", "who", "from", "operation", "subject", "change", "before", "after"].map((name) => ({
@@ -30,7 +31,7 @@ const printTable = (rows: ReadonlyArray<AuditRow>) =>
 
 const filterFlag = (name: string, description: string) => Flag.optional(makeFlag(name, TrimmedName, description))
 
-/** The command `audit`. */
+/** `audit`: prints the audit log. */
 export const auditCommand = Command.make(
   "audit",
   {

@@ -97,7 +97,7 @@ const checkCommand = Command.make(
   }),
 )
 
-/** The command `backup` with its subcommand. */
+/** `backup`: makes a backup, or checks one. */
 export const backupCommand = Command.make(
   "backup",
   {
@@ -129,7 +129,7 @@ export const backupCommand = Command.make(
   withExamples({ "backup /backups/2026-11-27": "Back up the database into a new folder" }),
 )
 
-/** The command `restore`. */
+/** `restore`: restores a backup. */
 export const restoreCommand = Command.make(
   "restore",
   {

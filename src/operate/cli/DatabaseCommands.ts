@@ -8,7 +8,7 @@ import { grantRolePrivileges } from "../../postgres/migrations/ServiceRole.ts"
 import { makeArgument, makeBooleanFlag, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
-/** The command `migrate`. */
+/** `migrate`: applies migrations. */
 export const migrateCommand = Command.make(
   "migrate",
   {},
@@ -26,7 +26,7 @@ export const migrateCommand = Command.make(
   Command.provide(commandDatabaseClientLayer("tickerline-command")),
 )
 
-/** The command `grant`. */
+/** `grant`: gives a role its privileges. */
 export const grantPrivilegesCommand = Command.make(
   "grant",
   {

@@ -20,6 +20,7 @@ const formatOutcome = (merged: MergedRowCounts | ReplacedRowCounts, isCheck: boo
   return isCheck ? `would be ${verb} (${counts}); nothing was loaded` : `${verb}: ${counts}`
 }
 
+/** Describes what a load did, or would do if it is only a check. */
 const formatResult = (result: LoadResult, isCheck: boolean, seconds: number) => {
   const { dropped, kept, merged, rows, superseded, table } = result
   return `${table}: ${
@@ -152,7 +153,7 @@ export const datasetFlag = Flag.String("dataset").pipe(
   Flag.mapEffect(validateDataset),
 )
 
-/** The command `load`. */
+/** `load`: loads files into datasets. */
 export const loadCommand = Command.make(
   "load",
   {
@@ -209,7 +210,7 @@ export const loadCommand = Command.make(
   }),
 )
 
-/** The command `datasets`. */
+/** `datasets`: describes the columns of a dataset. */
 export const datasetsCommand = Command.make(
   "datasets",
   {

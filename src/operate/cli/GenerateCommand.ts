@@ -8,7 +8,7 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 
-/** The command `generate`. */
+/** `generate`: writes a fictional market to a folder. */
 export const generateMarketCommand = Command.make(
   "generate",
   {

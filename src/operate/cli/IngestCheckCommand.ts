@@ -16,7 +16,7 @@ const formatValue = (
     `         ${url}`,
   ].join("\n")
 
-/** The command `ingest check`. */
+/** `ingest check`: checks that an ingest found what the SEC published. */
 export const ingestCheckCommand = Command.make(
   "check",
   {},

@@ -295,7 +295,7 @@ const rejectionsCommand = Command.make(
   Command.provide(migratedDatabaseClientLayer),
 )
 
-/** The command `ingest` with its subcommands. */
+/** `ingest`: fills datasets from other sources. */
 export const ingestCommand = Command.make("ingest").pipe(
   Command.withDescription("Fill datasets from public sources, or from files with prices"),
   Command.withSubcommands([edgarCommand, pricesCommand, rejectionsCommand, doubtsCommand, ingestCheckCommand]),

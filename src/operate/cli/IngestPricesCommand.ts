@@ -94,7 +94,7 @@ const ingestFiles = Effect.fnUntraced(
   },
 )
 
-/** The command `ingest prices`. */
+/** `ingest prices`: ingests files with price bars. */
 export const pricesCommand = Command.make(
   "prices",
   {

@@ -143,7 +143,7 @@ const showCommand = Command.make(
   }),
 )
 
-/** The command `invoices` with its subcommands. */
+/** `invoices`: closes months, and prints invoices. */
 export const invoicesCommand = Command.make("invoices").pipe(
   Command.withDescription("Close months, and show the invoices of accounts"),
   withSilentExamples({ "invoices list": "List all invoices" }),

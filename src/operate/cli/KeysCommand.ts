@@ -149,6 +149,7 @@ const rotateCommand = Command.make(
   }),
 )
 
+/** Prints keys with their limits and their last use. */
 const printKeyTable = (keys: ReadonlyArray<Keys.ListedApiKey>) =>
   printTextTable({
     columns: [
@@ -228,7 +229,7 @@ const makeStatusCommand = <E, R>(
     withExamples({ [`keys ${verb} 7`]: `Key 7 is ${status}` }),
   )
 
-/** The command `keys` with its subcommands. */
+/** `keys`: manages API keys. */
 export const keysCommand = Command.make("keys").pipe(
   Command.withDescription("Manage API keys"),
   withExamples({ "keys list": "List all keys" }),

@@ -125,7 +125,7 @@ const rejectCommand = Command.make(
   withExamples({ "lineage reject FB META 2022-06-09": "META is not the new symbol of FB" }),
 )
 
-/** The command `lineage` with its subcommands. */
+/** `lineage`: reviews estimated ticker changes. */
 export const lineageCommand = Command.make("lineage").pipe(
   Command.withDescription("Review estimated ticker changes"),
   withExamples({ "lineage review": "List the changes to confirm or reject" }),

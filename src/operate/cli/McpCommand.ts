@@ -141,7 +141,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
   yield* FiberMap.awaitEmpty(running)
 })
 
-/** The command `mcp`. */
+/** `mcp`: connects a desktop client to a service. */
 export const mcpCommand = Command.make(
   "mcp",
   serviceConnectionFlags,

@@ -35,7 +35,7 @@ const removeCommand = Command.make(
   withExamples({ "samples remove": "Make room for real data" }),
 )
 
-/** The command `samples` with its subcommand. */
+/** `samples`: removes the sample market. */
 export const samplesCommand = Command.make("samples").pipe(
   Command.withDescription("Manage the fictional sample market"),
   Command.withSubcommands([removeCommand]),

@@ -115,6 +115,7 @@ interface GreetingParts {
   readonly adminOrigin: Option.Option<string>
 }
 
+/** Returns what `serve` prints when it is ready: addresses, and a request to try. */
 const formatGreeting = ({ adminOrigin, baseUrl, demoKey, explorerLink }: GreetingParts) =>
   [
     `Tickerline is running at ${baseUrl}`,

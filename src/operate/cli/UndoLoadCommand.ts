@@ -35,7 +35,7 @@ const printRecentChanges = Effect.fnUntraced(function* (dataset: string) {
   }
 })
 
-/** The command `undo-load`. */
+/** `undo-load`: restores the rows of an earlier moment. */
 export const undoLoadCommand = Command.make(
   "undo-load",
   {

@@ -68,7 +68,7 @@ const explainCommand = Command.make(
   }),
 )
 
-/** The command `usage` with its subcommand. */
+/** `usage`: explains recorded requests. */
 export const usageCommand = Command.make("usage").pipe(
   Command.withDescription("Explain recorded requests"),
   withExamples({ "usage explain 01980b5e-7c1a-7003-9f3b-2a6d8c4e5f70": "Explain one request" }),

@@ -282,7 +282,7 @@ const testCommand = Command.make(
   withExamples({ "webhooks test 7": "Check the receiver of endpoint 7" }),
 )
 
-/** The command `webhooks` with its subcommands. */
+/** `webhooks`: manages webhook endpoints. */
 export const webhooksCommand = Command.make("webhooks").pipe(
   Command.withDescription("Manage webhooks"),
   withExamples({ "webhooks list": "List all endpoints" }),

@@ -69,6 +69,7 @@ export const adminServerLayer = (reusePort: boolean) =>
     const port = yield* AdminPortConfig
     if (Option.isNone(port)) return Layer.empty
     const host = yield* AdminHostConfig
+    /** Starts the server. It stops with the scope, before what it uses. */
     const serve = Effect.gen(function* () {
       yield* initializeAdminMetrics
       yield* warnOfUnusableRole

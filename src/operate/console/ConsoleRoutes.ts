@@ -150,6 +150,7 @@ const withFailurePage =
       ),
     )
 
+/** Handles a request for a page, or a form that was sent to it. */
 const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest

@@ -198,6 +198,7 @@ ${key.status === "disabled" && markup`<h2 id="enable">Enable</h2>${form(enableFo
 ${key.status !== "revoked" && markup`<h2 id="revoke">Revoke</h2>${form(revokeForm)}`}`
 }
 
+/** Renders the page of a key, with the forms for what its state and the admin's scope allow. */
 const renderKey = Effect.fnUntraced(function* (request: PageRequest) {
   const id = getKeyId(request.query)
   const { body: key, headers: { etag } } = yield* call(request.api.read.keys.find({ params: { id } }))

@@ -159,6 +159,7 @@ ${
   }),
 }
 
+/** Declares the form that queues emails again, for one announcement or for all. */
 const makeRetryForm = (entries: ReadonlyArray<string>) =>
   declareForm({
     id: "retry",

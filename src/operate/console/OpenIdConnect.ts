@@ -135,6 +135,7 @@ const findName = ({ email, email_verified, sub }: Readonly<Record<string, unknow
 const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, AdminScope>) =>
   adminScopes.findLast((scope) => groups.some((group) => scopes.get(group) === scope))
 
+/** The two steps of a sign-in: the authorization code flow with PKCE, `state` and `nonce`. */
 const makeSignIn = (provider: Provider) => ({
   /** Returns the URL to which the browser is sent, and what it keeps meanwhile. */
   begin: Effect.fnUntraced(function* (redirect_uri: string, to: string) {

@@ -9,6 +9,7 @@ import { markup } from "../../site/browser/markup.js"
 import { renderBadge, renderLong, renderRows, renderTime } from "./Html.ts"
 import { showSecret } from "./KeyPages.ts"
 
+/** The form that creates a token. */
 const createForm = declareForm({
   id: "create",
   fields: [

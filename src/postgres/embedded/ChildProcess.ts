@@ -67,6 +67,7 @@ export const runProcessToCompletion = (
     child.stderr.on("data", (chunk) => output += String(chunk))
     child.once("error", (cause) => resume(Effect.fail(cannotRun(command, cause))))
     child.once("close", (code) => resume(Effect.succeed({ code: code ?? -1, output })))
+    // If the effect is interrupted: terminates the command, and waits until it has ended.
     return Effect.callback<void>((ended) => {
       child.once("close", () => ended(Effect.void))
       child.kill("SIGTERM")

@@ -77,6 +77,7 @@ export const makeClockMonitor = Effect.gen(function* () {
     description: "How far this machine's clock is ahead of PostgreSQL's, as of the last health probe.",
     read: () => exceeds(last, maxUnreportedDifference) ? last.millis / 1000 : 0,
   })
+  /** Stores a measured difference, and logs when it begins or ceases to matter. */
   const record = Effect.fnUntraced(function* (difference: ClockDifference) {
     last = difference
     const before = level

@@ -55,6 +55,7 @@ export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Red
     return socket
   }
 
+  /** Every socket removes itself from the set when it closes. */
   const registry: SocketRegistry<Socket> = {
     open: () => blockMessage === undefined ? openForProbe() : new Socket().destroy(new Error(blockMessage)),
     openForProbe,

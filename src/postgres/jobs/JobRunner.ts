@@ -74,6 +74,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     return Effect.andThen(Metric.update(failureCount, 1), Effect.logWarning(`${message}: ${describeFailure(input)}`))
   }))
 
+  /** Gives the lease away if the run asked for that. Returns the pause before the next run. */
   const onSuccess = Effect.fnUntraced(function* (releaseFor: JobReleaseDuration | void) {
     lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
     if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {
@@ -113,6 +114,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   const now = yield* makeMonotonicClock
   let [areDeclared, isFailing] = [false, false]
 
+  /** Renews the leases, and tells each job's loop whether this process now holds its lease. */
   const renew = Effect.gen(function* () {
     if (!areDeclared) yield* declare(jobs.map(({ name }) => name))
     areDeclared = true
@@ -131,6 +133,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     }
   })
 
+  /** Logs the first of several failures. Leases that were not renewed in time are lost. */
   const onFailure = Effect.fnUntraced(function* (error: unknown) {
     if (!isFailing) yield* Effect.logWarning(`Job leases cannot be renewed: ${describeFailure(error)}`)
     isFailing = true

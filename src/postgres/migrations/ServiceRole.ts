@@ -9,7 +9,7 @@ import { describeSqlError } from "../FailureText.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { makeRoleSettingsConditionSql, makeRoleSettingStatements, quoteIdentifier } from "../pool/ConnectionSettings.ts"
 
-/** No database role has this name. */
+/** There is no database role with this name. */
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
 /** The current database role may not grant privileges, because it does not own the tables. */

@@ -192,6 +192,7 @@ class Bulkhead<Permit extends object, E> {
     return permit
   }
 
+  /** Lines a caller up in its partition, or settles its claim at once if it may not wait. */
   #wait(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
     if (this.#isFullRefused && partition.permitsInUse + partition.waiterCount >= partition.maxPermits) {
       return claim.settle(Effect.fail(this.#onTimeout(true)))
@@ -203,6 +204,7 @@ class Bulkhead<Permit extends object, E> {
     this.#updateTurn(partition)
     if (partition.timeoutMillis === Infinity) return
     claim.deadline = this.#now() + partition.timeoutMillis
+    // The fiber that ends late waits sleeps until there is a waiter.
     const wake = this.#wakeTimer
     this.#wakeTimer = undefined
     wake?.()

@@ -62,6 +62,7 @@ const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
 /** Creates a client for a pool, with the same spans and transactions as the driver's own client. */
 const makeClient = Effect.fnUntraced(function* (pool: ConnectionPool["Service"], config: PoolConnectionConfig) {
+  // A transaction, and `listen`, need the connection to themselves (`pin`).
   const reserve = Effect.flatMap(pool.acquire, ({ pin }) => pin)
   const client = yield* SqlClient.make({
     driver: "pg",

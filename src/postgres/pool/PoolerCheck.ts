@@ -58,6 +58,7 @@ const readSession = (connection: PgConnection.PgConnection) =>
 const directUrlAdvice = "Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode."
 const mustBeDirect = "It must name PostgreSQL itself."
 
+/** Explains a failed connection to the URL in a setting. `pooled` is whether the URL should be a pooler's. */
 const explainConnectError = (setting: string, pooled: boolean) => (error: SqlError.SqlError) => {
   const reason = describeSqlError(error)
   if (/unsupported startup parameter/.test(reason)) {

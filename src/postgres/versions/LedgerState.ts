@@ -31,6 +31,8 @@ const decodeLedger = decodeRows(LedgerRow)
  * which it holds until its commit is visible. So while nobody holds the lock, all transactions up to now are visible.
  */
 export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
+  // `materialized` makes PostgreSQL try the lock before it reads the clock. The current microsecond is not settled,
+  // because the next transaction may still get it.
   const query = sql.literal(`
     with lock as materialized (select pg_try_advisory_xact_lock_shared(7101886) as is_free)
     select ${makeMomentSql("clock_timestamp()")} as clock, ${makeMomentSql("earliest")} as earliest,
@@ -42,6 +44,7 @@ export const makeTransactionLedgerPoll = (sql: SqlClient.SqlClient) => {
     const polledAt = now()
     const [row] = yield* decodeLedger(sql`${query}`)
     if (row === undefined) return undefined
+    // While a transaction commits, what was settled before still is.
     return { ...row, polledAt, settled: row.settled ?? previous?.settled } satisfies TransactionLedgerState
   })
 }

@@ -37,6 +37,7 @@ export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" |
  * Returns an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached.
  */
 export const makeServerPoll = (sql: SqlClient.SqlClient) => {
+  // A row per table, each with the server's state. The first 8 digits of the name of a WAL file are the timeline.
   const readDatasets = decodeRows(DatasetRow)(sql`
     select relname as dataset,
       coalesce(string_agg(mark::text, ',' order by mark), '') as version,

@@ -52,6 +52,7 @@ export const findAnswerMoments = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const toTime = (millis: number) => sql`${new Date(millis).toISOString()}::text::timestamptz`
     const names = makeArrayParameter(tables, OID.text)
+    // The tables may have had any state from `before` the first change in the period up to the last change in it.
     const [row] = yield* decodeRows(Row)(sql`
       with period as (
         -- Recorded request times are truncated to the millisecond.
@@ -74,6 +75,7 @@ export const findAnswerMoments = Effect.fnUntraced(
       from history.beginning cross join period
     `)
     const found = yield* Effect.orDie(Effect.fromNullishOr(row))
+    // Without changes, there is one state, and the moment is that of the request, with microseconds.
     const decimals = `${new Date(startedAt).toISOString().slice(20, 23)}000`
     const started = yield* Effect.orDie(Effect.fromNullishOr(formatMoment(startedAt, decimals)))
     return {

@@ -354,6 +354,8 @@ const makeChangeFeedReader = Effect.gen(function* () {
   ) {
     const { earliest, last_at, month, start_id, start_mark, starts_at } = bounds
     if (last_at === null || month === null) return []
+    // The first column is whether the history still begins, and the page still starts, as `readBounds` found. The left
+    // join returns it even if there is no change.
     const found = yield* decodeChanges(read(sql`
       select earliest = ${earliest}::text::timestamptz and (
           select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint

@@ -107,8 +107,11 @@ const makeChangedRows = (
     compileStatement<ReadonlyArray<ChangeWithoutRows>>({
       isPrepared: true,
       build: (parameter) => {
+        // Each array is in a subquery, because PostgreSQL would otherwise see its length and plan every execution.
         const array = (read: (change: ChangeWithoutRows) => string) =>
           parameter((changes) => makeArrayParameter(changes.map(read), OID.text))
+        // `after` is the version that the transaction recorded, which is still current or has been replaced since.
+        // `before` is the version that it ended. `is_known` is null if the history lacks the version.
         return sql`
         select ${sql.literal(selectRecord(keyModel, key, (column) => `key."${column}"`))},
           after.version, before.version, after.is_known, before.is_known${more}

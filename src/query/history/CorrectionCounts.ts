@@ -68,6 +68,7 @@ export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatc
         )),
     )
   if (page.cursor === cursor) return false
+  // The first part moves the cursor, unless another process has moved it. Only then do the others add the counts.
   const [result] = yield* decodeCounted(sql`
     with place as (
       update history.counting_place set cursor = ${page.cursor}::text,

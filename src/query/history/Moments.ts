@@ -120,7 +120,10 @@ const makeMomentResolver = Effect.gen(function* () {
       return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
     })
 
-  /** Finds the bound, and whether any transaction is writing. A writer locks the table before it gets its id. */
+  /**
+   * Finds the bound, and whether any transaction is writing. A transaction locks `history.transactions` before it gets
+   * its id, so `pg_locks` shows it even while its row is not visible yet.
+   */
   const compileBound = compileStatement<string>({
     isPrepared: true,
     build: (parameter) =>

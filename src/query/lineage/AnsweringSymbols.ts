@@ -76,6 +76,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
           return symbols
         })
 
+      /** Finds the symbols under which rows for the requested ones are stored, now or at a past moment. */
       const find = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, past: PastSource | undefined) {
         const getVersion = past !== undefined ? versions.getTimeline : getTablesVersion
         const version = getVersion()

@@ -40,6 +40,8 @@ export const makeLineageEventReader = Effect.gen(function* () {
     build: (parameter) => {
       const isEligible = isEligibleTickerChange(sql, sql`${parameter((query) => query.today)}::date`)
       const tickers = parameter((query) => makeArrayParameter(query.tickers, OID.text))
+      // `union` drops symbols that were already reached, so cycles end. Each event is read from its old symbol only, so
+      // none is returned twice.
       return sql`
         with recursive symbols (ticker) as (
           select unnest((select ${tickers}::text[]))

@@ -95,6 +95,7 @@ export const reviewTickerChange = Effect.fnUntraced(
   function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
     const sql = yield* SqlClient.SqlClient
     const { cik, effective_date, new_ticker, old_ticker } = change
+    // `record_audit` is called for each row of `decided`, so not at all if nothing was updated.
     const decided = yield* sql`
       with decided as (
         update ticker_changes set status = ${status}, recorded_at = now()

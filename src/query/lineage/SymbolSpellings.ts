@@ -64,6 +64,7 @@ export class SymbolSpellings extends Context.Service<SymbolSpellings, {
         return cik === undefined ? spelling : `${spelling}:${cik}`
       }
 
+      /** Looks up the spellings that are not in memory, with one statement for all of them. */
       const find = (entries: ReadonlyArray<string>, getVersion: VersionDependency["getVersion"]) => {
         if (!entries.some(hasSeparator)) return Exit.succeed({ symbols: entries, dependencies: [] })
         if (timeline !== getTimeline()) {

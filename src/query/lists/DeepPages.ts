@@ -50,13 +50,18 @@ export const makePageBuilder = (sql: SqlClient.SqlClient) => {
   return ({ clauses, key, order, period, table, where }: DeepPageOptions) => {
     const name = sql.literal(table)
     if (period !== undefined) {
+      // Reads up to a page of rows from each period, and merges them into one page.
       return sql`
         ${period.from} cross join lateral (
           select * from ${name} where ${period.whereInOrder(order)} and ${where} ${period.orderAndLimit(order)}
         ) as ${name} ${clauses.orderAndLimit(period.mergeOrder(order))}
       `
     }
-    return !clauses.isDeep || key === undefined ? sql`${name} where ${where} ${clauses.orderAndLimit(order)}` : sql`
+    if (!clauses.isDeep || key === undefined) return sql`${name} where ${where} ${clauses.orderAndLimit(order)}`
+    // The first subquery finds the page's keys in the index alone, and the second one reads each row by its key.
+    // Without `offset 0`, PostgreSQL would merge the two, and read the skipped rows from the table after all. The rows
+    // are sorted again, because a join guarantees no order.
+    return sql`
       (
         select ${listColumns(key, "")} from ${name} where ${where} ${clauses.orderAndLimit(order)}
       ) as page (${listColumns(key, "page_")}) cross join lateral (

@@ -9,6 +9,7 @@ import type { BinaryRecord } from "../../postgres/BinaryRecord.ts"
  */
 type ExportRowsWriter = (rows: ReadonlyArray<BinaryRecord>, isLast: boolean) => Iterable<FileChunk>
 
+/** Adapts the Parquet writer, whose chunks count results only when a row group is complete. */
 const makeParquetExportWriter = (
   encoder: ResultEncoder,
   metadata: Readonly<Record<string, string>>,

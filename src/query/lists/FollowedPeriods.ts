@@ -86,6 +86,7 @@ const rankPeriods = (periods: ReadonlyArray<UnrankedPeriod>): ReadonlyArray<Foll
   })
 }
 
+/** Returns the periods of several companies, without overlaps, ranked, and with the gaps between them. */
 const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
   const all = lineages.flatMap(({ current_ticker: owner, periods }) =>
     periods.map(({ from = firstDay, ticker, until = lastDay }) => ({ owner, ticker, from, until }))

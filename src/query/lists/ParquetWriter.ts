@@ -277,6 +277,7 @@ export const makeParquetWriter = (
     createdBy: "tickerline",
   })
 
+  /** Returns the bytes written so far, and empties the buffer. */
   const take = () => {
     const bytes = writer.getBytes().slice()
     writer.index = 0
@@ -292,6 +293,7 @@ export const makeParquetWriter = (
     if (chunk?.statistics !== undefined) chunk.statistics = copyStatistics(chunk.statistics)
   }
 
+  /** Replaces the row groups that hyparquet-writer recorded, one per column, with a single one of all columns. */
   const mergeColumns = () => {
     const parts = file.row_groups.splice(-columns.length)
     file.row_groups.push({
@@ -304,6 +306,7 @@ export const makeParquetWriter = (
     group.clear()
   }
 
+  /** Encodes the row group column by column. Other requests run between two columns. */
   const encodeGroup = function* () {
     for (const [index, column] of columns.entries()) {
       encodeColumn(index, column)

@@ -198,6 +198,10 @@ export class QueryCache extends Context.Service<QueryCache, {
             })
           })
 
+        /**
+         * Returns a page from the cache, or reads it. A result that is known at once, such as an error, needs neither a
+         * fiber nor the detection of pending reads (`KnownResults.ts`).
+         */
         const answer: PageSource<E>["answer"] = (query, request, readContent, additions = {}) => {
           const { past } = request
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion

@@ -236,12 +236,14 @@ const writeDecimal: FieldWriter = (view, offset, _, position) => {
   if (sign === negative) rowOutputBuffer.bytes[position++] = hyphen
   let at = offset + 8
   const end = at + 2 * count
+  // The groups before the point, the first without leading zeros. PostgreSQL omits groups of zeros at the end.
   if (weight < 0) rowOutputBuffer.bytes[position++] = zero
   else {
     const fraction = at + 2 * (weight + 1)
     position = writeFirstGroup(view.getInt16(at), position)
     for (at += 2; at < fraction; at += 2) position = writeFourDigits(at < end ? view.getInt16(at) : 0, position)
   }
+  // The groups after the point, up to the last digit that is not zero.
   let last = end - 2
   while (last >= at && view.getInt16(last) === 0) last -= 2
   if (last < at) return position

@@ -224,6 +224,7 @@ const compileModelWriter = (compiled: ReadonlyArray<CompiledColumn>, format: Row
     let offset = firstFieldOffset
     let next = 0
     for (const { encodeWithSchemas, index, isNullable, minSize, name, prefix, type, write } of compiled) {
+      // Fields are usually in order, so each offset follows from the last. After a skipped field, it is looked up.
       if (index !== next) offset = record.findField(index)
       checkFieldType(view, offset, type, name)
       const size = getFieldSize(view, offset)

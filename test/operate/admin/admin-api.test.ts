@@ -517,7 +517,7 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       assert.deepStrictEqual(formats.filter((format) => !format.endsWith(": date-time")), [])
     }))
 
-  it.effect("gives every response of its port the common headers, and every error a body (§9.1.2, D11, D12, D13, D14)", () =>
+  it.effect("adds the common headers to every response from its port, and every error a body (§9.1.2, D11, D12, D13, D14)", () =>
     Effect.gen(function* () {
       const { port, tokens } = yield* Admin
       const url = `http://127.0.0.1:${port}`

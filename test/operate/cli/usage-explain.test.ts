@@ -80,7 +80,7 @@ const changeReports = Effect.flatMap(
 )
 
 layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage explain", (it) => {
-  it.effect("prints the moment with which an answer is repeated byte for byte (D17, D29)", () =>
+  it.effect("prints the moment with which a response can be requested again, byte for byte (D17, D29)", () =>
     Effect.gen(function* () {
       const customer = yield* createCustomer("explain", { tier: "ultimate" })
       yield* insertRows("research_reports", report(1), report(2))
@@ -117,7 +117,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       assert.match(out, /"http:\/\/localhost:21043\/v1\/research-reports\?as_of=/)
     }))
 
-  it.effect("prints a moment for each state of the data that an answer may have had (D17)", () =>
+  it.effect("prints a moment for each state of the data that a response may have been based on (D17)", () =>
     Effect.gen(function* () {
       const customer = yield* createCustomer("unsure", { tier: "ultimate" })
       const read = (more = "") => Effect.map(requestJson(`${path}${more}`, { key: customer.key }), ({ text }) => text)
@@ -229,7 +229,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       })
       yield* write(makeBatch([exported]))
       assert.match(yield* explain(exported.request_id), /^repeat +as_of=/m)
-      // Before the history begins.
+      // A request from before the history begins.
       const earlier = { account_id, key_id, requested_at: requested_at + 2 }
       const old = makeRequestId(requested_at + 2)
       yield* write(makeBatch([makeUsageRecord({ ...earlier, request_id: old })]))

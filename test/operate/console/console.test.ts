@@ -435,7 +435,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       }).pipe(Effect.scoped),
   )
 
-  it.effect("shows no button that takes something away like a main action (operations/console)", () =>
+  it.effect("never shows a button that deletes or revokes something as the main action (operations/console)", () =>
     Effect.gen(function* () {
       const found = new Map<string, string>()
       for (const path of yield* findPaths) {
@@ -610,7 +610,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The con
       assert.strictEqual((yield* post("enable", { endpoint_id: "x" })).status, 404)
     }))
 
-  it.effect("answers forms that no page has sent, and says that a form was not saved (operations/console)", () =>
+  it.effect("responds to forms that no page has sent, and says that a form was not saved (operations/console)", () =>
     Effect.gen(function* () {
       const origin = yield* findOrigin
       const { tokens } = yield* Admin

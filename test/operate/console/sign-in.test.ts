@@ -13,7 +13,7 @@ import { isSameOrigin } from "../../../src/operate/console/ReceivedForm.ts"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { Admin, createToken, makeAdminLayer } from "../../support/Admin.ts"
 
-/** Replaces the signature of the ID token in the answer of the provider. */
+/** Replaces the signature of the ID token in the response of the provider. */
 const forge = (body: string, header: string) =>
   body.replace(/"id_token":"[^.]+\.([^.]+)\.[^"]+"/, (_, claims: string) => `"id_token":"${header}.${claims}.AAAA"`)
 
@@ -233,7 +233,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
       )
     }))
 
-  it.effect("signs in once with an invitation, also if it is used twice at the same time (operations/console)", () =>
+  it.effect("signs in once with an invitation, even if it is used twice at the same time (operations/console)", () =>
     Effect.gen(function* () {
       const { port, send } = yield* Admin
       const origin = `http://127.0.0.1:${port}`
@@ -310,7 +310,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("sign-in
       assert.include(refused.text, "dave@example.com is in no group")
     }).pipe(Effect.scoped))
 
-  it.effect("refuses an answer of the provider that this browser has not asked for (operations/console)", () =>
+  it.effect("refuses a response from the provider that this browser did not request (operations/console)", () =>
     Effect.gen(function* () {
       const { port } = yield* Admin
       const origin = `http://127.0.0.1:${port}`

@@ -397,7 +397,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.deepStrictEqual(found.toSorted(), expected.toSorted())
     }))
 
-  it.effect("gives times in commit order to transactions that overlap, and keeps them apart (0113)", () =>
+  it.effect("assigns times in commit order to transactions that overlap, and keeps them apart (0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { config } = yield* PgClient.PgClient

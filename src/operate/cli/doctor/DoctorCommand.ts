@@ -137,7 +137,7 @@ const formatFinding = (
 const countState = (findings: ReadonlyArray<Finding.DoctorFinding>, state: Finding.DoctorFindingState) =>
   findings.filter((finding) => finding.state === state).length
 
-/** The command `doctor`. */
+/** `doctor`: checks the installation. */
 export const doctorCommand = Command.make(
   "doctor",
   { json: makeBooleanFlag("json", "Print JSON for programs") },

@@ -104,7 +104,7 @@ const requireDatasets = (list: string) => {
 
 const makeListFlag = (name: string, description: string) => Flag.optional(makeFlag(name, Schema.String, description))
 
-/** The command `changes`. */
+/** `changes`: prints the change feed. */
 export const changesCommand = Command.make(
   "changes",
   {

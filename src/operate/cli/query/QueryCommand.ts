@@ -139,7 +139,7 @@ const writeExport = Effect.fnUntraced(
 
 const paths = catalogueEndpoints.map(({ row }) => row.path)
 
-/** The command `query`. */
+/** `query`: requests rows from a service. */
 export const queryCommand = Command.make(
   "query",
   {

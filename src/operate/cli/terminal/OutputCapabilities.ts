@@ -34,6 +34,7 @@ const locale = Effect.map(
 /** Assumed width of a terminal that does not report one. */
 const defaultColumns = 80
 
+/** Finds out what an output stream can display, from its type and the environment. */
 const readOutputCapabilities = Effect.fnUntraced(
   function* (stream: "stdout" | "stderr"): Effect.fn.Return<OutputCapabilities, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
