@@ -15,10 +15,7 @@ export const isLoopback = (host: string) => /^(localhost|127(\.\d+){3}|\[?::1\]?
  */
 export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
-/**
- * Delay between the signal to stop and the shutdown, during which `/health/ready` reports that the service is not
- * ready.
- */
+/** Delay between the signal to stop and the shutdown, during which `/health/ready` reports "not ready". */
 export const ShutdownDelayConfig = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
 /** The URL under which clients reach the service, without a trailing slash. */
