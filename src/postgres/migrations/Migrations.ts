@@ -107,8 +107,9 @@ const maxLockRetries = 600
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
 /**
- * Waits only briefly for the migration lock. If its holder runs `create index concurrently`, that statement would wait
- * for this transaction to end, and the two would wait for each other.
+ * Takes the migration lock, and creates the table of applied migrations. Waits only briefly for the lock: if its holder
+ * runs `create index concurrently`, that statement waits for this transaction to end, and the two would wait for each
+ * other.
  */
 const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
