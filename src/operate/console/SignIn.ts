@@ -147,6 +147,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       Effect.provideContext(services),
     )
 
+  // Shows the form, and says if another form was lost because the session had ended.
   yield* router.add("GET", signInPath, (request) => {
     const parameters = getTarget(request, adminOrigin).searchParams
     const to = toConsolePath(parameters.get("to"))
@@ -154,6 +155,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     const error = parameters.has("form") ? { error: lost } : {}
     return Effect.succeed(makeHtmlResponse(renderSignIn({ to, hasProvider, ...error })))
   })
+  // Signs in with a token.
   yield* router.add("POST", signInPath, () =>
     readForm(adminOrigin).pipe(
       Effect.flatMap((form) => {
@@ -168,6 +170,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       }),
       withForm(homePath),
     ))
+  // Shows whom an invitation is for, without using it up.
   yield* router.add("GET", invitationPath, (request) => {
     const invitation = getTarget(request, adminOrigin).searchParams.get("invitation") ?? ""
     return findInvitation(Redacted.make(invitation)).pipe(
@@ -175,6 +178,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       withForm(homePath),
     )
   })
+  // Signs in with an invitation, which is used up.
   yield* router.add("POST", invitationPath, () =>
     readForm(adminOrigin).pipe(
       Effect.flatMap((form) => {
@@ -188,6 +192,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
     ))
 
   if (Option.isNone(provider)) return
+  // Sends the browser to the identity provider, and keeps in a cookie what its return is checked against.
   yield* router.add("GET", oidcPath, (request) => {
     const to = toConsolePath(getTarget(request, adminOrigin).searchParams.get("to"))
     return Effect.gen(function* () {
@@ -196,6 +201,7 @@ export const signInLayer = HttpRouter.use(Effect.fnUntraced(function* (router) {
       return makeRedirect(url.href).pipe(setCookie(makePendingCookie(pending.state), value, isSecure, 600))
     }).pipe(withForm(to))
   })
+  // Signs in whoever comes back from the identity provider.
   yield* router.add("GET", callbackPath, (request) =>
     Effect.gen(function* () {
       const target = getTarget(request, adminOrigin)
