@@ -67,7 +67,7 @@ const addCounts = (totals: Totals, { merged }: PriceFileResult) => {
 const formatTotals = (totals: Totals) =>
   Array.from(totals, ([dataset, counts]) => `${dataset}: ${formatMergedRowCounts(counts)}`)
 
-/** Ingests the files one by one, or only corrections if there are none. If one is rejected, the others are still ingested. */
+/** Ingests the files one by one, or only corrections if there are none. A rejected file does not stop the others. */
 const ingestFiles = Effect.fnUntraced(
   function* (files: ReadonlyArray<string>, options: PriceIngestOptions, done: Array<string>) {
     const totals: Totals = new Map()
