@@ -207,10 +207,11 @@ interface BodyOptions {
   readonly cursor: ExportCursor
 }
 
-const makeBody = (
-  { checkChunk, onEnd }: ExportObserver,
-  { cursor, firstChunk, readChunk, request }: BodyOptions,
-): Stream.Stream<Uint8Array, BodyAborted> => {
+/**
+ * Counts what a body has sent, and tells the observer how it ended. A body can end in several ways at nearly the same
+ * time, such as by a disconnect during an abort. Only the first counts.
+ */
+const makeSentCounter = (onEnd: ExportObserver["onEnd"]) => {
   const hash = createHash("sha256")
   let sent = { bytes: 0, records: 0 }
   let hasEnded = false
@@ -239,7 +240,7 @@ const makeBody = (
 const makeBody = (
   { checkChunk, onEnd }: ExportObserver,
   { cursor, firstChunk, readChunk, request }: BodyOptions,
-): Stream.Stream<Uint8Array, ExportAborted> => {
+): Stream.Stream<Uint8Array, BodyAborted> => {
   const sent = makeSentCounter(onEnd)
   const recordAbort = (status: number, message: string) =>
     Effect.suspend(() => {
@@ -252,7 +253,7 @@ const makeBody = (
     })
   const abort = (status: number, message: string) =>
     Effect.andThen(recordAbort(status, message), Effect.fail(new BodyAborted({ message })))
-  // The client has not taken the last chunk, so the body cannot end by itself.
+  // If the client is too slow, it has not taken the last chunk, so the body cannot end by itself.
   const client = cursor.watchClient(
     request.scope(),
     (reason) => Effect.andThen(recordAbort(408, reason), Effect.sync(() => request.request.client.disconnect())),
@@ -277,10 +278,19 @@ const makeBody = (
             : Effect.succeed([splitChunk(chunk), undefined] as const),
       ),
   )
-  // A body that was interrupted before its end counts as 499: the client closed the connection. 500: it could not be
+  const sendPart = (part: FileChunk) => {
+    client.requestChunk()
+    return Effect.flatMap(checkChunk(sent.getBytesAfter(part)), (refusal) => {
+      if (refusal !== undefined) return abort(refusal.status, refusal.reason)
+      sent.add(part)
+      client.giveChunk(part.bytes.length)
+      return Exit.succeed(part.bytes)
+    })
+  }
+  // A body that is interrupted before its end counts as 499: the client closed the connection. 500: it could not be
   // compressed.
   const endWith = (exit: Exit.Exit<unknown, unknown>) =>
-    end(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 499 : 500)
+    sent.end(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 499 : 500)
   Effect.runSync(Scope.addFinalizerExit(request.scope(), (exit) => Effect.sync(() => endWith(exit))))
-  return Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), recordChunk)
+  return Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), sendPart)
 }
