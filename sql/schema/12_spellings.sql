@@ -2,8 +2,8 @@
 -- The tables have one spelling of each symbol, whichever program writes: the one that was stored first. Statements can
 -- therefore compare symbols with `=`, and a key cannot have a row for each spelling.
 
--- Symbols without a separator have no row. A spelling never changes, and its row stays when the last row with the symbol
--- is removed, because rows in the history have the spelling.
+-- Symbols without a separator have no row. A spelling never changes, and its row stays when the last row with the
+-- symbol is removed, because rows in the history have the spelling.
 create table symbol_spellings (
   -- Equal for all spellings of a symbol.
   key      text primary key,
@@ -24,9 +24,9 @@ create function stored_symbol(symbol text) returns text language sql stable stri
 set search_path = pg_catalog, pg_temp
 return coalesce((select spelling from public.symbol_spellings where key = replace(symbol, '.', '-')), symbol);
 
--- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. The lock makes
--- a concurrent transaction that also has a new symbol wait for this one. With a lock per symbol instead, two transactions
--- with the same new symbols in different orders would deadlock.
+-- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. The lock
+-- makes a concurrent transaction that also has a new symbol wait for this one. With a lock per symbol instead, two
+-- transactions with the same new symbols in different orders would deadlock.
 create function spell_symbol(symbol text) returns text
 language plpgsql strict security definer set search_path = pg_catalog, pg_temp as $$
 declare

@@ -109,8 +109,8 @@ const createVolumes = `
 
 /**
  * Sessions with their previous close, adjusted for splits since. If a close is known but cannot be adjusted, if it
- * would be that of another company, or if an ingest may have known one that is no longer right, it is certain that there
- * is none (`is_decided`), so rows that need it are removed.
+ * would be that of another company, or if an earlier ingest may have used one that is no longer right, it is certain
+ * that there is none (`is_decided`), so rows that need it are removed.
  */
 const createSessions = `
   create temp table sessions on commit drop as
