@@ -10,6 +10,7 @@ import {
 } from "./rules/Errors.ts"
 import { NonNegativeInt } from "./rules/NonNegativeInt.ts"
 
+/** 401: the request has no API key (D2). */
 export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
   makeErrorFields("missing_api_key"),
   describeError(401, "No API key was sent."),
@@ -17,6 +18,7 @@ export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
   readonly _tag = "MissingApiKey"
 }
 
+/** 401: the API key is unknown, or the request has two different credentials (D2). */
 export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
   makeErrorFields("invalid_api_key"),
   describeError(401, "The API key is unknown, or two different credentials were sent."),
@@ -24,6 +26,7 @@ export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
   readonly _tag = "InvalidApiKey"
 }
 
+/** 401: the API key was revoked or disabled, or has expired (D2). */
 export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(
   makeErrorFields("api_key_disabled"),
   describeError(401, "The API key was revoked or disabled, or has expired."),
@@ -31,6 +34,7 @@ export class ApiKeyDisabled extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled
   readonly _tag = "ApiKeyDisabled"
 }
 
+/** 403: the account's tier does not include the endpoint (D3). */
 export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
   makeErrorFieldsWithDetails("insufficient_tier", Schema.Struct({ required_tier: Tier, tier: Tier })),
   describeError(403, "The account's tier does not include this endpoint."),
@@ -38,6 +42,7 @@ export class InsufficientTier extends Schema.Error<InsufficientTier>("Insufficie
   readonly _tag = "InsufficientTier"
 }
 
+/** 403: the key may only be used for other endpoints (D2). */
 export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("EndpointNotAllowed")(
   makeErrorFieldsWithDetails(
     "endpoint_not_allowed",
@@ -48,6 +53,10 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
   readonly _tag = "EndpointNotAllowed"
 }
 
+/**
+ * 403: the key may not be used from the client's address (D2). The details never name the allowed networks: someone who
+ * has stolen the key must not learn them.
+ */
 export class AddressNotAllowed extends Schema.Error<AddressNotAllowed>("AddressNotAllowed")(
   makeErrorFieldsWithDetails(
     "address_not_allowed",
@@ -73,6 +82,7 @@ const CreditDetails = Schema.Struct({
   }),
 })
 
+/** Creates the details of `InsufficientCredits`. `balance_microdollars` is what the account can still spend. */
 export const makeCreditDetails = (
   isLimitedByBudget: boolean,
   balance_microdollars: number,
@@ -81,7 +91,7 @@ export const makeCreditDetails = (
   balance_microdollars,
 })
 
-/** 402 if the prepaid balance or the budget is used up, or is smaller than the cost of an export (D13). */
+/** 402: the prepaid balance or the budget is used up, or does not cover the cost of an export (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
   makeErrorFieldsWithDetails("insufficient_credits", CreditDetails),
   describeError(402, "The account's prepaid balance, or its budget for this month, is used up."),
@@ -89,7 +99,7 @@ export class InsufficientCredits extends Schema.Error<InsufficientCredits>("Insu
   readonly _tag = "InsufficientCredits"
 }
 
-/** 429 with `Retry-After`: the account exceeds its limit, or the address has sent too many wrong keys (D18). */
+/** 429 with `Retry-After`: the account exceeds its rate limit, or its address has sent too many wrong keys (D18). */
 export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimitExceeded")(
   makeErrorFields("rate_limit_exceeded"),
   describeError(429, "Too many requests; try again after `Retry-After` seconds."),
@@ -105,7 +115,7 @@ export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams
   readonly _tag = "TooManyStreams"
 }
 
-/** An error with headers of its own, such as `retry-after`, whose value the class of the error does not determine. */
+/** An error together with the response headers that belong to this occurrence of it, such as `retry-after`. */
 export class Refusal extends Data.TaggedError("Refusal")<{
   readonly error: RateLimitExceeded | TooManyExports | TooManyStreams | ValidationError
   /** By lower-case name. */

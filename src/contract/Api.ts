@@ -32,8 +32,9 @@ import { TimelineApiGroup } from "./endpoints/timeline.ts"
 import { UsageApiGroup } from "./endpoints/usage.ts"
 
 /**
- * The contract of every endpoint. A middleware declares what clients see: the security scheme, and errors. It applies
- * to the endpoints that were added before it; nothing executes it. `api/RequestPipeline.ts` serves the endpoints.
+ * The contract of every endpoint. The middlewares only declare what clients see, which is the security scheme and
+ * errors; they are never run, because `api/RequestPipeline.ts` serves the endpoints. A middleware applies to the
+ * endpoints that were added before it.
  */
 export class Api extends HttpApi.make("tickerline")
   .add(

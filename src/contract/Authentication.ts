@@ -1,11 +1,11 @@
-/** Declares the authentication of endpoints (§5; D2, API keys). `Authenticator.ts` checks the keys. */
+/** Declares how clients authenticate (§5; D2, API keys). `accounts/keys/Authenticator.ts` checks the keys. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, type Tier } from "./rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "./rules/Errors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "./AccountErrors.ts"
 
-/** The networks from which a key may be used. `AllowedNetworks.ts` implements it. */
+/** The networks from which a key may be used. `accounts/keys/AllowedNetworks.ts` implements this. */
 export interface AllowedNetworks {
   /** The number of networks. */
   readonly size: number
@@ -22,20 +22,23 @@ export class CurrentAccount extends Context.Service<CurrentAccount, {
   /** Whether the budget, and not the balance, determines what the account can still spend. */
   readonly is_limited_by_budget: boolean
   readonly key_id: number
-  /** Paths that the key may use; null if it may use all paths. */
+  /** The paths that the key may be used for; null if it may be used for all. */
   readonly endpoints: ReadonlyArray<string> | null
-  /** Networks from which the key may be used; null if it may be used from everywhere. */
+  /** The networks from which the key may be used; null if it may be used from anywhere. */
   readonly networks: AllowedNetworks | null
 }>()("tickerline/contract/CurrentAccount") {}
 
-/** Every key may use this path, because the estimated request checks the key as well (D28, estimates). */
+/**
+ * The path of cost estimates, which every key may use: an estimate checks whether the key may be used for the estimated
+ * request (D28, estimates).
+ */
 export const estimatePath = "/estimate"
 
 /** Whether the key may be used for the path. */
 export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, path: string) =>
   endpoints === null || endpoints.includes(path) || path === estimatePath
 
-/** Whether the tier of the account includes the endpoint, and the key may be used for it. */
+/** Whether the account's tier includes the endpoint and the key may be used for it. */
 export const canAccountUseEndpoint = (
   account: typeof CurrentAccount.Service,
   { path, required_tier }: EndpointAccess,
@@ -50,7 +53,10 @@ const schemes = {
   ),
 }
 
-/** Checks the key before access, limits and parameters, so 401 takes precedence over 402, 403, 422 and 429. */
+/**
+ * Declares the security schemes, and the errors of the check of the key. That check precedes all others, so a wrong key
+ * gets 401 even if 402, 403, 422 or 429 would also apply.
+ */
 export class AuthenticationMiddleware
   extends HttpApiMiddleware.Service<AuthenticationMiddleware, { provides: CurrentAccount }>()(
     "tickerline/contract/AuthenticationMiddleware",

@@ -1,6 +1,6 @@
 /**
- * Declares the middleware for tiers (D3), balances (D13), rate limits (D18) and prices (D27).
- * `AuthorizationLayer.ts` implements it.
+ * Declares the errors of the checks of tiers (D3), balances (D13), rate limits (D18) and prices (D27).
+ * `accounts/Admission.ts` does the checks.
  */
 import { HttpApiMiddleware } from "effect/http-api"
 import { DatabasePoolTimeout } from "./rules/Errors.ts"
@@ -13,14 +13,14 @@ import {
   RateLimitExceeded,
 } from "./AccountErrors.ts"
 
-/** For endpoints that require a key: records the request, and checks rate limit, address, tier and allowed paths. */
+/** Declares the errors of endpoints that require a key: rate limit, client address, tier and allowed paths. */
 export class AuthorizationMiddleware
   extends HttpApiMiddleware.Service<AuthorizationMiddleware, { requires: CurrentAccount }>()(
     "tickerline/contract/AuthorizationMiddleware",
     { error: [RateLimitExceeded, AddressNotAllowed, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
   ) {}
 
-/** For priced endpoints: checks the balance and sets the price. Endpoints without this middleware are free (D27). */
+/** Declares the error of priced endpoints. Endpoints without this middleware are free (D27). */
 export class BillingMiddleware extends HttpApiMiddleware.Service<BillingMiddleware, { requires: CurrentAccount }>()(
   "tickerline/contract/BillingMiddleware",
   { error: InsufficientCredits },

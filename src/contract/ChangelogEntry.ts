@@ -1,16 +1,18 @@
-/** The schema of a changelog entry: §9.6 (notification). */
+/** The changelog: its entries as the API returns them, and as `entries.json` contains them (§9.6, notification). */
 import { Schema } from "effect"
 import { CalendarDate } from "./rules/Dates.ts"
 import { documentationPath } from "./rules/Deprecation.ts"
 
-/** Path of the page with all entries. The id of an entry is its anchor on the page. */
+/** Path of the page with all entries. Each entry's id is its anchor on that page. */
 export const changelogPagePath = `${documentationPath}/changelog`
 
+/** The types of change that an entry can have. */
 export const changelogEntryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
 
 const text = (description: string) => Schema.String.annotate({ description })
 const day = (description: string) => Schema.String.annotate({ description, format: "date" })
 
+/** An entry of the changelog, as `/v1/changelog` returns it. */
 export const ChangelogEntry = Schema.Struct({
   id: text("Stable id, never reused."),
   type: Schema.Literals(changelogEntryTypes).annotate({ description: "Type of change." }),
@@ -62,7 +64,7 @@ export const ChangelogSourceEntry = Schema.Struct({
   takes_effect: Schema.optionalKey(CalendarDate),
   paths: Schema.NonEmptyArray(PathPattern),
   names: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
-  /** Whether customers get an email although clients need not change. */
+  /** Whether customers are emailed although their clients need no change. */
   significant: Schema.optionalKey(Schema.Literal(true)),
 }).check(
   Schema.makeFilter(({ breaking, migration }) =>

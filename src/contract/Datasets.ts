@@ -32,26 +32,38 @@ import { TickerChange } from "./endpoints/ticker-changes.ts"
 /** A row before validation. Each cell is text, a list of strings, or null. */
 export type RowCells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
+/** A dataset that `load` can fill, with everything that `load` and the history need to know about its table. */
 export interface LoadableDataset {
   /** The table's name. On the command line, it is also the dataset's name, with `_` or `-`. */
   readonly table: string
   readonly model: RowModel
-  /** The rows of endpoints that show other columns of the table than `model`. */
+  /** The models of endpoints that show other columns of the table than `model` does. */
   readonly otherModels?: ReadonlyArray<RowModels>
   readonly row: Schema.Codec<RowCells, RowCells> & {
     readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
   }
-  /** The columns that identify a row. The last row of a key wins, with the exception of `provisional` (D22). */
+  /**
+   * The columns that identify a row. If several rows have the same key, the last one wins, except for what
+   * `provisional` says (D22).
+   */
   readonly key: readonly [string, ...ReadonlyArray<string>]
-  /** Validates the combination of cells, for rules that no single column can express. */
+  /** Validates rules that involve several cells, which no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
-  /** Columns that `validateRow` reads in addition to the key. Even with `keepOmitted`, an omitted one becomes null. */
+  /**
+   * Columns that `validateRow` reads in addition to the key. Columns that are missing in a file become null, even with
+   * `keepOmitted`.
+   */
   readonly combinedColumns?: ReadonlyArray<string>
-  /** Columns that responses contain and the table does not, in addition to those of `model`. */
+  /** Columns that are neither in the table nor in `model`, but in responses. */
   readonly computedColumns?: ReadonlyArray<string>
-  /** Columns with past days that no filter has. `load` refuses days after tomorrow in them (D42). */
+  /**
+   * Columns for past dates that have no filter. `load` refuses dates after tomorrow in them (D42); for columns with a
+   * filter, the filter's declaration says so.
+   */
   readonly pastColumns?: ReadonlyArray<string>
-  /** A row with one of these values never replaces a row of the same key that has another value (D22, corrections). */
+  /**
+   * A row with one of these values never replaces a row with the same key that has another value (D22, corrections).
+   */
   readonly provisional?: { readonly column: string; readonly values: ReadonlyArray<string> }
   /** Returns a symbol in the row that is too long for `/v1/ticker-changes`; undefined if there is none. */
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
@@ -60,6 +72,7 @@ export interface LoadableDataset {
 /** Whether a symbol is longer than the 6 characters that `/v1/ticker-changes` accepts (D6, symbols). */
 const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
 
+/** Every dataset that `load` can fill. */
 export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   {
     table: "ticker_changes",
@@ -70,7 +83,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
       toSymbolKey(String(old_ticker)) === toSymbolKey(String(new_ticker))
         ? { column: "new_ticker", reason: "must differ from old_ticker" }
         : undefined,
-    // Otherwise, a repeated ingest would reset reviewed changes to `estimated`.
+    // Otherwise, repeating an ingest would reset reviewed changes to `estimated`.
     provisional: { column: "status", values: ["estimated", "backfill"] },
     findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },
@@ -133,6 +146,7 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
 /** Finds a dataset by the name of its table or endpoint. */
 export const findDataset = (name: string) => loadableDatasets.find(({ table }) => table === name.replaceAll("-", "_"))
 
+/** There is no dataset with the given name. The message suggests a similar one. */
 export class UnknownDataset extends Data.TaggedError("UnknownDataset")<{ readonly message: string }> {}
 
 /** Finds a dataset by name, or fails with a suggestion. */

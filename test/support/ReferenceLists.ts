@@ -15,7 +15,7 @@ import { LineageResolver } from "../../src/query/lineage/LineageResolver.ts"
 import { ListEndpointFactory } from "../../src/query/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, ListQueryShape } from "../../src/query/lists/ListQuery.ts"
 import { getColumnNames, type RowModel } from "../../src/contract/rows/RowModel.ts"
-import { DecodingTime } from "../../src/contract/rules/Dates.ts"
+import { QueryNow } from "../../src/contract/rules/Dates.ts"
 import {
   type DecodedQuery,
   type FilterOperator,
@@ -236,7 +236,7 @@ const makeDecoder = <Query>(query: QueryCodec<Query>): Decode<Query> => {
     Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(query)),
     queryParseOptions,
   )
-  return (parameters, now) => Effect.provideService(decode(parameters), DecodingTime, now)
+  return (parameters, now) => Effect.provideService(decode(parameters), QueryNow, now)
 }
 
 const isModel = (row: unknown): row is RowModel => Predicate.hasProperty(row, "json")

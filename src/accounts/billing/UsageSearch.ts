@@ -6,7 +6,7 @@ import { Clock, Data, DateTime, Duration, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
-import { isValidRequestId, readRequestTime } from "../../contract/rules/RequestIds.ts"
+import { isValidRequestId, parseRequestIdTime } from "../../contract/rules/RequestIds.ts"
 import { noSuchAccount } from "../Accounts.ts"
 import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
 import { packOwnId } from "./UsageColumns.ts"
@@ -95,7 +95,7 @@ type Place = typeof Place.Type
 /** Whether a batch contains the id, as an SQL expression. Cheap conditions are first, so few batches are unpacked. */
 const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
   const own = sql`own_ids <> '' and position(${` ${packOwnId(id)} `} in ' ' || own_ids || ' ') > 0`
-  const time = readRequestTime(id)
+  const time = parseRequestIdTime(id)
   if (time === undefined) return sql`(${own})`
   const at = sql`${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz`
   return sql`(${own} or (
@@ -338,7 +338,7 @@ export const findRequests = Effect.fnUntraced(function* (search: UsageSearch) {
     return yield* new DaysReversed({ message: `The first day, ${from}, is after the last day, ${to}. Exchange them.` })
   }
   const account = name === undefined ? undefined : yield* findSearchedAccount(name)
-  const time = readRequestTime(id)
+  const time = parseRequestIdTime(id)
   const hasDays = from !== undefined || to !== undefined
   if (time !== undefined && !hasDays) {
     const requests = yield* searchAround(id, time, account?.account_id ?? null, timeLimit)

@@ -19,7 +19,7 @@ import {
   ChangesApiGroup,
   ChangesQuery,
   ChangeStreamQuery,
-  datasetAccessEndpoints,
+  requiredEndpointsByDataset,
   parseChangeFeedStart,
   readChangeFeedStart,
 } from "../../contract/endpoints/changes.ts"
@@ -48,7 +48,7 @@ const accessOf = (dataset: ChangeFeedDataset, endpoints: AccessEndpoints) =>
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<ChangeFeedDataset> = changeFeedDatasets,
-  endpoints: AccessEndpoints = datasetAccessEndpoints,
+  endpoints: AccessEndpoints = requiredEndpointsByDataset,
 ) =>
   requested.filter((dataset) => accessOf(dataset, endpoints).every((access) => canAccountUseEndpoint(account, access)))
 
@@ -59,7 +59,7 @@ const listUsableDatasets = (
 export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,
   requested: ReadonlyArray<ChangeFeedDataset> | undefined,
-  endpoints: AccessEndpoints = datasetAccessEndpoints,
+  endpoints: AccessEndpoints = requiredEndpointsByDataset,
 ) {
   if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
   for (const access of requested.flatMap((dataset) => accessOf(dataset, endpoints))) {

@@ -1,5 +1,5 @@
 /**
- * GET /v1/account, /v1/account/api-keys, /v1/account/invoices and /v1/account/invoice-lines: §2.1 (timestamps),
+ * `GET /v1/account`, `/v1/account/api-keys`, `/v1/account/invoices` and `/v1/account/invoice-lines`: §2.1 (timestamps),
  * §2.5 (fields), D27 (invoices).
  */
 import { Schema } from "effect"
@@ -13,6 +13,7 @@ import * as Filter from "../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters, ResultCount } from "../rules/Paging.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 
+/** The account that `/v1/account` describes. */
 export class AccountRow extends Model.Class<AccountRow>("Account")({
   account_id: Column.integer("Account id."),
   name: Column.text("Account name."),
@@ -21,8 +22,10 @@ export class AccountRow extends Model.Class<AccountRow>("Account")({
   created_at: InstantColumn,
 }) {}
 
+/** The states of an API key. */
 export const apiKeyStatuses = ["active", "disabled", "expired"] as const
 
+/** A row of `/v1/account/api-keys`. */
 export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   key_id: Column.integer("Key id."),
   name: Column.text("The name given to the key when it was created."),
@@ -39,6 +42,7 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
 
 const month = Column.text("Month in New York, `YYYY-MM`.")
 
+/** A row of `/v1/account/invoices`: one closed month. */
 export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
   month,
   closed_at: InstantColumn,
@@ -49,9 +53,13 @@ export class InvoiceRow extends Model.Class<InvoiceRow>("Invoice")({
   digest: Column.text("SHA-256 of the lines as exported CSV, in hexadecimal digits."),
 }) {}
 
+/** What an invoice line sums up. */
 export const invoiceLineKinds = ["charged", "free", "refused", "unitemized"] as const
 
-/** Never gets another field: the digests of closed invoices are those of these columns as CSV. */
+/**
+ * A row of `/v1/account/invoice-lines`. It must never get another field, because the digest of a closed invoice is that
+ * of these columns as CSV.
+ */
 export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
   month,
   line: Column.integer("Number of the line in the invoice, from 1 on."),
@@ -72,12 +80,15 @@ export class InvoiceLineRow extends Model.Class<InvoiceLineRow>("InvoiceLine")({
   ),
 }) {}
 
+/** The parameters of `/v1/account/api-keys`. */
 export const ApiKeysQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
 
+/** The parameters of `/v1/account/invoices`. */
 export const InvoicesQuery = Schema.Struct({ month: Filter.monthFilter, ...PagingParameters }).check(
   checkParameterCombinations,
 )
 
+/** The parameters of `/v1/account/invoice-lines`. */
 export const InvoiceLinesQuery = Schema.Struct({
   month: Filter.monthFilter,
   endpoint: Filter.endpointFilter,
@@ -86,11 +97,13 @@ export const InvoiceLinesQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
+/** The response of `/v1/account`. */
 export const AccountResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([Column.getRowJsonSchema(AccountRow)]).annotate({ description: "Exactly one object." }),
 })
 
+/** The endpoints below `/v1/account`. */
 export class AccountApiGroup extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("show", "/account", {
     query: Filter.NoParameters,

@@ -1,4 +1,4 @@
-/** GET /v1/afterhours-stats, with the fields and filters of /v1/premarket-stats. */
+/** `GET /v1/afterhours-stats`, which has the fields and filters of `/v1/premarket-stats`. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
@@ -7,8 +7,10 @@ import { listErrors } from "../rules/Errors.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { extendedHoursFields, ExtendedHoursStatsQuery } from "./premarket-stats.ts"
 
+/** A row of `/v1/afterhours-stats`. */
 export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat")(extendedHoursFields) {}
 
+/** The endpoint `/v1/afterhours-stats`. */
 export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats").add(
   HttpApiEndpoint.get("list", "/afterhours-stats", {
     query: ExtendedHoursStatsQuery,

@@ -1,4 +1,4 @@
-/** GET /endpoints, /estimate, /v1/openapi.json and the health checks. Only /estimate needs a key: D2 (credentials). */
+/** `GET /endpoints`, `/estimate`, `/v1/openapi.json` and the health checks. Only `/estimate` needs a key (D2). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { AuthorizationMiddleware } from "../Authorization.ts"
@@ -10,6 +10,7 @@ import { NotReadyError, ReadinessParts } from "../rules/NotReadyError.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
+/** A row of `/endpoints`. */
 export const CatalogueEndpointRow = Schema.Struct({
   path: Schema.String.annotate({ description: "Path of the endpoint. It never changes." }),
   label: Schema.String.annotate({
@@ -48,6 +49,7 @@ export const CostEstimate = Schema.Struct({
   }),
 }).annotate({ identifier: "Estimate" })
 
+/** The response of `/estimate`. */
 export const CostEstimates = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([CostEstimate]).annotate({ description: "Exactly one object." }),
@@ -56,7 +58,7 @@ export const CostEstimates = Schema.Struct({
   ),
 })
 
-/** Accepts any parameter, because the estimated endpoint validates all parameters except `endpoint`. */
+/** The parameters of `/estimate`. It accepts any, because the estimated endpoint validates all except `endpoint`. */
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({
@@ -67,12 +69,15 @@ export const CostEstimateQuery = Schema.StructWithRest(
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Array(Schema.String)]))],
 )
 
+/** The response of the liveness check. */
 export const Health = Schema.Struct({
   status: Schema.Literal("ok").annotate({ description: "The service can do what the check asks." }),
 })
 
+/** The response of the readiness check if the service is ready. */
 export const Readiness = Schema.Struct({ ...Health.fields, parts: ReadinessParts })
 
+/** The endpoints about the service itself. */
 export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
   HttpApiEndpoint.get("endpoints", "/endpoints", {
     query: NoParameters,

@@ -8,7 +8,7 @@ import * as Filter from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "../ChangelogEntry.ts"
 
-/** The filters of the changelog. An entry must match all of them. */
+/** The filters of the changelog. Only entries that match all of them are returned. */
 export const ChangelogQuery = Schema.Struct({
   type: Filter.makeEnum(changelogEntryTypes),
   ...Filter.makeBooleans("breaking"),
@@ -27,8 +27,10 @@ export const ChangelogQuery = Schema.Struct({
 }).check(checkParameterCombinations)
 export type ChangelogQuery = typeof ChangelogQuery.Type
 
+/** The media type of the Atom feed. */
 export const atomContentType = "application/atom+xml; charset=utf-8"
 
+/** The endpoints that list the changelog. */
 export class ChangelogApiGroup extends HttpApiGroup.make("changelog").add(
   HttpApiEndpoint.get("list", "/v1/changelog", {
     query: ChangelogQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/changes and /v1/changes/stream: what each transaction changed in the datasets, oldest first. */
+/** `GET /v1/changes` and `/v1/changes/stream`: what each transaction changed in the datasets, oldest first. */
 import { flow, Option, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { TooManyStreams } from "../AccountErrors.ts"
@@ -35,14 +35,17 @@ import { ScreenerApiGroup } from "./screener.ts"
 import { SplitStatusApiGroup } from "./split-status.ts"
 import { TickerChangesApiGroup } from "./ticker-changes.ts"
 
+/** What happened to a row. */
 export const changeKinds = ["added", "corrected", "removed"] as const
+
+/** One of `changeKinds`. */
 export type ChangeKind = typeof changeKinds[number]
 
 /**
- * For each dataset, endpoints that together show all columns of its changes. Accounts that may not use all of them get
- * no changes of the dataset.
+ * For each dataset, the endpoints that together show all columns of its changes. An account that may not use all of
+ * them gets no changes of that dataset.
  */
-export const datasetAccessEndpoints = {
+export const requiredEndpointsByDataset = {
   ticker_changes: [TickerChangesApiGroup.endpoints.resolve],
   historical_tickers: [HistoricalTickersApiGroup.endpoints.list],
   intraday_runners: [IntradayRunnersApiGroup.endpoints.list],
@@ -63,10 +66,12 @@ export const datasetAccessEndpoints = {
 } satisfies Readonly<Record<string, ReadonlyArray<AnnotatedEndpoint>>>
 
 /**
- * The datasets with an endpoint of their own: all of `loadableDatasets` except `daily_prices` (§2.6, D36). Checked by
- * `test/query/history/changes.test.ts`.
+ * The datasets in the change feed: all of `loadableDatasets` except `daily_prices`, which no endpoint shows (§2.6,
+ * D36). `test/query/history/changes.test.ts` checks this.
  */
-export const changeFeedDatasets = Struct.keys(datasetAccessEndpoints)
+export const changeFeedDatasets = Struct.keys(requiredEndpointsByDataset)
+
+/** The name of a dataset in the change feed. */
 export type ChangeFeedDataset = typeof changeFeedDatasets[number]
 
 /** The place in the change feed at which a request starts to read: after a cursor, after a moment, or now. */
@@ -81,27 +86,29 @@ export type ChangeFeedStart =
   | { readonly _tag: "Moment"; readonly moment: string }
   | { readonly _tag: "Now" }
 
+/** Formats a cursor that `readChangeFeedStart` reads. */
 export const formatChangeFeedCursor = (
   { mark, position = "", transaction }: Omit<ChangeFeedStart & { _tag: "Cursor" }, "_tag">,
 ) => `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
 /**
- * Reads a cursor: the id of a transaction, the position of a change in it (empty: the end of the transaction), and a
- * random mark that distinguishes transactions with the same id, such as before and after a restore of the database.
+ * Reads a cursor. It consists of the id of a transaction, the position of a change in it (empty: after its last
+ * change), and a random mark. The mark distinguishes transactions that have the same id because the database was
+ * restored to a state before the first of them.
  */
 const readCursor = makeCursorReader(
   /^(?<transaction>\d{1,18})\.(?<position>\d{1,15})?\.(?<mark>[0-9a-f]{32})$/,
   ({ mark = "", position, transaction = "" }): ChangeFeedStart => ({ _tag: "Cursor", transaction, position, mark }),
 )
 
-/** Reads a value of the parameter `after`, such as the `id` of an event. */
+/** Reads a value of the parameter `after`, or the `id` of an event, which is a cursor. */
 export const readChangeFeedStart = (text: string): Option.Option<ChangeFeedStart> => {
   if (text === "now") return Option.some({ _tag: "Now" })
   const moment = normalizeTimestamp(text)
   return moment === undefined ? readCursor(text) : Option.some({ _tag: "Moment", moment })
 }
 
-/** Reads a value that was checked, or that the service has made. */
+/** Reads a value that has already been validated or that the service created. Throws if it is not valid after all. */
 export const parseChangeFeedStart = flow(readChangeFeedStart, Option.getOrThrow)
 
 const changeFilters = {
@@ -120,15 +127,18 @@ const changeFilters = {
   ),
 }
 
+/** The parameters of `/v1/changes`. */
 export const ChangesQuery = Schema.Struct({
   ...changeFilters,
   limit: makeLimitParameterForCursors(1000, 100, "Changes per response, at most 1000."),
 }).check(checkParameterCombinations)
 
+/** The parameters of `/v1/changes/stream`. */
 export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParameterCombinations)
 
 const Values = Schema.Record(Schema.String, Schema.Json)
 
+/** A change of one row. */
 export const Change = Schema.Struct({
   cursor: Schema.String.annotate({ description: "Send it as `after` to continue after this change." }),
   recorded_at: Schema.toEncoded(InstantColumn.schemas.json),
@@ -150,6 +160,7 @@ export const Change = Schema.Struct({
   }),
 }).annotate({ identifier: "Change" })
 
+/** The response of `/v1/changes`. */
 export const ChangesResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Array(Change).annotate({ description: "The changes, oldest first." }),
@@ -161,6 +172,7 @@ export const ChangesResponse = Schema.Struct({
   }),
 })
 
+/** The endpoints of the change feed. */
 export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
   HttpApiEndpoint.get("list", "/changes", {
     query: ChangesQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/corrections: how often the rows of each dataset were corrected, how late, and in which fields. */
+/** `GET /v1/corrections`: how often the rows of each dataset were corrected, how late, and in which fields. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { describeEndpoint, describeEndpointGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
@@ -23,6 +23,7 @@ const CorrectionDelays = Schema.Struct({
   }),
 }).annotate({ identifier: "CorrectionDelays", description: "How late the corrections were. The sum is `corrected`." })
 
+/** The class of a correction by its delay. */
 export type CorrectionDelayClass = keyof typeof CorrectionDelays.Type
 
 /** The upper limit of each delay class, in seconds. */
@@ -34,12 +35,16 @@ const delayLimits: ReadonlyArray<readonly [CorrectionDelayClass, number]> = [
   ["later", Infinity],
 ]
 
+/** All classes, from the shortest delay to the longest, then `unknown`. */
 export const correctionDelayClasses: ReadonlyArray<CorrectionDelayClass> = [
   ...delayLimits.map(([delay]) => delay),
   "unknown",
 ]
 
-/** Classifies the time between the recording of a row and its correction. Null: unknown. */
+/**
+ * Returns the class of a correction that came the given time after its row was recorded. Null means that this time is
+ * unknown.
+ */
 export const classifyCorrectionDelay = (seconds: number | null): CorrectionDelayClass =>
   seconds === null ? "unknown" : delayLimits.find(([, limit]) => seconds <= limit)?.[0] ?? "later"
 
@@ -66,6 +71,7 @@ const DatasetCorrections = Schema.Struct({
 
 const Instant = Schema.toEncoded(InstantColumn.schemas.json)
 
+/** The response of `/v1/corrections`. */
 export const CorrectionsResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Array(DatasetCorrections).annotate({ description: "One object per dataset." }),
@@ -73,6 +79,7 @@ export const CorrectionsResponse = Schema.Struct({
   counted_until: Schema.NullOr(Instant),
 })
 
+/** The endpoint `/v1/corrections`. */
 export class CorrectionsApiGroup extends HttpApiGroup.make("corrections").add(
   HttpApiEndpoint.get("list", "/v1/corrections", {
     query: Filter.NoParameters,

@@ -1,4 +1,4 @@
-/** GET /v1/datasets: the time of the last change to each dataset. */
+/** `GET /v1/datasets`: the time of the last change to each dataset. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -9,14 +9,17 @@ import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
 import { makeListEnvelope, PagingParameters } from "../rules/Paging.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 
+/** A row of `/v1/datasets`. */
 export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
   dataset: Column.text("The name of the dataset."),
   endpoints: Column.textArray("The paths of the endpoints that read it."),
   changed_at: Column.nullable(InstantColumn),
 }) {}
 
+/** The parameters of `/v1/datasets`. */
 export const DatasetsQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
 
+/** The endpoint `/v1/datasets`. */
 export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
   HttpApiEndpoint.get("list", "/datasets", {
     query: DatasetsQuery,

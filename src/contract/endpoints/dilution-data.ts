@@ -1,4 +1,4 @@
-/** GET /v1/dilution-data and /v1/dilution-data-advanced: §2.5 (fields), §4.5 (endpoints). Both read one table. */
+/** `GET /v1/dilution-data` and `/v1/dilution-data-advanced`, which read one table: §2.5 (fields), §4.5 (endpoints). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,14 +6,21 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** The values of `security_type` in a warrant. */
 export const warrantTypes = ["warrant", "prefunded_warrant"] as const
+
+/** Whether a conversion price is fixed or follows the market. */
 export const conversionPriceTypes = ["fixed", "variable"] as const
+
+/** The values of `security_type` in a convertible. */
 export const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
+
+/** All values of `security_type`. */
 export const securityTypes = [...warrantTypes, ...convertibleTypes] as const
 
 const typeDescription = "Type of the security."
@@ -85,16 +92,23 @@ const convertibleColumns = {
   ...issuanceFields,
 }
 
+/** A warrant in `/v1/dilution-data`. */
 export class Warrant extends Model.Class<Warrant>("Warrant")(warrantColumns) {}
+
+/** A convertible in `/v1/dilution-data`. */
 export class Convertible extends Model.Class<Convertible>("Convertible")(convertibleColumns) {}
+
+/** A warrant in `/v1/dilution-data-advanced`. */
 export class WarrantWithAdvancedFields
   extends Model.Class<WarrantWithAdvancedFields>("AdvancedWarrant")({ ...warrantColumns, ...advancedFields }) {}
+
+/** A convertible in `/v1/dilution-data-advanced`. */
 export class ConvertibleWithAdvancedFields extends Model.Class<ConvertibleWithAdvancedFields>("AdvancedConvertible")({
   ...convertibleColumns,
   ...advancedFields,
 }) {}
 
-/** A row of `dilution_data`, which has the columns of both warrants and convertibles. */
+/** A row of the table `dilution_data`, which has the columns of warrants and those of convertibles. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
   ...keyFields,
   security_type: Column.literal(securityTypes, typeDescription),
@@ -123,11 +137,13 @@ const filters = {
   ...Filter.makeDateRanges("expiration_date", "maturity_date"),
 }
 
+/** The parameters of `/v1/dilution-data`. */
 export const DilutionDataQuery = makeListQuery({
   ticker: TickerListParameter,
   ...filters,
 })
 
+/** The parameters of `/v1/dilution-data-advanced`. */
 export const DilutionDataAdvancedQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
@@ -136,6 +152,7 @@ export const DilutionDataAdvancedQuery = makeListQuery({
   price_protection: Filter.makeSubstring("price_protection"),
 })
 
+/** The endpoints with warrants and convertibles. */
 export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: DilutionDataQuery,

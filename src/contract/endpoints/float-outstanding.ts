@@ -1,4 +1,4 @@
-/** GET /v1/float-outstanding: §2.5 (fields). */
+/** `GET /v1/float-outstanding`: §2.5 (fields). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,11 +6,12 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** A row of `/v1/float-outstanding`. */
 export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutstanding")({
   ticker: Column.ticker(),
   company: Column.nullable(Column.text("Company name.")),
@@ -35,6 +36,7 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   source: Column.sourceForLoading,
 }) {}
 
+/** The parameters of `/v1/float-outstanding`. */
 export const FloatOutstandingQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeTexts("country", "sector", "industry", "exchange"),
@@ -42,6 +44,7 @@ export const FloatOutstandingQuery = makeSourcedListQuery({
   ...Filter.makeNumberRanges("float", "outstanding", "tradable_float", "market_cap"),
 })
 
+/** The endpoint `/v1/float-outstanding`. */
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/gap-stats and /v1/gap-stats-advanced, which return the same rows: D30 (tables). */
+/** `GET /v1/gap-stats` and `/v1/gap-stats-advanced`, which return the same rows with different columns (D30). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { InstantColumn, NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -38,9 +38,10 @@ const fields = {
   last_updated: InstantColumn,
 }
 
+/** A row of `/v1/gap-stats`. */
 export class GapStat extends Model.Class<GapStat>("GapStat")(fields) {}
 
-/** All columns of `gap_stats`. */
+/** A row of `/v1/gap-stats-advanced`, with all columns of the table. */
 export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanced")({
   ...fields,
   open_to_high_pct: Column.ratio("Change from the open to the high, %."),
@@ -62,6 +63,7 @@ export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanc
   tradable_float: Column.nullable(Column.integer("Freely tradable shares.")),
 }) {}
 
+/** The parameters of both endpoints. */
 export const GapStatsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
@@ -71,6 +73,7 @@ export const GapStatsQuery = makeListQuery({
   ...Filter.makeBooleans("closed_over_vwap"),
 })
 
+/** The endpoints with sessions that opened with a gap. */
 export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {
     query: GapStatsQuery,

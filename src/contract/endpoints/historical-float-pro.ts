@@ -1,4 +1,4 @@
-/** GET /v1/historical-float-pro: §2.5 (fields), §2.6 (market_cap). */
+/** `GET /v1/historical-float-pro`: §2.5 (fields), §2.6 (market_cap). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,15 +6,15 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
-/** SQL expression of the column `tradable_float`. */
+/** The SQL expression that computes `tradable_float`. */
 export const tradableFloatSql = `"float" - restricted_shares`
 
-/** A row of `daily_prices`, which is used only to compute market_cap (§2.6). */
+/** A row of the table `daily_prices`, which only serves to compute `market_cap` (§2.6). */
 export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
   ticker: Column.ticker(),
   date: Column.date("Trading day."),
@@ -27,6 +27,7 @@ const marketCap = Column.nullable(Column.priceTimesShares(
     "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.",
 )).schemas
 
+/** A row of `/v1/historical-float-pro`. */
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
   ticker: Column.ticker(),
   filed_at: Column.markAsRowDate(Column.date("Date of the filing.")),
@@ -38,7 +39,7 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   restricted_shares: Column.nullable(
     Column.integer("Restricted shares as reported at the time, adjusted for ADRs if applicable."),
   ),
-  // tradable_float and market_cap are computed by the query, so a file that contains them is refused.
+  // The query computes tradable_float and market_cap, so they have no `insert`, and `load` refuses a file with them.
   tradable_float: Model.Field({ select: tradableFloat.select, json: tradableFloat.json }),
   affiliate_shares: Column.nullable(Column.integer("Shares held by affiliates.")),
   insider_shares: Column.nullable(Column.integer("Shares held by insiders.")),
@@ -54,6 +55,7 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   source: Column.sourceForLoading,
 }) {}
 
+/** The parameters of `/v1/historical-float-pro`. */
 export const HistoricalFloatProQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
@@ -65,6 +67,7 @@ export const HistoricalFloatProQuery = makeSourcedListQuery({
   ...Filter.makePastDateRanges("filed_at", "reported_date"),
 })
 
+/** The endpoint `/v1/historical-float-pro`. */
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/historical-tickers: §2.3, §4.2, D23 (historical tickers). Deprecated in favor of `/v1/ticker-changes`. */
+/** `GET /v1/historical-tickers`, deprecated in favor of `/v1/ticker-changes`: §2.3, §4.2, D23 (historical tickers). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -10,13 +10,14 @@ import { makeDeprecationAnnotations } from "../rules/Deprecation.ts"
 import { LongTickerParameter } from "../rules/Tickers.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
-/** A row of `historical_tickers`: a former symbol for which no change is recorded in `ticker_changes`. */
+/** A row of the table `historical_tickers`: a former symbol whose change is not recorded in `ticker_changes`. */
 export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
   ticker: Column.ticker("The requested symbol."),
   former_ticker: Column.ticker("A former symbol.", "ZYXB"),
   date: Column.nullable(Column.date("Date on which the symbol was given up.")),
 }) {}
 
+/** A former symbol in the response. */
 export const FormerTicker = Schema.Struct({
   ticker: Schema.String.annotate({ description: "A former symbol." }),
   date: Schema.NullOr(Schema.String).annotate({
@@ -24,6 +25,7 @@ export const FormerTicker = Schema.Struct({
   }),
 }).annotate({ identifier: "HistoricalTicker" })
 
+/** The response of `/v1/historical-tickers`. */
 export const HistoricalTickersResponse = Schema.Struct({
   count: NonNegativeInt.annotate({ description: "The length of `historical_tickers`." }),
   historical_tickers: Schema.Array(FormerTicker).annotate({
@@ -31,8 +33,10 @@ export const HistoricalTickersResponse = Schema.Struct({
   }),
 })
 
+/** The parameters of `/v1/historical-tickers`. */
 export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTickerParameter, ...AsOfParameter })
 
+/** The endpoint `/v1/historical-tickers`. */
 export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
     query: HistoricalTickersQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/intraday-runners: §2.4, §4.3 (intraday runners). */
+/** `GET /v1/intraday-runners`: §2.4, §4.3 (intraday runners). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,11 +6,12 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** A row of `/v1/intraday-runners`. */
 export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner")({
   ticker: Column.ticker(),
   date: Column.markAsRowDate(Column.date("Date of the session.")),
@@ -48,19 +49,24 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   filing_types: Column.textArray("SEC forms filed around the session, such as `8-K` or `10-K`."),
   all_tags: Column.textArray("Tags of the session."),
   last_updated: FixedOffsetTimeColumn,
-  /** The endpoint returns only the flagged sessions, without this column. */
+  /** Only in data files: the endpoint returns the flagged sessions, without this column. */
   anomaly_flagged: Model.Field({ insert: Column.boolean("").schemas.insert }),
 }) {}
 
-/** SQL condition of sessions that are runners. Written exactly as in the indexes, so that PostgreSQL can use them. */
+/**
+ * The SQL condition for sessions that are runners (§2.4). It must be written exactly as in the partial indexes, or
+ * PostgreSQL does not use them.
+ */
 export const intradayRunnerSqlCondition = "anomaly_flagged and daily_volume_ratio > 9"
 
+/** The parameters of `/v1/intraday-runners`. */
 export const IntradayRunnersQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
   ...Filter.makeNumberRanges("gap_percentage"),
 })
 
+/** The endpoint `/v1/intraday-runners`. */
 export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: IntradayRunnersQuery,

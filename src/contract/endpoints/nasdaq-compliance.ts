@@ -1,4 +1,4 @@
-/** GET /v1/nasdaq-compliance. */
+/** `GET /v1/nasdaq-compliance`. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,12 +6,13 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { riskLevels } from "./pump-and-dump-tracker.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** The listing requirements that a company may fail to meet. */
 export const deficiencyTypes = [
   "bid_price",
   "market_value_listed_securities",
@@ -24,6 +25,7 @@ export const deficiencyTypes = [
   "other",
 ] as const
 
+/** The types of notices from the exchange. */
 export const noticeTypes = [
   "deficiency",
   "plan_required",
@@ -32,8 +34,10 @@ export const noticeTypes = [
   "compliance_regained",
 ] as const
 
+/** The states of a case. */
 export const complianceStatuses = ["active", "extended", "appealed", "resolved", "delisted"] as const
 
+/** A row of `/v1/nasdaq-compliance`. */
 export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceNotice")({
   id: Column.text("Unique id of the notice."),
   ticker: Column.ticker(),
@@ -56,6 +60,7 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
   last_updated: NewYorkTimeColumn,
 }) {}
 
+/** The parameters of `/v1/nasdaq-compliance`. */
 export const NasdaqComplianceQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
@@ -67,6 +72,7 @@ export const NasdaqComplianceQuery = makeListQuery({
   ...Filter.makeDateRanges("compliance_deadline"),
 })
 
+/** The endpoint `/v1/nasdaq-compliance`. */
 export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: NasdaqComplianceQuery,

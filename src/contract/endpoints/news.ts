@@ -1,4 +1,4 @@
-/** GET /v1/news and /v1/news-basic, which return the same rows: D30 (tables). */
+/** `GET /v1/news` and `/v1/news-basic`, which return the same rows with different columns (D30). */
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,7 +6,7 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../rows/Timestamps.ts"
@@ -31,8 +31,10 @@ const fields = {
   source: Column.sourceForLoading,
 }
 
+/** A row of `/v1/news`. */
 export class NewsItem extends Model.Class<NewsItem>("NewsItem")(fields) {}
 
+/** A row of `/v1/news-basic`. */
 export class NewsBasicItem extends Model.Class<NewsBasicItem>("NewsBasicItem")(
   Struct.omit(fields, ["summary", "body", "author", "publisher", "filed_at_time"]),
 ) {}
@@ -44,6 +46,7 @@ const Search = Schema.String.check(
   }),
 )
 
+/** The parameters of both endpoints. */
 export const NewsQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeDates("filed_at"),
@@ -59,8 +62,8 @@ export const NewsQuery = makeSourcedListQuery({
   hide_news: Schema.optionalKey(
     Schema.Boolean.annotate({
       description: "`true` excludes news, so only filings remain.",
-      // Uses SQL literals, which match the condition of the partial index on filings. With both flags, the condition is
-      // `false`, so that PostgreSQL reads no rows.
+      // The condition is an SQL literal rather than a parameter, so that PostgreSQL can see that it matches that of the
+      // partial index on filings. If both flags are set, it is `false`, and PostgreSQL reads no rows.
       filter: {
         operator: "literal",
         condition: ({ hide_filings, hide_news }) =>
@@ -79,6 +82,7 @@ export const NewsQuery = makeSourcedListQuery({
   ),
 })
 
+/** The endpoints with news and filings. */
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,

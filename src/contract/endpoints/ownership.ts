@@ -1,4 +1,4 @@
-/** GET /v1/ownership: §2.7 (ownership). */
+/** `GET /v1/ownership`: §2.7 (ownership). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,12 +6,13 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope, ResultUnit } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
+/** The relationships of an owner to the company. */
 export const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_owner"] as const
 
 const filing = {
@@ -39,21 +40,21 @@ const holding = {
   event_date: Column.nullable(Column.date("Date of the event that triggered the report.")),
 }
 
-/** A row is a placeholder if all of these columns are null (§2.7). */
+/** The columns about an owner. A row in which all of them are null is a placeholder (§2.7). */
 export const ownershipHoldingColumns = Object.keys(holding)
 
 const holdingTextColumns = new Set(["owner_name", "owner_cik", "title"])
 
 /**
- * SQL condition that excludes placeholders (§2.7). The first part is written exactly as in the index, so that
- * PostgreSQL can use it. The second one treats an empty text as null (D16).
+ * The SQL condition that excludes placeholders (§2.7). Its first part must be written exactly as in the partial index,
+ * or PostgreSQL does not use the index. The second part treats empty text as null (D16).
  */
 export const ownershipHolderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0
   and num_nonnulls(${
   ownershipHoldingColumns.map((name) => holdingTextColumns.has(name) ? `nullif(${name}, '')` : name).join(", ")
 }) > 0`
 
-/** A row of `ownership`: one owner in one filing, or a placeholder. */
+/** A row of the table `ownership`: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
   ...holding,
@@ -61,9 +62,10 @@ export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   source: Column.sourceForLoading,
 }) {}
 
+/** An owner in a result. */
 export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkTimeColumn }) {}
 
-/** A filing without its owners. */
+/** The filing of a result, without its owners. */
 export class OwnershipFilingHeader extends Model.Class<OwnershipFilingHeader>("OwnershipFiling")(filing) {}
 
 class Ownership extends Model.Class<Ownership>("Ownership")({
@@ -74,8 +76,9 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
   }),
 }) {}
 
+/** The parameters of `/v1/ownership`. */
 export const OwnershipQuery = makeSourcedListQuery({
-  // No generated condition, because the handler's statement selects the newest filing of each ticker.
+  // `statement` prevents a generated condition: the handler's statement first selects the newest filing of each ticker.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
   accession_number: Schema.optionalKey(
     Schema.String.annotate({
@@ -92,6 +95,7 @@ export const OwnershipQuery = makeSourcedListQuery({
   owner_type: Filter.makeEnum(ownerTypes),
 })
 
+/** The endpoint `/v1/ownership`. */
 export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: OwnershipQuery,

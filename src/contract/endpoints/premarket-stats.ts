@@ -1,4 +1,4 @@
-/** GET /v1/premarket-stats, and the fields and filters that afterhours-stats shares. */
+/** `GET /v1/premarket-stats`, and the fields and filters that it shares with `/v1/afterhours-stats`. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,11 +6,12 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** The columns of a session before the open or after the close. */
 export const extendedHoursFields = {
   ticker: Column.ticker(),
   date: Column.markAsRowDate(Column.date("Date of the session.")),
@@ -41,8 +42,10 @@ export const extendedHoursFields = {
   last_updated: FixedOffsetTimeColumn,
 }
 
+/** A row of `/v1/premarket-stats`. */
 export class PremarketStat extends Model.Class<PremarketStat>("PremarketStat")(extendedHoursFields) {}
 
+/** The parameters of both endpoints. */
 export const ExtendedHoursStatsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.defaultDates,
@@ -57,6 +60,7 @@ export const ExtendedHoursStatsQuery = makeListQuery({
   tag: Filter.makeArrayElement("all_tags", "Sessions"),
 })
 
+/** The endpoint `/v1/premarket-stats`. */
 export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {
     query: ExtendedHoursStatsQuery,

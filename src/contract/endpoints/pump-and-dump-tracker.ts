@@ -1,4 +1,4 @@
-/** GET /v1/pump-and-dump-tracker: §4.4 (filters). */
+/** `GET /v1/pump-and-dump-tracker`: §4.4 (filters). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,11 +6,12 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** The levels of a risk. */
 export const riskLevels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
@@ -21,6 +22,7 @@ const country = Model.Field({
   json: Schema.String.annotate({ description: "Country of the company, ISO 3166 alpha-2." }),
 })
 
+/** A row of `/v1/pump-and-dump-tracker`. */
 export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAndDumpSuspect")({
   ticker: Column.ticker(),
   company: Column.nullable(Column.text("Company name.")),
@@ -58,6 +60,7 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
   last_updated: NewYorkTimeColumn,
 }) {}
 
+/** The parameters of `/v1/pump-and-dump-tracker`. */
 export const PumpAndDumpTrackerQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   country: Filter.countryFilter,
@@ -73,6 +76,7 @@ export const PumpAndDumpTrackerQuery = makeListQuery({
   ...Filter.makeDateRanges("lock_up_expiration"),
 })
 
+/** The endpoint `/v1/pump-and-dump-tracker`. */
 export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTracker").add(
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {
     query: PumpAndDumpTrackerQuery,

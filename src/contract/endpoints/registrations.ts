@@ -1,4 +1,4 @@
-/** GET /v1/registrations: §4.4 (filters). */
+/** `GET /v1/registrations`: §4.4 (filters). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,13 +6,15 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** The types of registration. */
 export const registrationTypes = ["shelf", "equity_line", "offering", "resale"] as const
 
+/** A row of `/v1/registrations`. */
 export class Registration extends Model.Class<Registration>("Registration")({
   id: Column.text("Unique id of the row."),
   ticker: Column.ticker(),
@@ -49,6 +51,7 @@ export class Registration extends Model.Class<Registration>("Registration")({
   source: Column.sourceForLoading,
 }) {}
 
+/** The parameters of `/v1/registrations`. */
 export const RegistrationsQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   type: Filter.makeEnum(registrationTypes),
@@ -61,6 +64,7 @@ export const RegistrationsQuery = makeSourcedListQuery({
   ...Filter.makeDateRanges("expiration_date"),
 })
 
+/** The endpoint `/v1/registrations`. */
 export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {
     query: RegistrationsQuery,

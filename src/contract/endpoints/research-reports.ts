@@ -1,4 +1,7 @@
-/** GET /v1/research-reports and /v1/research-reports-tldr, which return the same rows: D3 (tiers), D30 (tables). */
+/**
+ * `GET /v1/research-reports` and `/v1/research-reports-tldr`, which return the same rows with different columns: D3
+ * (tiers), D30 (tables).
+ */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,7 +9,7 @@ import { describeEndpoint, describeEndpointGroup, RequiredTier } from "../rules/
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
@@ -30,6 +33,7 @@ const circumstances = {
   last_updated: InstantColumn,
 }
 
+/** A row of `/v1/research-reports`. */
 export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport")({
   report_id: Column.text("Unique id of the report."),
   ...subject,
@@ -40,19 +44,24 @@ export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport"
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
 }) {}
 
-/** A report with its summary, but without `report_id`, `report_text` and `volume` (§2.5, fields). */
+/**
+ * A row of `/v1/research-reports-tldr`: a report with its summary, but without `report_id`, `report_text` and `volume`
+ * (§2.5, fields).
+ */
 export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("ResearchReportTldr")({
   ...subject,
   tldr_text,
   ...circumstances,
 }) {}
 
+/** The parameters of both endpoints. */
 export const ResearchReportsQuery = makeListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeNumberRanges("gain_percentage"),
   ...Filter.makePastInstantRanges("created_at"),
 })
 
+/** The endpoints with research reports. */
 export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
     query: ResearchReportsQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/screener: §2.5 (fields). */
+/** `GET /v1/screener`: §2.5 (fields). */
 import { Effect, Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -6,14 +6,17 @@ import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnota
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeSourcedListQuery } from "../rules/ListParameters.ts"
+import { makeSourcedListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
 const gain = (days: string) => Column.nullable(Column.ratio(`Price change over ${days}, %.`))
 
-/** Numeric columns with the filters `min_` and `max_`, in three groups, because other columns are between them. */
+/**
+ * The numeric columns with filters `min_` and `max_`. They are in three groups, because responses have other columns
+ * between them.
+ */
 const sizeColumns = {
   price: Column.nullable(Column.price("Last price, USD.")),
   market_cap: Column.nullable(Column.money("Market capitalization, USD.")),
@@ -51,6 +54,7 @@ const tradingColumns = {
   ratio_debt_to_equity: Column.nullable(Column.ratio("Debt divided by equity.")),
 }
 
+/** A row of `/v1/screener`. */
 export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   ticker: Column.ticker(),
   company: Column.nullable(Column.text("Company name.")),
@@ -80,14 +84,18 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
 
 const filtered = Struct.keys({ ...sizeColumns, ...shareColumns, ...tradingColumns })
 
-/** Fields that support sorting but not filtering (§2.5). */
+/** Columns by which rows can be sorted but not filtered (§2.5). */
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
 
+/** The values of the parameter `sort`: each column, ascending and, with `-`, descending. */
 export const screenerSorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((
   field,
 ) => [field, `-${field}` as const])
+
+/** One of `screenerSorts`. */
 export type ScreenerSortOrder = typeof screenerSorts[number]
 
+/** The parameters of `/v1/screener`. */
 export const ScreenerQuery = makeSourcedListQuery({
   ticker: Schema.optionalKey(TickerListParameter),
   ...Filter.makeTexts("exchange", "sector", "industry", "country", "state"),
@@ -102,6 +110,7 @@ export const ScreenerQuery = makeSourcedListQuery({
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
 })
 
+/** The endpoint `/v1/screener`. */
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,

@@ -1,15 +1,16 @@
-/** GET /v1/split-status: §4.4 (filters). */
+/** `GET /v1/split-status`: §4.4 (filters). */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeEndpointGroup } from "../rules/EndpointAnnotations.ts"
 import * as Column from "../rows/Columns.ts"
 import { listErrors } from "../rules/Errors.ts"
 import * as Filter from "../rules/Filters.ts"
-import { makeListQuery } from "../rules/ListParameters.ts"
+import { makeListQuery } from "../rules/ListQueries.ts"
 import { makeListEnvelope } from "../rules/Paging.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../rows/Timestamps.ts"
 
+/** The stages of a split. */
 export const splitActions = [
   "pending_vote",
   "vote_approved",
@@ -18,6 +19,7 @@ export const splitActions = [
   "withdrawn",
 ] as const
 
+/** A row of `/v1/split-status`. */
 export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
   id: Column.text("Unique id of the row."),
   ticker: Column.ticker(),
@@ -38,6 +40,7 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
   last_updated: NewYorkTimeColumn,
 }) {}
 
+/** The parameters of `/v1/split-status`. */
 export const SplitStatusQuery = makeListQuery({
   ticker: TickerListParameter,
   action_type: Filter.makeEnum(splitActions),
@@ -46,6 +49,7 @@ export const SplitStatusQuery = makeListQuery({
   ...Filter.makeDateRanges("vote_date", "effective_date"),
 })
 
+/** The endpoint `/v1/split-status`. */
 export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
     query: SplitStatusQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/ticker-changes: §2.2, §4.1 (ticker changes). */
+/** `GET /v1/ticker-changes`: §2.2, §4.1 (ticker changes). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -10,6 +10,7 @@ import { CikParameter, TickerParameter } from "../rules/Tickers.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
 import { NonNegativeInt } from "../rules/NonNegativeInt.ts"
 
+/** The states of a ticker change. Only confirmed changes count (§2.2). */
 export const tickerChangeStatuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
 
 const cik = Model.Field({
@@ -21,7 +22,7 @@ const cik = Model.Field({
 
 const status = Column.literal(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker.")
 
-/** A row of `ticker_changes`. Responses have the first five columns; chains have only three of them. */
+/** A row of the table `ticker_changes`. Responses show the first five columns, and only three of them in chains. */
 export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   old_ticker: Column.ticker("The old symbol."),
   new_ticker: Column.ticker("The new symbol.", "ZYXB"),
@@ -34,6 +35,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   source_links: Column.sourceForLoading,
 }) {}
 
+/** The object in the response: a symbol's chain. */
 export const TickerChangesResult = Schema.Struct({
   query_ticker: Schema.String.annotate({ description: "The normalized requested symbol." }),
   has_changes: Schema.Boolean.annotate({ description: "Whether at least one eligible event involves the symbol." }),
@@ -44,17 +46,20 @@ export const TickerChangesResult = Schema.Struct({
   history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
 
+/** The parameters of `/v1/ticker-changes`. */
 export const TickerChangesQuery = Schema.Struct({
   ticker: TickerParameter,
   cik: Schema.optionalKey(CikParameter),
   ...AsOfParameter,
 })
 
+/** The response of `/v1/ticker-changes`. */
 export const TickerChangesResponse = Schema.Struct({
   count: NonNegativeInt.annotate({ description: "The number of events in history, not the length of results." }),
   results: Schema.Tuple([TickerChangesResult]).annotate({ description: "Exactly one object." }),
 })
 
+/** The endpoint `/v1/ticker-changes`. */
 export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").add(
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
     query: TickerChangesQuery,

@@ -1,4 +1,4 @@
-/** GET /v1/timeline: the events of one company, from the tables of other endpoints. */
+/** `GET /v1/timeline`: the events of one company, from the tables of other endpoints. */
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -24,8 +24,8 @@ import { SplitStatusApiGroup } from "./split-status.ts"
 import { TickerChangesApiGroup } from "./ticker-changes.ts"
 
 /**
- * For each type of event, the endpoint that returns the full row. Accounts that may not use that endpoint get no events
- * of the type.
+ * For each type of event, the endpoint that returns the full row. An account that may not use that endpoint gets no
+ * events of this type.
  */
 export const fullRowEndpointsByEventType = {
   filing: NewsApiGroup.endpoints.list,
@@ -41,9 +41,13 @@ export const fullRowEndpointsByEventType = {
   ticker_change: TickerChangesApiGroup.endpoints.resolve,
 } satisfies Readonly<Record<string, AnnotatedEndpoint>>
 
+/** The types of events. */
 export const timelineEventTypes = Struct.keys(fullRowEndpointsByEventType)
+
+/** One of `timelineEventTypes`. */
 export type TimelineEventType = typeof timelineEventTypes[number]
 
+/** A row of `/v1/timeline`. */
 export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
   at: Column.text("When it happened, as the full row prints it: a date, or a time with the offset -05:00."),
   ticker: Column.ticker("Symbol of the row."),
@@ -54,10 +58,11 @@ export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
   tier: Column.literal(tiers, "Tier that `endpoint` requires."),
 }) {}
 
-// Prevents generated conditions, because each table has its own column for `at`.
+// `statement` prevents a generated condition: each table has another column for `at`.
 const filter: FilterDeclaration = { operator: "statement", narrows: true }
 const { date_from, date_to } = Filter.makeDates("at")
 
+/** The parameters of `/v1/timeline`. */
 export const TimelineQuery = Schema.Struct({
   ticker: LongTickerParameter,
   date_from: date_from.annotate({ filter }),
@@ -69,6 +74,7 @@ export const TimelineQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
+/** The endpoint `/v1/timeline`. */
 export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
   HttpApiEndpoint.get("list", "/timeline", {
     query: TimelineQuery,

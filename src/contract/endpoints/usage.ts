@@ -1,4 +1,4 @@
-/** GET /v1/usage and /v1/usage/daily: D29 (usage). */
+/** `GET /v1/usage` and `/v1/usage/daily`: D29 (usage). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -19,6 +19,7 @@ const endpoint = Column.text(
 const bytes = Column.integer("Size of the response body before compression.")
 const cost_microdollars = Column.integer("Cost in millionths of a US dollar.")
 
+/** A row of `/v1/usage`: a request, or several that were refused with 429. */
 export class UsageRow extends Model.Class<UsageRow>("Usage")({
   request_id: Column.text("`X-Request-Id` of the response."),
   requested_at: InstantColumn,
@@ -38,6 +39,7 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   via: Column.nullable(Column.text("`mcp` if a tool of `/mcp` sent the request. Null: an HTTP client sent it.")),
 }) {}
 
+/** A row of `/v1/usage/daily`. */
 export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
   usage_date: Column.date("Date in New York."),
   endpoint,
@@ -50,9 +52,9 @@ export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({
 const noUsageId = "00000000-0000-0000-0000-000000000000"
 
 /**
- * Reads a place in `/v1/usage`: the time of a request in milliseconds since 1970, and what orders requests of the same
- * time. For a packed request, that is its position in the batches. For a count of requests refused with 429, it is the
- * id of the row in `usage`; these rows come last. All parts are text for SQL.
+ * Reads a place in `/v1/usage`: the time of a request in milliseconds since 1970, and what orders requests with the
+ * same time. That is the position in the batches for a packed request, and the id of the row in the table `usage` for a
+ * count of requests refused with 429. Such counts come last. All parts are text, because they become SQL parameters.
  */
 export const readUsagePlace = makeCursorReader(
   new RegExp(
@@ -70,6 +72,7 @@ export const readDailyUsagePlace = makeCursorReader(
   ({ endpoint = "", usage_date = "" }) => isInCalendar(usage_date) ? { usage_date, endpoint } : undefined,
 )
 
+/** The parameters of `/v1/usage`. */
 export const UsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   status_code: Filter.statusCodeFilter,
@@ -78,6 +81,7 @@ export const UsageQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
+/** The parameters of `/v1/usage/daily`. */
 export const DailyUsageQuery = Schema.Struct({
   endpoint: Filter.endpointFilter,
   ...Filter.makePastDateRanges("usage_date"),
@@ -85,6 +89,7 @@ export const DailyUsageQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
+/** The endpoints with the account's requests and what they cost. */
 export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("list", "/usage", {
     query: UsageQuery,

@@ -8,7 +8,9 @@ import { CalendarDate } from "../rules/Dates.ts"
 import { tickerPattern } from "../rules/Tickers.ts"
 import { makeJsonDecimal } from "./JsonDecimals.ts"
 
-/** How PostgreSQL stores a column's values, and how they are printed. `query/rows/FieldEncoders.ts` implements it. */
+/**
+ * How PostgreSQL stores a column's values, and how responses print them. `query/rows/FieldEncoders.ts` implements this.
+ */
 export type ColumnType =
   | { readonly name: "text" | "textArray" | "integer" | "boolean" | "date" }
   | { readonly name: "literal"; readonly words: ReadonlyArray<string> }
@@ -22,7 +24,7 @@ export const getRowJsonSchema = <Json extends Schema.Top>(
   { identifier, json }: { readonly identifier: string; readonly json: Json },
 ) => json.annotate({ identifier })
 
-/** Text in a data file. `load` has removed white space at both ends (D39); an empty cell is null. */
+/** Text in a data file. `load` has already trimmed it and turned empty cells into null (D39). */
 const LoadedText = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "", { message: "must not be empty" }),
   Schema.makeFilter((text: string) => text.isWellFormed() && !text.includes("\0"), {
@@ -42,6 +44,7 @@ const TickerText = Schema.String.check(Schema.isPattern(tickerPattern, {
   message: "must be a symbol: 1 to 16 uppercase letters, numbers, dots, hyphens or carets",
 }))
 
+/** A column for a symbol. */
 export const ticker = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
     select: Schema.String.annotate({ columnType: { name: "text" } }),
@@ -83,15 +86,16 @@ export const integer = (description: string) =>
     )).annotate({ columnType: { name: "integer" } }),
     insert: Schema.String.pipe(Schema.decodeTo(
       WholeNumberText,
-      // Programs that keep whole numbers with fractions write 100 as 100.0 (D43).
+      // Some programs store whole numbers as floating-point numbers, and write 100 as 100.0 (D43).
       SchemaTransformation.transform({ decode: (cell) => cell.replace(/\.0+$/, ""), encode: (cell) => cell }),
     )).annotate({ title: "whole number", description, examples: ["1200000"] }),
     json: Schema.Int.annotate({ description }),
   })
 
-/** A boolean in a data file. PostgreSQL's CSV has `t` and `f`. */
+/** A boolean in a data file. PostgreSQL writes `t` and `f` in CSV. */
 const BooleanText = Schema.String.check(Schema.isPattern(/^(?:true|false|t|f)$/, { message: "must be true or false" }))
 
+/** A column for true or false. */
 export const boolean = (description: string) =>
   Model.Field({
     select: Schema.Boolean.annotate({ columnType: { name: "boolean" } }),
@@ -99,7 +103,7 @@ export const boolean = (description: string) =>
     json: Schema.Boolean.annotate({ description }),
   })
 
-/** A text array column. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
+/** A text array column. CSV cells contain a JSON array. If a data file has no such column, the arrays are empty. */
 export const textArray = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ columnType: { name: "textArray" } }),
@@ -133,10 +137,15 @@ const sourceColumn = Model.Field({
   }),
 })
 
-/** The column `source` for data files. Responses do not have it by default: `provenance=true` adds it to the rows. */
+/**
+ * The column `source` of a table. It can be loaded, but is not in the model of a response: only `provenance=true` adds
+ * it.
+ */
 export const sourceForLoading = Model.Field({ insert: sourceColumn.schemas.insert })
 
-/** Makes the schema of a decimal in a data file, with a maximum number of digits before and after the point. */
+/**
+ * Creates the schema of a decimal in a data file, with at most the given number of digits before and after the point.
+ */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
@@ -173,16 +182,18 @@ export const ratio = makeDecimalColumn(14, 4)
 declare module "effect/Schema" {
   namespace Annotations {
     interface Annotations {
-      /** How PostgreSQL stores the column's values, and how they are printed. */
+      /** How PostgreSQL stores the column's values, and how responses print them. */
       readonly columnType?: ColumnType | undefined
+      /** Whether the column contains the row's date; see `markAsRowDate`. */
       readonly isRowDate?: boolean | undefined
     }
   }
 }
 
 /**
- * Marks the column with the row's date. `follow_lineage` returns only rows whose symbol the company used on this date.
- * The date of an instant is the day that the API prints, at -05:00 (§2.1, timestamps).
+ * Marks the column that contains the row's date. `follow_lineage` returns a row only if the company used the row's
+ * symbol on that date. If the column is an instant, its date is the day that the API prints, at -05:00 (§2.1,
+ * timestamps).
  */
 export const markAsRowDate = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
@@ -201,6 +212,7 @@ const lineageTickerColumn = ticker(
 /** Columns that `provenance` and `follow_lineage` add to rows, in this order, after all other columns. */
 export const optInColumns = { source: sourceColumn, lineage_ticker: lineageTickerColumn }
 
+/** The name of a column that a request must ask for. */
 export type OptInColumn = keyof typeof optInColumns
 
 interface JsonRow<Fields> {
@@ -208,7 +220,7 @@ interface JsonRow<Fields> {
   readonly json: { readonly fields: Fields }
 }
 
-/** Makes a function like `getRowJsonSchema` that adds optional fields. */
+/** Returns a function like `getRowJsonSchema` whose schema also has the given optional fields. */
 const withFields =
   <Added extends Schema.Struct.Fields>(added: Added) =>
   <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
@@ -217,10 +229,13 @@ const withFields =
 const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
 const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
 
+/** Returns the JSON schema of a row class for lists with `follow_lineage`. */
 export const getRowJsonSchemaWithLineage = withFields(optionalLineageTicker)
 
+/** Returns the JSON schema of a row class for lists with `provenance`. */
 export const getRowJsonSchemaWithSource = withFields(optionalSource)
 
+/** Returns the JSON schema of a row class for lists with both `provenance` and `follow_lineage`. */
 export const getRowJsonSchemaWithSourceAndLineage = withFields({ ...optionalSource, ...optionalLineageTicker })
 
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */

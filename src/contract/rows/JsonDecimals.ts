@@ -9,7 +9,9 @@ declare global {
   }
 }
 
-/** Whether the value is a decimal as text, as returned by a lossless JSON parser if a float would lose digits. */
+/**
+ * Whether the value is a decimal in the form of text. Lossless JSON parsers return text if a float would lose digits.
+ */
 const isLosslessDecimal = (value: unknown) =>
   typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
 
@@ -24,14 +26,16 @@ const JsonNumber = Schema.Json.check(
   Schema.makeFilter(isJsonNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) }),
 )
 
+/** Removes trailing zeros after the decimal point, and the point itself if nothing follows it: `1.50` becomes `1.5`. */
 const removeTrailingZeros = (stored: string) => {
   if (!stored.endsWith("0") || !stored.includes(".")) return stored
+  const [point, zero] = [46, 48]
   let end = stored.length
-  while (stored.charCodeAt(end - 1) === 48) end -= 1
-  return stored.slice(0, stored.charCodeAt(end - 1) === 46 ? end - 1 : end)
+  while (stored.charCodeAt(end - 1) === zero) end -= 1
+  return stored.slice(0, stored.charCodeAt(end - 1) === point ? end - 1 : end)
 }
 
-/** Makes the schema of a decimal in a response: text in the program, a number in the JSON. */
+/** Creates the schema of a decimal in a response. The program handles it as text; the JSON contains a number. */
 export const makeJsonDecimal = (annotations: { readonly description?: string }) =>
   JsonNumber.annotate(annotations).pipe(Schema.decodeTo(Schema.String, {
     decode: SchemaGetter.transform(String),

@@ -2,6 +2,8 @@
 
 /** Formats of a page. */
 export const pageFormats = ["json", "csv", "ndjson"] as const
+
+/** One of `pageFormats`. */
 export type PageFormat = typeof pageFormats[number]
 
 /** Formats of an export, which is a file. A Parquet file has no pages. */
@@ -9,8 +11,11 @@ export type ExportFormat = "csv" | "ndjson" | "parquet"
 
 /** Values of the parameter `format`. */
 export const listFormats = [...pageFormats, "parquet"] as const
+
+/** One of `listFormats`. */
 export type ListFormat = typeof listFormats[number]
 
+/** The `Content-Type` of each format. */
 export const listContentTypes: Readonly<Record<ListFormat, string>> = {
   json: "application/json",
   csv: "text/csv; charset=utf-8; header=present",
@@ -20,7 +25,10 @@ export const listContentTypes: Readonly<Record<ListFormat, string>> = {
 
 type AcceptedTypes<Name> = ReadonlyArray<readonly [Name, ReadonlyArray<string>]>
 
-/** Media types of each format in `Accept`. If a client accepts several formats equally, the first one wins. */
+/**
+ * The media types that request each format in `Accept`. If a client accepts several formats equally, the first one here
+ * wins.
+ */
 const acceptedTypes: AcceptedTypes<PageFormat> = [
   ["json", ["application/json"]],
   ["csv", ["text/csv"]],
@@ -36,6 +44,7 @@ interface MediaRange {
 
 const qualityParameter = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
 
+/** Splits `Accept` into media ranges. A range without a valid `q` has quality 1. */
 const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
   accept.toLowerCase().split(",").map((member) => {
     const [type = "", ...parameters] = member.split(";").map((part) => part.trim())
@@ -43,7 +52,10 @@ const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
     return { type, quality: Number(qualities[0] ?? 1) }
   })
 
-/** Ranks a media type by the most specific range that matches it: `text/csv`, then `text/*`, then any type. */
+/**
+ * Returns the quality that the client assigns to a media type. The most specific range that matches it decides:
+ * `text/csv`, then `text/*`, then any type.
+ */
 const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   const [major = ""] = type.split("/", 1)
   for (const [index, name] of [type, `${major}/*`, "*/*"].entries()) {
@@ -84,12 +96,15 @@ const negotiate = <Name>(accept: string | undefined, acceptedTypes: AcceptedType
  */
 export const negotiatePageFormat = (accept: string | undefined): PageFormat => negotiate(accept, acceptedTypes)
 
-/** Like `negotiatePageFormat`, for an export. Returns `json` if the client prefers JSON or accepts no export format. */
+/**
+ * Returns the format of an export by the same rules as `negotiatePageFormat`, with Parquet as a further choice. The
+ * result is `json` if the client prefers JSON or accepts no export format.
+ */
 export const negotiateExportFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedExportTypes)
 
 /**
- * Returns the headers of a file, by lower-case name: the number of rows, if known in advance, and the name of a CSV or
- * Parquet file. `route` is the path of the endpoint.
+ * Returns the headers that describe a file, by lower-case name: the number of rows, if it is known in advance, and the
+ * name of a CSV or Parquet file. `route` is the path of the endpoint.
  */
 export const makeListFileHeaders = (
   { format, rows }: { readonly format: ExportFormat; readonly rows: number | undefined },

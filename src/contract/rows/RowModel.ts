@@ -16,6 +16,7 @@ export interface RowModel {
 /** The model of the rows in a list. If there are several models, each row matches one of them. */
 export type RowModels = RowModel | ReadonlyArray<RowModel>
 
+/** Returns the models as an array, even if there is only one. */
 export const toRowModelArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
 /** Returns the names of all columns, in the order of the JSON. `optInColumns` come last. */
@@ -36,9 +37,12 @@ export const addOptInColumns = (models: RowModels, names: ReadonlyArray<OptInCol
   }))
 }
 
+/** Whether a schema is a union that includes null. */
 export const isNullableSchema = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
 
-/** Returns the type of a column, which may be nullable. */
+/**
+ * Returns the column type that a schema or, if it is nullable, its other part declares; undefined if it declares none.
+ */
 export const findColumnType = (ast: SchemaAST.AST): ColumnType | undefined =>
   SchemaAST.resolve(ast)?.columnType ??
     (SchemaAST.isUnion(ast) && isNullableSchema(ast)

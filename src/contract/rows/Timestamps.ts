@@ -1,6 +1,6 @@
 /**
- * The three column types for times (§2.1, D15: time zones). All are printed with the offset -05:00 all year.
- * They differ in the stored time: a wall-clock time at -05:00, an instant, or a wall-clock time in New York.
+ * The three column types for times (§2.1; D15, time zones). Responses print all of them with the offset -05:00, all
+ * year. They differ in what is stored: a wall-clock time at -05:00, an instant, or a wall-clock time in New York.
  */
 import { DateTime, Option, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
@@ -21,7 +21,8 @@ const makeJsonSchema = (description: string) =>
   )
 
 const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
-  // A time repeated by a clock change means its second occurrence. A skipped time has the standard offset (D15).
+  // When clocks are set back, an hour occurs twice: a time in it means the second one. When they are set forward, an
+  // hour is skipped: a time in it is read with the standard offset (D15).
   decode: (digits: Date) =>
     DateTime.toUtc(
       DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
@@ -29,7 +30,7 @@ const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
   encode: (instant: DateTime.Utc) => new Date(DateTime.toEpochMillis(instant)),
 })
 
-/** Returns the instant of a wall-clock time in New York, which is given as the UTC fields of a `Date`. */
+/** Returns the instant of a wall-clock time in New York. The UTC fields of `digits` contain the wall-clock time. */
 export const decodeNewYorkTime = makeWallClockConversion(newYork).decode
 
 /** Decodes a `timestamp`, which the driver returns as a `Date` whose UTC fields are the wall-clock time. */
@@ -38,7 +39,7 @@ const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
     Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(makeWallClockConversion(timeZone))),
   )
 
-/** Makes functions that parse and format the wall-clock times of data files, such as `2026-06-01 09:30:00`. */
+/** Creates functions that parse and format the wall-clock times in data files, such as `2026-06-01 09:30:00`. */
 const makeWallClockFormat = (timeZone: DateTime.TimeZone) => ({
   /** Parses text, which must be a valid time. */
   parse: (text: string): DateTime.Utc =>
@@ -54,13 +55,19 @@ export const fixedOffsetTimeFormat = makeWallClockFormat(eastern)
 /** Text format of `NewYorkTimeColumn` in data files: wall-clock time in New York. */
 export const newYorkTimeFormat = makeWallClockFormat(newYork)
 
-/** At most milliseconds. `recorded_at` is printed with six decimals (D15), of which the last three are zeros. */
+/**
+ * A time with at most milliseconds. `recorded_at` is printed with six decimals (D15), of which the last three are
+ * zeros.
+ */
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3}0{0,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/
 
 const isTime = (text: string) => wallClockPattern.test(text) && isInCalendar(`${text.replace(" ", "T")}Z`)
 
-/** Makes the check of a time in a data file. Some programs write microseconds, which the tables would round. */
+/**
+ * Creates the check of a time in a data file. It refuses the microseconds that some programs write, because the tables
+ * would round them.
+ */
 const checkTime = (isValid: (text: string) => boolean, rule: string) =>
   Schema.makeFilter((text: string) => {
     if (isValid(text)) return undefined
@@ -72,13 +79,16 @@ const WallClockText = Schema.String.check(
   checkTime(isTime, "must be a wall-clock time without a zone, like 2026-06-01 09:30:00"),
 )
 
-/** Makes the schema of a time in a data file (D31, files): without a zone, or as the API prints it. */
+/**
+ * Creates the schema of a time in a data file (D31, files). The time is either a wall-clock time without a zone, or as
+ * the API prints it: at -05:00, from which it is converted to the wall-clock time of the column.
+ */
 const makeWallClockText = (timeZone: DateTime.TimeZone) =>
   Schema.String.pipe(Schema.decodeTo(
     WallClockText,
     SchemaTransformation.transform({
       decode: (text) => {
-        const clock = text.slice(0, -6)
+        const clock = text.slice(0, -printedOffset.text.length)
         const isPrinted = text.endsWith(printedOffset.text) && text.charAt(10) === "T" && isTime(clock)
         const instant = isPrinted ? DateTime.make(text) : Option.none()
         return Option.match(instant, {

@@ -6,7 +6,7 @@ import { encodeUnpagedResponse, type NextPage } from "./Paging.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-/** `Cache-Control` of a page that clients may store, but must revalidate. */
+/** The `Cache-Control` of a page that clients may store, but must revalidate before each use. */
 export const noCache = "private, no-cache"
 
 /**
@@ -19,37 +19,40 @@ export interface VersionDependency {
   readonly version: string | undefined
 }
 
-/** Whether all versions are known and the same as before. */
+/** Whether all versions are known and have not changed since the response was stored. */
 export const areUnchanged = (dependencies: ReadonlyArray<VersionDependency>) =>
   dependencies.every(({ getVersion, version }) => version !== undefined && getVersion() === version)
 
-/** A complete body. With an `ETag` that the client already has, it becomes a 304. */
+/** A complete body. If the client already has a body with the same `ETag`, it becomes a 304. */
 export interface Page {
   readonly _tag: "Page"
   readonly body: Uint8Array
   readonly contentType: string
   /** `Cache-Control`; undefined if nothing may store the response. */
   readonly cacheControl: string | undefined
-  /** The strong tag of the uncompressed body. */
+  /** The strong `ETag` of the uncompressed body. */
   readonly etag: string | undefined
-  /** Headers of the data, which a 304 has too. */
+  /** Headers that describe the data. A 304 has them too. */
   readonly headers: Headers
-  /** Headers of the body, which a 304 lacks. */
+  /** Headers that describe the body. A 304 does not have them. */
   readonly bodyHeaders: Headers
   /** Number of results, for estimates (D28) and usage (D29). */
   readonly records: number
-  /** Undefined on the last page, and if there are no pages. */
+  /** Undefined on the last page, and if the response has no pages. */
   readonly nextPage: NextPage | undefined
   /** Whether no database query was needed. Operators see it, but clients do not. */
   readonly isCached: boolean
-  /** Versions on which the page depends; undefined if the response must not be stored (D17, caching). */
+  /** The versions on which the page depends; undefined if the response must not be stored (D17, caching). */
   readonly dependencies: ReadonlyArray<VersionDependency> | undefined
-  /** Further endpoints whose rows are on the page. Only an account that may use them all may get the response. */
+  /**
+   * Other endpoints whose rows are on the page. Only an account that may use all of them may get the stored response.
+   */
   readonly sources: ReadonlyArray<EndpointAccess>
-  /** For an estimate: the results on all pages. */
+  /** For an estimate: the number of results on all pages. */
   readonly total: Total | undefined
 }
 
+/** A number of results on all pages of a list. */
 export interface Total {
   readonly records: number
   /** Whether there are more, because counting them all would take too long. */
@@ -79,6 +82,7 @@ export interface ExportRefusal {
   readonly reason: string
 }
 
+/** Watches an export while it is sent, so that it can be charged and, if necessary, stopped. */
 export interface ExportObserver {
   /** Called before each chunk with the size of the body up to the end of the chunk. */
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
@@ -86,13 +90,13 @@ export interface ExportObserver {
   readonly onEnd: (status: number, sent: StreamedAmount, digest: string | undefined) => void
 }
 
-/** The amount of a stream that has been sent since its beginning. */
+/** How much of a stream has been sent since its beginning. */
 export interface StreamedAmount {
   readonly bytes: number
   readonly records: number
 }
 
-/** Records the usage of an endless stream, in installments, so that a crash loses little usage. */
+/** Records the usage of an endless stream in installments, so that a crash loses little of it. */
 export interface StreamUsageRecorder {
   /** Subtracts what was just sent from the prepaid balance that this process knows. It is recorded later. */
   readonly countSent: (from: StreamedAmount, to: StreamedAmount) => void
@@ -102,7 +106,7 @@ export interface StreamUsageRecorder {
   ) => void
 }
 
-/** An endless stream of events, which records its usage itself. */
+/** An endless stream of events. The stream itself records its usage. */
 export interface EventStreamAnswer {
   readonly _tag: "EventStream"
   readonly contentType: string
@@ -117,7 +121,9 @@ export interface Measurement {
   readonly records: number
 }
 
-/** A response without further steps: a redirect, a page of the documentation that does not exist, a reply of MCP. */
+/**
+ * A response that is sent as it is, such as a redirect, a documentation page that does not exist, or an MCP response.
+ */
 export interface PlainAnswer {
   readonly _tag: "Plain"
   readonly status: number
@@ -126,6 +132,7 @@ export interface PlainAnswer {
   readonly body: Uint8Array | Stream.Stream<Uint8Array, unknown> | undefined
 }
 
+/** What an endpoint returns. */
 export type Answer = Page | ExportAnswer | EventStreamAnswer | Measurement | PlainAnswer
 
 /** A response, ready to be sent. */
@@ -134,7 +141,7 @@ export interface FinishedResponse {
   /** By lower-case name. */
   readonly headers: Headers
   readonly body: Uint8Array | Stream.Stream<Uint8Array, unknown> | undefined
-  /** Trailers, which are complete once the body has ended. */
+  /** The trailers. They are complete once the body has ended. */
   readonly trailers: Headers | undefined
   /** Whether the body may take any time, as long as the client reads it. */
   readonly isEndless: boolean
@@ -145,13 +152,13 @@ export interface FinishedResponse {
   readonly cost: number
   /** Microdollars per gigabyte. */
   readonly price: number
-  /** For an estimate: the results on all pages. */
+  /** For an estimate: the number of results on all pages. */
   readonly total: Total | undefined
   /** Whether no database query was needed. Operators see it, but clients do not. */
   readonly isCached: boolean
 }
 
-/** A response, or the effect that makes it if something has to be waited for. */
+/** A response or, if something has to be waited for, the effect that returns it. */
 export type EventualResponse = FinishedResponse | Effect.Effect<FinishedResponse>
 
 const plainPage = {
@@ -167,13 +174,13 @@ const plainPage = {
   total: undefined,
 } as const
 
-/** Makes a page from what differs from a page that nothing may store. */
+/** Creates a page. Unless `page` says otherwise, it has no further headers and nothing may store it. */
 export const makePage = (page: Pick<Page, "body" | "contentType" | "records"> & Partial<Page>): Page => ({
   ...plainPage,
   ...page,
 })
 
-/** Returns a function that makes the page of one object that is not a list, such as the account. */
+/** Returns a function that encodes a single object, such as the account, as a page. */
 export const makeObjectEncoder = <Value>(schema: Schema.Codec<Value, unknown>) => {
   const encode = Schema.encodeSync(Schema.toCodecJson(schema))
   return (value: Value, records = 1) =>

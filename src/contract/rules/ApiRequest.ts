@@ -1,4 +1,6 @@
-/** The facts of a request. A step that needs other facts makes a new request from them. */
+/**
+ * A request, as all steps of its processing see it. A step that needs different values creates a new request with them.
+ */
 import type { Effect } from "effect"
 import type { RequestHeaderName } from "./RequestHeaders.ts"
 
@@ -12,6 +14,7 @@ export interface ClientConnection {
   readonly hasDisconnected: () => boolean
 }
 
+/** A request to the API, from an HTTP client or from a tool of `/mcp`. */
 export interface ApiRequest {
   /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
   readonly id: string
@@ -22,7 +25,7 @@ export interface ApiRequest {
   readonly headers: { readonly [Name in RequestHeaderName]?: string | ReadonlyArray<string> | undefined }
   /** Names and values in turn, as the client sent them. */
   readonly rawHeaders: ReadonlyArray<string>
-  /** `1.0` and `1.1` differ in trailers and in the header `Host`. */
+  /** `1.0` or `1.1`. HTTP/1.0 has no trailers and does not require the header `Host`. */
   readonly httpVersion: string
   /** The client's address; undefined if a trusted proxy names no client. */
   readonly address: string | undefined
@@ -32,12 +35,21 @@ export interface ApiRequest {
   readonly startedAt: number
   /** The same time on the monotonic clock, ms. */
   readonly arrivedAt: number
-  /** With `estimate`, the request is run to predict its cost, but is neither counted nor charged (D28, estimates). */
+  /**
+   * `estimate` means that the request only runs to predict its cost. It is neither counted nor charged (D28,
+   * estimates).
+   */
   readonly purpose: "answer" | "estimate"
-  /** `mcp` if a tool of `/mcp` sent the request, whose message has been counted; null if it arrived over HTTP. */
+  /**
+   * `mcp` if a tool of `/mcp` sent the request: then the message to `/mcp` has already been counted. Null if it arrived
+   * over HTTP.
+   */
   readonly via: "mcp" | null
   readonly client: ClientConnection
-  /** Called before usage records the request. Returns false if it must not. `cost` is in microdollars. */
+  /**
+   * Called before the request is recorded in the usage. Returns false if it must not be recorded. `cost` is in
+   * microdollars.
+   */
   readonly claimUsage?: (cost: number) => boolean
 }
 

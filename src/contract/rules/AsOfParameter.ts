@@ -5,13 +5,16 @@ import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 const isDate = Schema.is(CalendarDate)
 
-/** A timestamp with an offset. Decoding a URL turns `+` into a space, so the offset may begin with a space. */
+/** A timestamp with an offset. In a decoded URL, a `+` has become a space, so the offset may begin with a space. */
 const timestampPattern =
   /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,6}))?)?(?:Z|([+ -])([01]\d|2[0-3]):([0-5]\d))$/
 
 const millisPerMinute = 60_000
 
-/** Returns the timestamp as a moment of the history; undefined if it is invalid or has no offset. */
+/**
+ * Returns the timestamp in the format of moments, at -05:00 with six decimals; undefined if it is invalid or has no
+ * offset.
+ */
 export const normalizeTimestamp = (text: string): string | undefined => {
   const [, date = "", hour, minute, second = "00", fraction = "", sign, offsetHours = 0, offsetMinutes = 0] =
     timestampPattern.exec(text) ?? []
@@ -27,6 +30,7 @@ export const parseAsOfTime = (text: string) => isDate(text) ? getEndOfNewYorkDay
 const reason = "must be now, a date, or a timestamp with an offset and at most six decimals, such as " +
   "2026-03-02T09:30:00-05:00"
 
+/** The parameter `as_of`, for queries. A date or timestamp decodes to a moment (D15, timestamps). */
 export const AsOfParameter = {
   as_of: Schema.optionalKey(
     Schema.String.annotate({
@@ -46,7 +50,9 @@ export const AsOfParameter = {
 /** The value of `as_of` that the service replaces with the newest moment. */
 export const presentMoment = "now"
 
-/** Returns the target with the moment in place of `now`, so that links lead to the same moment. */
+/**
+ * Returns the request target with the moment in place of `now`, so that links in the response lead to the same moment.
+ */
 export const replacePresentMoment = (target: string, moment: string) => {
   const [path = "", ...query] = target.split("?")
   const parameters = new URLSearchParams(query.join("?"))
@@ -54,7 +60,7 @@ export const replacePresentMoment = (target: string, moment: string) => {
   return `${path}?${parameters}`
 }
 
-/** Reads `as_of` from the undecoded parameters of a request. Undefined if it is missing or invalid. */
+/** Reads `as_of` from the undecoded parameters of a request. Returns undefined if it is missing or invalid. */
 export const readAsOfParameter = (parameters: Readonly<Record<string, unknown>>) => {
   const { as_of } = parameters
   return typeof as_of === "string" ? parseAsOfTime(as_of) : undefined

@@ -1,4 +1,6 @@
-/** Declares the errors that every endpoint may answer. Nothing executes these middlewares; clients see their errors. */
+/**
+ * Declares the errors that every endpoint may return. The middlewares are never run; they only show clients the errors.
+ */
 import { HttpApiMiddleware } from "effect/http-api"
 import { EndpointRemoved, InternalError, ValidationError } from "./Errors.ts"
 

@@ -1,6 +1,7 @@
 /**
- * Deprecation and removal of an endpoint (§3, §9.4, D24: lifecycle), or of API version 1 (D26: version retirement). An
- * endpoint declares its deprecation once, for headers, `/endpoints`, OpenAPI and the documentation.
+ * Deprecation and removal of an endpoint (§3, §9.4; D24, lifecycle) or of API version 1 (D26, version retirement). An
+ * endpoint declares its deprecation once; headers, `/endpoints`, OpenAPI and the documentation all use this
+ * declaration.
  */
 import { Context, DateTime, Duration, Option, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
@@ -8,6 +9,7 @@ import { CalendarDate, getDateInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
 import type { ResponseLink } from "./Links.ts"
 
+/** The deprecation of an endpoint or of the API's version. */
 export interface Deprecation {
   /** Date of the announcement, `YYYY-MM-DD`. */
   readonly announced: string
@@ -19,6 +21,7 @@ export interface Deprecation {
   readonly note: string
 }
 
+/** Path of the documentation's home page. */
 export const documentationPath = "/v1/docs"
 
 /** The annotation of a deprecated endpoint. An endpoint without it is active. */
@@ -34,8 +37,9 @@ export const ApiVersionDeprecation = Context.Reference<Option.Option<Deprecation
 const parseMidnight = (date: string) => DateTime.makeUnsafe(`${date}T00:00:00Z`)
 
 /**
- * Returns the deprecation unchanged. Throws if a date is invalid or the sunset is less than a year after the
- * announcement (§3). Endpoints call it while modules load, so an invalid deprecation stops the tests and the service.
+ * Returns the deprecation unchanged. Throws if a date is invalid, or if the sunset is less than a year after the
+ * announcement (§3). Endpoints call this while their module loads, so an invalid deprecation stops both the tests and
+ * the service.
  */
 export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
   for (const date of [deprecation.announced, deprecation.sunset]) {
@@ -55,7 +59,10 @@ export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
   return deprecation
 }
 
-/** Usage: `endpoint.annotateMerge(makeDeprecationAnnotations({ announced: "2026-11-01", … }))` */
+/**
+ * Declares the deprecation of an endpoint: `endpoint.annotateMerge(makeDeprecationAnnotations({ announced:
+ * "2026-11-01", … }))`
+ */
 export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
   Context.make(DeprecationAnnotation, validateDeprecation(deprecation)).pipe(Context.merge(OpenApi.annotations({
     deprecated: true,
@@ -63,6 +70,7 @@ export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
       deprecation.sunset === undefined ? operation : { ...operation, "x-sunset": deprecation.sunset },
   })))
 
+/** Returns the deprecation that an endpoint declares, if any. */
 export const getEndpointDeprecation = (annotations: Context.Context<never>): Option.Option<Deprecation> =>
   Option.fromUndefinedOr(Context.getOrUndefined(annotations, DeprecationAnnotation))
 
@@ -72,13 +80,16 @@ export const makeDeprecationHeaders = ({ announced, sunset }: Deprecation): Read
   ...(sunset === undefined ? {} : { sunset: DateTime.toDateUtc(parseMidnight(sunset)).toUTCString() }),
 })
 
-/** Returns the links of the header `Link`. */
+/** Returns the links of a deprecation for the header `Link`: the successor, and the documentation. */
 export const makeDeprecationLinks = ({ successor }: Deprecation): ReadonlyArray<ResponseLink> => [
   { path: successor, attributes: `rel="successor-version"` },
   { path: documentationPath, attributes: `rel="deprecation"; type="text/html"` },
 ]
 
-/** Returns the 410 if the sunset date has passed. The error message begins with `subject`, such as a path. */
+/**
+ * Returns the error 410 if the sunset date has passed, otherwise undefined. Its message begins with `subject`, such as
+ * a path.
+ */
 export const findSunsetError = (
   { note, successor, sunset }: Deprecation,
   subject: string,

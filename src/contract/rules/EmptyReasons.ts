@@ -1,4 +1,9 @@
-/** D40: why a list has no rows, as the header `X-Empty-Reason` and `message` tell with `explain=true`. */
+/**
+ * Why a list has no rows (D40). With `explain=true`, the header `X-Empty-Reason` and the field `message` state the
+ * reason.
+ */
+
+/** The codes of the reasons. */
 export const emptyReasonCodes = [
   "page_beyond_end",
   "symbol_not_used",
@@ -10,6 +15,7 @@ export const emptyReasonCodes = [
 ] as const
 type Code = typeof emptyReasonCodes[number]
 
+/** The reason why a list has no rows. */
 export interface EmptyReason {
   readonly code: Code
   /** For `filtered`: the parameters without which there would be rows. */
@@ -20,8 +26,8 @@ export interface EmptyReason {
 export const formatEmptyReason = ({ code, without }: EmptyReason) =>
   without === undefined ? code : `${code};without="${without.join(" ")}"`
 
-/** Parses the header. */
-export const parseEmptyReason = (header: string): EmptyReason | undefined => {
+/** Parses the header `X-Empty-Reason`; returns undefined if it has another format. */
+export const parseEmptyReasonHeader = (header: string): EmptyReason | undefined => {
   const [, name, without] = /^(\w+)(?:;without="([^"]*)")?$/.exec(header) ?? []
   const code = emptyReasonCodes.find((code) => code === name)
   if (code === undefined) return undefined
@@ -37,7 +43,7 @@ const sentences: Readonly<Record<Exclude<Code, "filtered">, string>> = {
   undetermined: "The reason was not found in time. Send fewer filters.",
 }
 
-/** Returns the reason as a sentence. */
+/** Returns the reason as a sentence for people. */
 export const describeEmptyReason = ({ code, without = [] }: EmptyReason) =>
   code === "filtered"
     ? `There are rows without ${without.length > 1 ? "the filters" : "the filter"} ${without.join(" and ")}.`

@@ -1,10 +1,14 @@
-/** Annotations of an endpoint: required tier (D3), tables that it reads (D17, caching), title and description. */
+/**
+ * Annotations of an endpoint, which say what the contract's schemas cannot: the required tier (D3), the tables that it
+ * reads (D17, caching), its title and description.
+ */
 import { Context, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 
 /** All tiers, from lowest to highest. */
 export const tiers = ["basic", "pro", "ultimate"] as const
 
+/** The tier of an account. */
 export const Tier = Schema.Literals(tiers).annotate({ identifier: "Tier" })
 export type Tier = typeof Tier.Type
 
@@ -30,8 +34,8 @@ export interface EndpointAccess {
 }
 
 /**
- * Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do, unless they
- * respond with a stream.
+ * Whether a free endpoint sends an `ETag`, and 304 if the client has it already (D17, caching). Priced endpoints always
+ * do, unless they respond with a stream.
  */
 export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/contract/FreeEndpointHasEtag", {
   defaultValue: () => false,
@@ -43,7 +47,8 @@ export const IsEndlessStream = Context.Reference<boolean>("tickerline/contract/I
 })
 
 /**
- * The tables that the endpoint reads. Its cached results expire when one of them changes. `/v1/datasets` lists them.
+ * The tables that the endpoint reads. When one of them changes, the endpoint's cached results expire. `/v1/datasets`
+ * lists them.
  */
 export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>(
   "tickerline/contract/TablesReadByEndpoint",
@@ -53,8 +58,8 @@ export const TablesReadByEndpoint = Context.Reference<ReadonlyArray<string>>(
 )
 
 /**
- * Columns with free text from third parties, such as publishers and companies. A language model that reads the text
- * must not take it for instructions.
+ * Columns with free text from third parties, such as publishers and companies. A language model that reads such text
+ * must not mistake it for instructions.
  */
 export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>(
   "tickerline/contract/ThirdPartyTextColumns",
@@ -69,7 +74,7 @@ export interface AnnotatedEndpoint {
   readonly annotations: Context.Context<never>
 }
 
-/** Returns the access requirements of an endpoint, with the prefix `/v1` before its declared path. */
+/** Returns what an endpoint requires of accounts and keys. Its path is the declared path with the prefix `/v1`. */
 export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): EndpointAccess => ({
   path: `/v1${path}`,
   required_tier: Context.get(annotations, RequiredTier),
@@ -82,7 +87,7 @@ export const getTablesReadByEndpoint = ({ annotations, path }: AnnotatedEndpoint
   return tables
 }
 
-/** The data of an endpoint, with the values of the annotations above. */
+/** What an endpoint serves: values for the annotations above. */
 interface EndpointData {
   readonly tables?: ReadonlyArray<string>
   readonly thirdPartyText?: ReadonlyArray<string>

@@ -1,6 +1,6 @@
 /**
- * The errors of the API (§7, D11, D13); `contract/AccountErrors.ts` has the account errors.
- * Each is a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
+ * The errors of the API (§7, D11, D13), except those about accounts, which are in `contract/AccountErrors.ts`. Each is
+ * a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
  */
 import { Effect, Schema, SchemaGetter } from "effect"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
@@ -10,7 +10,7 @@ const request_id = Schema.String.annotate({
   description: "The same value as the header X-Request-Id; quote it to support.",
 }).pipe(Schema.withConstructorDefault(Effect.succeed("")))
 
-/** Matches a text, even if a URL percent-encodes some of its letters. */
+/** Returns the source of a pattern that matches the text, even if some of its letters are percent-encoded. */
 const makeEncodedPattern = (text: string) =>
   Array.from(text, (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
 
@@ -20,7 +20,7 @@ const secretPattern = new RegExp(
   "gi",
 )
 
-/** Masks API keys and secrets of admins, which clients may send in a parameter by mistake. */
+/** Masks API keys and the secrets of administrators, which clients may send in a parameter by mistake. */
 export const redactApiKeys = (text: string) => text.replace(secretPattern, "$1…")
 
 const redactedText = (annotations: { readonly description?: string }) =>
@@ -31,16 +31,16 @@ const redactedText = (annotations: { readonly description?: string }) =>
 
 const Message = redactedText({ description: "For people; programs read `code`." })
 
-/** The annotations of an error class. */
+/** Returns the annotations of an error class: its HTTP status, and its description in OpenAPI. */
 export const describeError = (httpApiStatus: number, description: string) => ({ httpApiStatus, description })
 
-/** The fields of an error class without details. */
+/** Returns the fields of an error class without details. */
 export const makeErrorFields = <const Code extends string>(code: Code) => ({
   error: Schema.Struct({ code: Schema.tag(code), message: Message }),
   request_id,
 })
 
-/** The fields of an error class with `details`. */
+/** Returns the fields of an error class with `details`. */
 export const makeErrorFieldsWithDetails = <const Code extends string, Details extends Schema.Top>(
   code: Code,
   details: Details,
@@ -65,7 +65,7 @@ export class NotFound extends Schema.Error<NotFound>("NotFound")(
   readonly _tag = "NotFound"
 }
 
-/** 405: endpoints support GET and HEAD only (D10). */
+/** 405: the endpoint does not support the request's method (D10). */
 export class MethodNotAllowed extends Schema.Error<MethodNotAllowed>("MethodNotAllowed")(
   makeErrorFields("method_not_allowed"),
   describeError(405, "Endpoints support GET and HEAD only."),
@@ -81,6 +81,8 @@ export const LineageReason = Schema.Literals([
   "broken_chain",
   "max_hops_exceeded",
 ]).annotate({ identifier: "LineageReason" })
+
+/** One of the reasons. */
 export type LineageReason = typeof LineageReason.Type
 
 /** A ticker change (§2.2). */
@@ -90,7 +92,7 @@ export const ChangeEvent = Schema.Struct({
   effective_date: Schema.String.annotate({ description: "The first day of the new symbol, YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 
-/** The chain of ticker changes of one issuer (§4.1, lineage). */
+/** One issuer's chain of ticker changes (§4.1, lineage). */
 const LineageCandidate = Schema.Struct({
   cik: Schema.String,
   company_name: Schema.NullOr(Schema.String),
@@ -98,7 +100,7 @@ const LineageCandidate = Schema.Struct({
   current_ticker: Schema.String,
 }).annotate({ identifier: "LineageCandidate" })
 
-/** A ticker change with its issuer and the reasons for ambiguity that involve it. */
+/** A ticker change with its issuer and the reasons for ambiguity that it contributes to. */
 export const LineageEvent = Schema.Struct({
   ...ChangeEvent.fields,
   cik: Schema.NullOr(Schema.String),
@@ -168,7 +170,10 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
   readonly _tag = "EndpointRemoved"
 }
 
-/** 410: the changes after the cursor were dropped, or lost in a restore or failover of the database (change feed). */
+/**
+ * 410: the changes after the cursor of a change feed are no longer known. They were dropped because they are old, or
+ * were lost when the database was restored or failed over.
+ */
 export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
   makeErrorFieldsWithDetails(
     "cursor_expired",
@@ -200,7 +205,7 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
   readonly _tag = "ValidationError"
 }
 
-/** Makes the error of one parameter. `reason` completes a sentence that begins with its name. */
+/** Creates the error for one invalid parameter. `reason` completes a sentence that begins with its name. */
 export const makeFieldError = (field: string, reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
@@ -217,7 +222,7 @@ export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
   readonly _tag = "AsOfTooEarly"
 }
 
-/** 500: the log has the cause and the request id; the response does not reveal the cause. */
+/** 500: an unexpected failure. The log has the cause and the request id; the response does not reveal the cause. */
 export class InternalError extends Schema.Error<InternalError>("InternalError")(
   makeErrorFields("internal_error"),
   describeError(500, "Unexpected failure."),
@@ -241,7 +246,7 @@ export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("Data
   readonly _tag = "DatabasePoolTimeout"
 }
 
-/** The one error for data that cannot be read at the moment (§7.2, errors). */
+/** Creates the error for data that cannot be read at the moment, whatever the reason (§7.2, errors). */
 export const makeDataRefreshingError = () =>
   new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
 
@@ -258,11 +263,11 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
   readonly _tag = "TooManyExports"
 }
 
-/** The errors of every endpoint that reads the history of symbols. */
+/** The errors of every endpoint that resolves the history of symbols. */
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
-/** The errors of every list that is free and has no symbols. Like every list, it can be exported. */
+/** The errors of every free list without symbols. Like any list, it can be exported. */
 export const freeListErrors = [DataRefreshing, DatabasePoolTimeout, TooManyExports] as const
 
-/** The errors of every list of rows with a symbol. */
+/** The errors of every list whose rows have a symbol. */
 export const listErrors = [...lineageErrors, TooManyExports] as const

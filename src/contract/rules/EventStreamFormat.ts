@@ -1,5 +1,6 @@
 /** Formats Server-Sent Events (WHATWG HTML, 9.2). */
 
+/** The media type of Server-Sent Events. */
 export const eventStreamContentType = "text/event-stream"
 
 /** Asks the client to reconnect after one second. */

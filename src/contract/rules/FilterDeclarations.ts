@@ -1,6 +1,6 @@
 /**
- * Filters for query parameters. A parameter declares its filter as the schema annotation `filter`;
- * `query/lists/Conditions.ts` compiles the declarations to SQL.
+ * How query parameters filter rows. A parameter declares its filter as the schema annotation `filter`, from which
+ * `query/lists/Conditions.ts` compiles SQL.
  */
 import { Schema, SchemaAST } from "effect"
 
@@ -42,12 +42,16 @@ export interface DecodedQuery {
   readonly [name: string]: unknown
 }
 
+/** How a parameter selects rows. */
 export type FilterDeclaration =
   | {
     readonly operator: FilterOperator
     /** Defaults to the name of the parameter. */
     readonly column?: string
-    /** Whether the parameter refuses days after today, as `load` then does after tomorrow (D42). */
+    /**
+     * Whether the parameter refuses days after today. If it does, `load` refuses days after tomorrow in the column
+     * (D42).
+     */
     readonly refusesFuture?: true
   }
   /** `condition` returns a SQL condition that depends on several parameters, or undefined for no condition. */

@@ -1,13 +1,19 @@
-/** Filter parameters, which endpoints combine into query schemas (D7, D9). Each declares its column and operator. */
+/**
+ * Filter parameters, from which endpoints compose the schemas of their queries (D7, D9). Each declares its column and
+ * operator.
+ */
 import { Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { CalendarDate, CalendarMonth, calendarMonthMessage, type DecodingTime, NonFutureDate } from "./Dates.ts"
+import { CalendarDate, CalendarMonth, calendarMonthMessage, NonFutureDate, type QueryNow } from "./Dates.ts"
 import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
 import { formatTextList, parseTextList } from "./TextLists.ts"
 
 /** The end of the error message for an unknown parameter (D4). The parameter's name precedes it. */
 export const unknownParameterReason = "is not a parameter of this endpoint"
 
-/** The query of the health checks, which ignore parameters: a probe that adds some must not take the service out. */
+/**
+ * The query of the health checks. They ignore all parameters: a load balancer whose probe adds one must not take the
+ * service out of rotation.
+ */
 export const AnyParameters = Schema.Struct({})
 
 /** The query of an endpoint without parameters (D4). */
@@ -17,8 +23,8 @@ export const NoParameters = AnyParameters.check(
   ),
 )
 
-/** Makes an optional parameter for a date. */
-const dateParameter = <To extends Schema.Codec<string, string, DecodingTime>>(
+/** Creates an optional parameter for a date. */
+const dateParameter = <To extends Schema.Codec<string, string, QueryNow>>(
   to: To,
   filter: FilterDeclaration,
   description: string,
@@ -30,7 +36,7 @@ const dateParameter = <To extends Schema.Codec<string, string, DecodingTime>>(
 const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
   dateParameter(NonFutureDate, { operator, column, refusesFuture: true }, `${description}; not in the future.`)
 
-/** Makes filters for a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
+/** Creates the filters of a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
 export const makeDates = (column: string) => ({
   date: dateParameter(
     NonFutureDate,
@@ -44,17 +50,17 @@ export const makeDates = (column: string) => ({
 /** `date`, `date_from` and `date_to` for the column `date`. */
 export const defaultDates = makeDates("date")
 
-/** Makes a field for each name. The cast restores the keys, which the type of `Object.fromEntries` lacks. */
+/** Creates a field for each name. The cast restores the keys, which the type of `Object.fromEntries` loses. */
 const makeFields = <Name extends string, Key extends string, Field>(
   names: ReadonlyArray<Name>,
   makeKey: (name: Name) => Key,
   makeField: (name: Name) => Field,
 ) => Object.fromEntries(names.map((name) => [makeKey(name), makeField(name)])) as { readonly [Each in Key]: Field }
 
-/** A decimal number in a parameter. OpenAPI shows the pattern. */
+/** The format of a decimal number in a parameter. OpenAPI shows this pattern. */
 export const decimalPattern = /^[+-]?([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$/
 
-/** A decimal number that is kept as text, so that the comparison uses all of its digits (D16, decimals). */
+/** A decimal number that stays text, so that the comparison uses all of its digits (D16, decimals). */
 const DecimalText = Schema.String.check(
   Schema.makeFilter(
     (text: string) => decimalPattern.test(text) && text.length <= 64 && isFinite(Number(text)),
@@ -71,13 +77,13 @@ const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison:
       .pipe(Schema.decodeTo(DecimalText)).annotate({ filter: { operator, column } }),
   )
 
-/** Makes the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
+/** Creates the inclusive filters `min_x` and `max_x` for each column `x`. A row without a value never matches (D9). */
 export const makeNumberRanges = <Name extends string>(...names: ReadonlyArray<Name>) => ({
   ...makeFields(names, (name) => `min_${name}` as const, (column) => boundFilter("atLeast", column, "at least")),
   ...makeFields(names, (name) => `max_${name}` as const, (column) => boundFilter("atMost", column, "at most")),
 })
 
-/** Makes a function that makes the filters `x_from` and `x_to` for each column `x`. */
+/** Returns a function that creates the filters `x_from` and `x_to` for each column `x`. */
 const makeDayRanges = <Field>(
   from: FilterOperator,
   to: FilterOperator,
@@ -96,23 +102,23 @@ const makeDayRanges = <Field>(
   ),
 })
 
-/** Makes the filters `x_from` and `x_to` for each column `x` with past dates. A future date is refused (D7, §4.4). */
+/** Creates the filters `x_from` and `x_to` for each column `x` with past dates. They refuse future dates (D7, §4.4). */
 export const makePastDateRanges = makeDayRanges("fromDay", "toDay", nonFutureDateFilter)
 
 /**
- * Makes the filters `x_from` and `x_to` for each column `x` with past instants. Days run from midnight to midnight at
- * -05:00.
+ * Creates the filters `x_from` and `x_to` for each column `x` with past instants. A day lasts from midnight to midnight
+ * at -05:00.
  */
 export const makePastInstantRanges = makeDayRanges("fromDayOfInstant", "toDayOfInstant", nonFutureDateFilter)
 
-/** Makes the filters `x_from` and `x_to` for each column `x` with dates that may be in the future (D7, §4.4). */
+/** Creates the filters `x_from` and `x_to` for each column `x` with dates that may be in the future (D7, §4.4). */
 export const makeDateRanges = makeDayRanges(
   "fromDay",
   "toDay",
   (operator, column, description) => dateParameter(CalendarDate, { operator, column }, `${description}.`),
 )
 
-/** Makes the filter `x=true` or `x=false` for each column `x`. */
+/** Creates the filter `x=true` or `x=false` for each column `x`. */
 export const makeBooleans = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, (column) =>
     Schema.optionalKey(
@@ -125,10 +131,10 @@ export const makeBooleans = <Name extends string>(...names: ReadonlyArray<Name>)
 /** Maximum length of a value in a text filter, in characters. No value in the tables is longer. */
 const maxTextLength = 256
 
-/** Maximum length of a list of values, with its commas. */
+/** Maximum length of a list of values, including its commas. */
 const maxTextListLength = 1_024
 
-/** Splits a list, and removes repeated values, which would change nothing (D33). */
+/** Splits a list and drops repeated values, which select nothing more (D33). */
 const makeListDecoder = (itemMessage: string | undefined) => (text: string) => {
   const parsed = parseTextList(text)
   return "values" in parsed
@@ -136,7 +142,10 @@ const makeListDecoder = (itemMessage: string | undefined) => (text: string) => {
     : Effect.fail(new SchemaIssue.InvalidValue({ message: itemMessage ?? parsed.reason }))
 }
 
-/** `itemMessage` says what the values must be, unless they may be any text. */
+/**
+ * Creates a filter that takes a comma-separated list. `itemMessage` says what each value must be, unless any text is
+ * valid.
+ */
 const listFilter = <Item extends Schema.Codec<string, string>>(
   item: Item,
   description: string,
@@ -155,6 +164,7 @@ const listFilter = <Item extends Schema.Codec<string, string>>(
     )).annotate({ filter }),
   )
 
+/** A value of a text filter. */
 export const NonEmptyText = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), {
     message: "must not contain an empty value",
@@ -171,22 +181,25 @@ const describeTextList = (column: string) =>
 const makeTextListFilter = (operator: FilterOperator) => (column: string) =>
   listFilter(NonEmptyText, describeTextList(column), { operator, column })
 
-/** Makes a filter for each column. A row matches if its value is one of the filter's values, ignoring case (D33). */
+/** Creates a filter for each column. A row matches if its value is one of the filter's values, ignoring case (D33). */
 export const makeTexts = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, makeTextListFilter("oneOfIgnoringCase"))
 
-/** Like `makeTexts`, for codes whose letters are all small or all capital. They need no index on `lower`. */
+/**
+ * Like `makeTexts`, but for columns with codes that are entirely in lower or entirely in upper case. Because only these
+ * two spellings have to be compared, no index on `lower(…)` is needed (D33).
+ */
 export const makeCodes = <Name extends string>(...names: ReadonlyArray<Name>) =>
   makeFields(names, (name) => name, makeTextListFilter("oneOfCodes"))
 
-/** Filters by country codes in any case. The column `country` contains two capital letters (D33). */
+/** Filters by country codes, in upper or lower case. The column `country` contains two capital letters (D33). */
 export const countryFilter = listFilter(
   Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toUpperCase())),
   describeTextList("country"),
   { operator: "oneOf", column: "country" },
 )
 
-/** Filters by paths of endpoints in any case. The column `endpoint` contains small letters (D33). */
+/** Filters by paths of endpoints, in upper or lower case. The column `endpoint` is in lower case (D33). */
 export const endpointFilter = listFilter(
   Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toLowerCase())),
   describeTextList("endpoint"),
@@ -203,7 +216,7 @@ export const statusCodeFilter = listFilter(
   statusCodeMessage,
 )
 
-/** Filters by comma-separated months of the column `month`. */
+/** Filters by comma-separated months, which the column `month` contains as `YYYY-MM`. */
 export const monthFilter = listFilter(
   CalendarMonth,
   "Rows whose month is one of these comma-separated months, YYYY-MM.",
@@ -212,7 +225,7 @@ export const monthFilter = listFilter(
 )
 
 /**
- * Makes a filter that accepts one or more of `words`, comma-separated and in any case. It refuses other words (D33).
+ * Creates a filter that accepts one or more of `words`, comma-separated and in any case. It refuses other words (D33).
  */
 export const makeEnum = <const Words extends ReadonlyArray<string>>(words: Words) => {
   const message = `must be one of: ${words.join(", ")}`
@@ -241,17 +254,22 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
     ).annotate({ filter }),
   )
 
-/** Makes a filter that finds text containing the value, ignoring case. `%`, `_` and quotes have no special meaning. */
+/**
+ * Creates a filter that finds text containing the value, ignoring case. `%`, `_` and quotes have no special meaning.
+ */
 export const makeSubstring = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
 /**
- * Makes a filter that finds arrays in which an element contains the value, ignoring case. OpenAPI describes it as "Part
- * of `name`".
+ * Creates a filter that finds arrays in which an element contains the value, ignoring case. OpenAPI describes it as
+ * "Part of `name`".
  */
 export const makeArrayElementSubstring = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
-/** Makes a filter that finds arrays with at least one of the values, such as tags, ignoring case (D33). */
+/**
+ * Creates a filter that finds arrays with at least one of the values, such as tags, ignoring case (D33). `rows` is what
+ * OpenAPI calls the rows, such as `Sessions`.
+ */
 export const makeArrayElement = (column: string, rows: string) =>
   listFilter(
     NonEmptyText,

@@ -1,11 +1,16 @@
-/** Parses IP addresses and networks. An IPv4-mapped IPv6 address equals its IPv4 address. */
+/**
+ * Parses IP addresses and networks. An IPv4-mapped IPv6 address, such as `::ffff:10.0.0.1`, equals its IPv4 address.
+ */
 import { Result } from "effect"
 import { IpNetwork, NetAddress } from "effect/net"
 
-/** Number of bits in front of the IPv4 address in an IPv4-mapped IPv6 address. */
+/** Number of bits before the IPv4 address in an IPv4-mapped IPv6 address. */
 const mappedPrefixBits = 96
 
-/** Converts a network of IPv4-mapped IPv6 addresses to IPv4, as addresses are before they are compared with it. */
+/**
+ * Converts a network of IPv4-mapped IPv6 addresses to IPv4. Addresses are converted in the same way before they are
+ * compared with the network.
+ */
 const toCanonicalNetwork = (network: IpNetwork.IpNetwork) => {
   const address = NetAddress.toCanonical(network.address)
   const isMapped = address !== network.address && network.prefixLength >= mappedPrefixBits
@@ -25,7 +30,10 @@ export const formatNetwork = (network: IpNetwork.IpNetwork) =>
     ? NetAddress.formatIp(network.address)
     : IpNetwork.format(network)
 
-/** Returns the address of a socket in its canonical form, without a zone; undefined if the text is no address. */
+/**
+ * Returns the address of a socket in canonical form, without its zone, as in `fe80::1%eth0`; undefined if the text is
+ * not an address.
+ */
 export const toCanonicalAddress = (text: string) => {
   const parsed = NetAddress.ipFromString(text.split("%", 1)[0] ?? text)
   return Result.isSuccess(parsed) ? NetAddress.formatIp(NetAddress.toCanonical(parsed.success)) : undefined

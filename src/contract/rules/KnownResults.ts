@@ -1,10 +1,16 @@
-/** Continues with known results at once, so that a request that does not have to wait needs no fiber. */
+/**
+ * Continues synchronously if a result is already known. A request that never has to wait, such as one for a stored
+ * response, then needs no fiber.
+ */
 import { Effect, Exit } from "effect"
 
-/** Whether the result of an effect is known. */
+/** Whether the result of an effect is already known: the effect is an `Exit`. */
 export const isKnown = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Exit<A, E> => Exit.isExit(effect)
 
-/** Like `Effect.flatMap`, but calls `next` at once if the result is known. It does not catch exceptions of `next`. */
+/**
+ * Like `Effect.flatMap`, but calls `next` at once if the result is known. Exceptions that `next` throws are then not
+ * caught.
+ */
 export const flatMapKnown = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   next: (value: A) => Effect.Effect<B, E2, R2>,
@@ -13,7 +19,10 @@ export const flatMapKnown = <A, E, R, B, E2, R2>(
   return Exit.isSuccess(effect) ? next(effect.value) : Exit.failCause(effect.cause)
 }
 
-/** Like `Effect.map`, but calls `change` at once if the result is known. It does not catch exceptions of `change`. */
+/**
+ * Like `Effect.map`, but calls `change` at once if the result is known. Exceptions that `change` throws are then not
+ * caught.
+ */
 export const mapKnown = <A, E, R, B>(
   effect: Effect.Effect<A, E, R>,
   change: (value: A) => B,

@@ -3,6 +3,7 @@ import { Predicate, Schema } from "effect"
 import type { DecodedQuery } from "./FilterDeclarations.ts"
 import { CikListParameter, splitTickerListEntry, toSymbolKey } from "./Tickers.ts"
 
+/** The parameters `follow_lineage` and `cik`, for queries. */
 export const LineageParameters = {
   follow_lineage: Schema.optionalKey(
     Schema.Boolean.annotate({
@@ -24,12 +25,14 @@ export interface LineageQuery {
 
 const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
 
-/** Returns an array with the first reason why the CIKs do not fit the symbols, or an empty array if they fit. */
+/** Checks that the CIKs fit the symbols. Returns the first reason why they do not, or an empty array. */
 const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [first = "", ...others] = ciks
+  // A single CIK without a symbol belongs to the only symbol.
   if (others.length === 0 && !first.includes(":") && tickers.length === 1) {
     return tickers[0]?.includes(":") === true ? ["cannot be combined with a CIK in ticker"] : []
   }
+  // Otherwise, each entry must name a symbol of `ticker`, and no symbol may be named twice.
   const keys = new Set(tickers.map(toSymbolKey))
   const named = ciks.map((entry) => toSymbolKey(splitTickerListEntry(entry).ticker))
   const reasons = ciks.map((entry, index) => {

@@ -1,6 +1,6 @@
 /** The header `Link` (RFC 8288). */
 
-/** An entry of `Link`. The path starts with `/`. */
+/** A link in the header `Link`. The path starts with `/`. */
 export interface ResponseLink {
   readonly path: string
   readonly attributes: string
@@ -15,12 +15,15 @@ export const findLink = (links: string | undefined, relation: string) => {
   return null
 }
 
-/** Returns the parameters in a link; undefined without a link. Ignores its host, which may be unreachable from here. */
+/**
+ * Returns the query parameters of a link; undefined if there is no link. The link's host is ignored: behind a proxy, it
+ * may not be the host that the client called.
+ */
 export const readLinkParameters = (link: string | null) => {
   const anyOrigin = "http://localhost"
   return link !== null && URL.canParse(link, anyOrigin) ? new URL(link, anyOrigin).searchParams : undefined
 }
 
-/** Formats the header `Link`. `base` is the base URL. */
+/** Formats the header `Link`. `base` is the service's base URL. */
 export const formatLinks = (base: string, links: ReadonlyArray<ResponseLink>) =>
   links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`).join(", ")

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { describeError, makeErrorFieldsWithDetails } from "./Errors.ts"
 
+/** The state of each part of the service that readiness depends on or that operators should know. */
 export const ReadinessParts = Schema.Struct({
   service: Schema.Literals(["ok", "ending"]).annotate({
     identifier: "ServiceState",
@@ -33,7 +34,7 @@ export const ReadinessParts = Schema.Struct({
   }),
 }).annotate({ identifier: "Parts", description: "The parts of the service." })
 
-/** Status 503 with `Retry-After: 5`. Requests for data get the same error code while the database is down. */
+/** 503 with `Retry-After: 5`. It has the code that requests for data get while the database is down. */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
   makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: ReadinessParts })),
   describeError(503, "A part that is required to serve data is not ready; `details` names it."),

@@ -6,8 +6,8 @@ import { redactApiKeys } from "./Errors.ts"
 import { NonNegativeInt } from "./NonNegativeInt.ts"
 
 /**
- * Makes a schema for a number in decimal digits: no sign, exponent, fraction or white space. Leading zeros are allowed
- * (D8).
+ * Creates the schema of a number in decimal digits, without sign, exponent, fraction or white space. Leading zeros are
+ * allowed (D8).
  */
 const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
   Schema.String.check(Schema.isPattern(/^0*\d{1,10}$/, { message })).pipe(
@@ -17,11 +17,15 @@ const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) 
 const integerUpTo = (maximum: number, message: string) =>
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }, { message }))
 
+/** Says in an error message which numbers are allowed. */
 export const describeRange = (maximum: number) => `must be a whole number from 1 to ${maximum}`
 
 const limitMessage = `${describeRange(100)}, or all with format=csv, format=ndjson or format=parquet`
+
+/** The highest page number, which is the largest 32-bit integer. */
 export const maxPage = 2_147_483_647
 
+/** The parameters that every paginated list has. */
 export const PagingParameters = {
   page: decodeDigits(
     integerUpTo(maxPage, describeRange(maxPage)).annotate({ default: 1, description: "The page, from 1." }),
@@ -58,8 +62,8 @@ export const PagingParameters = {
 }
 
 /**
- * Makes the parameter `after` of a list that grows while a client reads its pages. The link to the next page has it, so
- * that the next page begins after the last row of this one, even if rows were added in the meantime.
+ * Creates the parameter `after` of a list that grows while a client reads it. The link to the next page contains it:
+ * that page begins after the last row of this one, even if rows were added in the meantime.
  */
 export const makePlaceParameter = (place: CursorReader<unknown>) =>
   makeCursorParameter(place, "must be that of the link to a next page, unchanged", {
@@ -67,7 +71,7 @@ export const makePlaceParameter = (place: CursorReader<unknown>) =>
       "`page` then only numbers the page.",
   })
 
-/** Makes the parameter `limit` of a list that has a cursor instead of pages. */
+/** Creates the parameter `limit` of a list that has a cursor instead of numbered pages. `standard` is the default. */
 export const makeLimitParameterForCursors = (maximum: number, standard: number, description: string) =>
   decodeDigits(integerUpTo(maximum, describeRange(maximum)), describeRange(maximum)).annotate({
     default: standard,
@@ -78,7 +82,7 @@ export const makeLimitParameterForCursors = (maximum: number, standard: number, 
 export interface PagingQuery {
   readonly page: number
   readonly limit: number | "all"
-  /** The place after which the page begins. Then its number has no effect on its rows. */
+  /** The place after which the page begins. If it is present, the page number does not affect the rows. */
   readonly after?: string | undefined
   readonly format?: ListFormat
   readonly explain?: boolean
@@ -87,7 +91,7 @@ export interface PagingQuery {
 /** The property `count` of a list. */
 export const ResultCount = NonNegativeInt.annotate({ description: "The length of `results`." })
 
-/** Makes the schema of a list: `{ count, results, message?, page, limit, has_more }`. */
+/** Creates the schema of a list's response: `{ count, results, message?, page, limit, has_more }`. */
 export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
   Schema.Struct({
     count: ResultCount,
@@ -102,7 +106,7 @@ export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 
-/** The unit that an endpoint counts as one result, for estimates (D28). */
+/** What an endpoint counts as one result, for estimates (D28). */
 export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/contract/ResultUnit", {
   defaultValue: () => "row",
 })
@@ -110,16 +114,19 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
 /** A limit that is greater than the number of rows in any table. */
 export const unlimitedRowCount = Number.MAX_SAFE_INTEGER
 
-/** Returns the range of rows to select for a page, from which `cutPage` (`Cursors.ts`) makes the page. */
+/**
+ * Returns the range of rows to select for a page. It includes one row more than the page shows; `cutPage` in
+ * `Cursors.ts` removes it.
+ */
 export const getPageRowRange = ({ after, limit, page }: PagingQuery) =>
   limit === "all"
     ? { limit: unlimitedRowCount, offset: 0 }
     : { limit: countRowsToRead(limit), offset: after === undefined ? (page - 1) * limit : 0 }
 
-/** The parameters of a next page that differ from those of the page before it. */
+/** The parameters of a next page that differ from those of the page before. */
 export type NextPage = Required<Pick<PagingQuery, "page">> & Pick<PagingQuery, "after">
 
-/** Returns the target of the next page of the same list. */
+/** Returns the request target of the list's next page. */
 export const makeNextPageTarget = (target: string, { after, page }: NextPage) => {
   const [path = "/", ...search] = target.split("?")
   const parameters = new URLSearchParams(redactApiKeys(search.join("?")))
@@ -128,7 +135,7 @@ export const makeNextPageTarget = (target: string, { after, page }: NextPage) =>
   return `${path}?${parameters}`
 }
 
-/** Format and size of a page in CSV or NDJSON. */
+/** The format and size of a page in CSV or NDJSON. */
 export interface PageFileMetadata {
   readonly format: "csv" | "ndjson"
   /** Number of NDJSON lines, or of CSV records excluding the header. */
@@ -146,7 +153,9 @@ export interface ResponseContent {
   readonly nextPage: NextPage | undefined
   /** Response headers that depend on the data, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Whether the same request may get another response although the data is the same, so that nothing may store it. */
+  /**
+   * Whether the same request may get another response although the data has not changed. If so, nothing may store it.
+   */
   readonly isTransient?: boolean
 }
 

@@ -1,8 +1,9 @@
-/** Rules for parameters that depend on each other: dates (D7), paging (D8), ranges (D9) and lineages (D35). */
+/** Rules for parameters that depend on each other: dates (D7), pages (D8), ranges (D9) and lineages (D35). */
 import { BigDecimal, Schema } from "effect"
 import type { DecodedQuery } from "./FilterDeclarations.ts"
 import { checkLineageParameters } from "./LineageParameters.ts"
 
+/** Compares dates, `YYYY-MM-DD`, which sort chronologically as text. */
 const isLater = (from: string, to: string) => from > to
 
 const isGreater = (low: string, high: string) =>
@@ -34,8 +35,8 @@ const checkDate = (query: DecodedQuery) =>
     : []
 
 /**
- * Checks that an export (`limit=all`) begins at the first row and is not JSON, and that Parquet is an export. The
- * handler checks a format that comes from the header `Accept`.
+ * Checks that an export (`limit=all`) begins at the first row and is not JSON, and that Parquet is only requested for
+ * an export. If the format comes from the header `Accept`, the handler checks it.
  */
 const checkExport = ({ after, format, limit, page }: DecodedQuery) =>
   limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageErrorReason }] : []) : [
@@ -50,7 +51,10 @@ export const jsonExportErrorReason = "can be all only with format=csv, format=nd
 /** The end of the error message for a page in Parquet. The name of the parameter, `format`, precedes it. */
 export const parquetPageErrorReason = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
 
-/** Checks that ranges are in order, that no parameters conflict, and that none lacks a parameter that it needs. */
+/**
+ * Checks that ranges are in order, that parameters do not contradict each other, and that none lacks a parameter that
+ * it requires.
+ */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [
   ...checkRanges(query),
   ...checkDate(query),

@@ -1,6 +1,7 @@
 /** `provenance`, a parameter of lists: it adds the source documents to each row. */
 import { Schema } from "effect"
 
+/** The parameter `provenance`, for queries. */
 export const ProvenanceParameter = {
   provenance: Schema.optionalKey(
     Schema.Boolean.annotate({

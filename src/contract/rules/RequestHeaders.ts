@@ -1,6 +1,6 @@
-/** The request headers that the service reads, each declared once. `ApiRequest` offers no others. */
+/** The request headers that the service reads, each declared once. `ApiRequest` does not give access to any others. */
 
-/** Those that web pages may set, so CORS must allow them (D10). */
+/** Headers that scripts in web pages may set, so CORS must allow them (D10). */
 const settableNames = [
   "Accept",
   "Authorization",
@@ -20,7 +20,7 @@ const settableNames = [
   "X-Request-Id",
 ] as const
 
-/** Those that web pages may not set, so CORS need not allow them. */
+/** Headers that scripts cannot set, because the browser does. CORS need not allow them. */
 type OtherName =
   | "accept-encoding"
   | "content-length"
@@ -33,5 +33,5 @@ type OtherName =
 /** The lower-case name of a header that the service reads. */
 export type RequestHeaderName = Lowercase<typeof settableNames[number]> | OtherName
 
-/** Headers that web pages may send. */
+/** The headers that CORS allows scripts to set (D10). */
 export const corsAllowedHeaderNames: ReadonlyArray<string> = settableNames

@@ -1,7 +1,10 @@
 /** The response headers, each declared once: for OpenAPI, CORS and the response cache. */
 import { Record, Struct } from "effect"
 
-/** Part of an OpenAPI header object. If `required`, every response that is documented with the header has it. */
+/**
+ * The part of an OpenAPI header object that is declared here. If `required`, the header is in every response that is
+ * documented with it.
+ */
 interface HeaderObject {
   readonly description: string
   readonly required: boolean
@@ -10,8 +13,9 @@ interface HeaderObject {
 
 interface HeaderDeclaration extends HeaderObject {
   /**
-   * The response cache sends stored `shared` headers to every account, and computes `perRequest` headers (D17,
-   * caching). It does not store a response that has any other header.
+   * Whether the response cache may store the header. `shared` headers are stored and sent to every account;
+   * `perRequest` headers are computed anew for each request (D17, caching). A response with any other header is not
+   * stored.
    */
   readonly caching: "shared" | "perRequest" | "never"
 }
@@ -112,6 +116,7 @@ const declarations = {
   ),
 } satisfies Readonly<Record<string, HeaderDeclaration>>
 
+/** The name of a response header that the service sends. */
 export type ResponseHeaderName = keyof typeof declarations
 
 /** The headers as OpenAPI describes them. */

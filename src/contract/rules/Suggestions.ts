@@ -1,7 +1,11 @@
 /** Suggests the most similar name for a misspelled one (D4, unknown parameters). */
 import { Array, Option, Order } from "effect"
 
-/** Counts the insertions, deletions, substitutions and swaps of adjacent letters (Damerau-Levenshtein distance). */
+/**
+ * Counts the insertions, deletions, substitutions and swaps of adjacent letters that turn one text into the other
+ * (Damerau-Levenshtein distance, restricted: no letter is edited twice). `row[j]` is the distance between the letters
+ * of `left` so far and the first `j` letters of `right`; `before` is the row above it.
+ */
 const computeDistance = (left: string, right: string) => {
   const [leftLetters, rightLetters] = [[...left], [...right]]
   let before: ReadonlyArray<number> = []
@@ -28,8 +32,8 @@ const byDistance = Order.mapInput(Order.Number, ({ distance }: { readonly distan
 const thirdOfLength = (name: string) => name.length / 3
 
 /**
- * Returns the most similar name, ignoring case, among those that begin with `misspelled` or whose edit distance is at
- * most a third of their length. `getTolerance` replaces both rules with a maximum distance for each name.
+ * Returns the most similar name, ignoring case. A name is similar if it begins with `misspelled`, or if its edit
+ * distance is at most a third of its length. `getTolerance` replaces both rules with a maximum distance for each name.
  */
 export const findNearestName = (
   misspelled: string,
@@ -41,7 +45,7 @@ export const findNearestName = (
   const candidates = names.flatMap((name) => {
     const tolerance = (getTolerance ?? thirdOfLength)(name)
     const isPrefix = getTolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
-    // The edit distance is at least the difference in length, so it would also exceed the tolerance.
+    // The edit distance is at least the difference in length, so computing it would be pointless.
     if (!isPrefix && Math.abs(length - name.length) > tolerance) return []
     const distance = computeDistance(text, name.toLowerCase())
     return isPrefix || distance <= tolerance ? [{ name, distance }] : []
@@ -49,7 +53,9 @@ export const findNearestName = (
   return Option.map(Array.head(Array.sort(candidates, byDistance)), ({ name }) => name)
 }
 
-/** Formats a suggestion as a sentence with a leading space, such as ` Did you mean news?`; empty if there is none. */
+/**
+ * Formats a suggestion as a sentence with a leading space, such as ` Did you mean news?`; empty without a suggestion.
+ */
 export const formatSuggestion = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
 
 /** Suggests a name for a misspelled one, as a sentence with a leading space; empty if no name is similar. */

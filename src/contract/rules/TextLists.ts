@@ -1,6 +1,6 @@
 /**
- * Lists of values in one parameter (D33): separated by commas, as in a record of CSV. A value that contains a comma is
- * written in double quotes, and a double quote inside those is doubled.
+ * Lists of values in one parameter (D33). Commas separate the values, as in a line of CSV: a value that contains a
+ * comma is in double quotes, and a double quote inside such a value is doubled.
  */
 
 const quotingAdvice =
@@ -10,23 +10,34 @@ const quotingAdvice =
 /** A list as programming languages print it, such as `[A, B]`, `["A", "B"]` or `('A', 'B')`. */
 const printedList = /^\s*(?:\[.+\]|[({]\s*(["']).*\1\s*,?\s*[)}])\s*$/s
 
-/** How programming languages print a missing value. `NA` is Namibia, and `none` may be a word. */
+/**
+ * How programming languages print a missing value. `NA` and `none` are not here: `NA` is Namibia, and `none` may be a
+ * real value.
+ */
 const missingValue = /^(?:null|NULL|undefined|None|nil|<nil>|NaN)$/
 
-/** A value and the comma after it. The first group is the value in double quotes, the second one any other value. */
+/**
+ * A value and the comma after it. The first group is the content of a value in double quotes, the second one any other
+ * value.
+ */
 const listItem = /(?:\s*"((?:[^"]|"")*)"\s*|([^,]*)),/gy
 
+/** The result of splitting a list. */
 export type ParsedTextList =
   | { readonly values: ReadonlyArray<string> }
-  /** Why the list is not valid. Continues a sentence that begins with the name of the parameter. */
+  /** Why the list is not valid. Completes a sentence that begins with the name of the parameter. */
   | { readonly reason: string }
 
-/** Splits a list into its values, without the white space around them. */
+/**
+ * Splits a list into its values, and trims those that are not quoted. Fails with a reason if the list looks like a
+ * mistake.
+ */
 export const parseTextList = (text: string): ParsedTextList => {
   if (printedList.test(text)) {
     return { reason: "must not have brackets around its values; separate several values by commas: A,B" }
   }
   const values: Array<string> = []
+  // With a comma at the end, every value is followed by one.
   for (const [, quoted, plain = ""] of `${text},`.matchAll(listItem)) {
     const value = quoted === undefined ? plain.trim() : quoted.replaceAll(`""`, `"`)
     if (value === "") return { reason: `must not contain an empty value; remove it, or ${quotingAdvice}` }
@@ -41,7 +52,7 @@ export const parseTextList = (text: string): ParsedTextList => {
   return { values }
 }
 
-/** Returns the values as a list that `parseTextList` splits into the same values. */
+/** Formats values as a list from which `parseTextList` gets the same values. */
 export const formatTextList = (values: ReadonlyArray<string | number>) =>
   values.map((value) => {
     const text = String(value)

@@ -6,25 +6,26 @@ import type { FilterDeclaration } from "./FilterDeclarations.ts"
 /** The format of a ticker in requests, data files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 
-/** Whether the symbol has a separator, so that it has several spellings (D41). */
+/** Whether the symbol has a separator, and therefore more than one spelling (D41): `BRK.B` and `BRK-B`. */
 export const hasSeparator = (symbol: string) => /[.-]/.test(symbol)
 
-/** Returns text that is equal for all spellings of a symbol (D41): a dot and a hyphen are one separator. */
+/** Returns the text that all spellings of a symbol have in common (D41): a dot and a hyphen are the same separator. */
 export const toSymbolKey = (symbol: string) => symbol.replaceAll(".", "-")
 
-/** Changes only ASCII letters, because `toUpperCase` turns some other letters into ASCII ones, such as `ı` into `I`. */
+/** Converts only ASCII letters: `toUpperCase` would turn some other letters into ASCII ones, such as `ı` into `I`. */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
-/** A symbol in a list, with or without the CIK of its issuer. */
+/** An entry of a ticker list: a symbol, with or without the CIK of its issuer. */
 const tickerEntryPattern = /^[A-Z0-9.^-]{1,16}(?::\d{10})?$/
 
-/** Lists that drop nothing, without a closer look. */
+/** Matches lists in which every symbol is valid. They are the common case, and need no splitting. */
 const onlyTickers = /^[A-Za-z0-9.^-]{1,16}(?:,[A-Za-z0-9.^-]{1,16})*$/
 
 const removeSpaces = (text: string) => text.replace(/\s+/gu, "")
 
 const padCik = (digits: string) => digits.padStart(10, "0")
 
+/** Removes white space, converts the symbol to upper case, and pads the CIK to ten digits. */
 const normalizeTickerEntry = (text: string) => toUpperCaseAscii(removeSpaces(text)).replace(/(?<=:)\d{1,10}$/, padCik)
 
 /** Splits an entry of a ticker list, such as `META` or `META:0001326801`, into the ticker and the optional CIK. */
@@ -37,14 +38,17 @@ const characterRule = "Tickers contain only uppercase letters, numbers, dots, hy
 const maxTickers = 100
 const maxNamedTickers = 20
 
-/** Formats up to twenty dropped tickers, each cut to 32 characters, so that the header stays short (D5). */
+/** Formats up to twenty dropped symbols, each truncated to 32 characters, so that the header stays short (D5). */
 const formatDroppedTickers = (dropped: ReadonlyArray<string>) =>
   dropped
     .slice(0, maxNamedTickers)
     .map((text) => encodeURIComponent(redactApiKeys(text).slice(0, 32).toWellFormed()))
     .join(",")
 
-/** Names the invalid symbols, and states the rule (§7.2). `advice` ends the sentence of the rule. */
+/**
+ * Returns an error message that names the invalid symbols and states the rule (§7.2). `advice` completes the last
+ * sentence.
+ */
 const describeInvalidTickers = (sent: ReadonlyArray<string>, advice: string) => {
   const names = sent.slice(0, maxNamedTickers).map((text) => redactApiKeys(text).slice(0, 32)).join(", ")
   const more = sent.length > maxNamedTickers ? ` and ${sent.length - maxNamedTickers} more` : ""
@@ -54,7 +58,10 @@ const describeInvalidTickers = (sent: ReadonlyArray<string>, advice: string) => 
 const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) =>
   new SchemaIssue.InvalidValue({ message: describeInvalidTickers(sent, " (1 to 16 of them).") })
 
-/** Splits a list into valid symbols, each once, and the entries that are dropped because they are invalid (D5). */
+/**
+ * Splits a list into its valid symbols without repetitions, and the entries that are dropped because they are invalid
+ * (D5).
+ */
 const splitTickers = (text: string) => {
   const sent = text.split(",").map(normalizeTickerEntry).filter((entry) => entry !== "")
   return {
@@ -64,6 +71,7 @@ const splitTickers = (text: string) => {
   }
 }
 
+/** A list needs at least one valid symbol, and has a maximum length (§7.3, §8). */
 const isListAllowed = (tickers: ReadonlyArray<string>) => tickers.length > 0 && tickers.length <= maxTickers
 
 const parseTickers = (text: string) => {
@@ -79,7 +87,7 @@ const parseTickers = (text: string) => {
   return Effect.succeed(tickers)
 }
 
-/** Returns the value of `X-Dropped-Tickers` for a list that has a valid symbol; undefined if none is dropped. */
+/** Returns the value of `X-Dropped-Tickers` for a valid list; undefined if nothing is dropped. */
 export const findDroppedTickers = (text: string): string | undefined => {
   if (onlyTickers.test(text)) return undefined
   const { dropped, tickers } = splitTickers(text)
@@ -116,7 +124,8 @@ const makeTickerSchema = (maxLength: number) => {
   const nameInvalid = Schema.makeFilter((text: string) => {
     if (pattern.test(text)) return true
     const name = removeSpaces(text)
-    // As it was sent, unless it is an API key, which `redactApiKeys` does not recognize with white space inside.
+    // Quotes the symbol as it was sent. If it is an API key with white space inside, which `redactApiKeys` would not
+    // recognize, the white space is removed first.
     const sent = name === "" ? [] : [redactApiKeys(name) === name ? text.trim() : name]
     return describeInvalidTickers(sent, `. Send one symbol of 1 to ${maxLength} characters.`)
   })
@@ -125,7 +134,7 @@ const makeTickerSchema = (maxLength: number) => {
       `One current or former symbol of 1 to ${maxLength} characters; not case-sensitive. A dot and a hyphen ` +
       "are the same: `BRK.B` is `BRK-B`.",
     examples: ["BYON"],
-    // The second check only documents the pattern, because the first one ends the validation.
+    // The second check only shows the pattern in OpenAPI. It is never reached, because the first one aborts.
   }).check(nameInvalid.abort(), Schema.isPattern(pattern)).pipe(Schema.decodeTo(
     Schema.String,
     SchemaTransformation.transform({
@@ -135,7 +144,7 @@ const makeTickerSchema = (maxLength: number) => {
   ))
 }
 
-/** One ticker of up to 6 characters; a comma or space inside makes it invalid (D6). */
+/** One ticker of up to 6 characters. A comma or a space inside makes it invalid (D6). */
 export const TickerParameter = makeTickerSchema(6).annotate({
   filter: { operator: "statement" } satisfies FilterDeclaration,
 })
@@ -144,7 +153,7 @@ export const TickerParameter = makeTickerSchema(6).annotate({
 export const LongTickerParameter = makeTickerSchema(16)
   .annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
-/** The CIK of an issuer, which SEC filings write with or without leading zeros (D35). Decodes to ten digits. */
+/** The CIK of an issuer. SEC filings write it with or without leading zeros (D35); decoded, it has ten digits. */
 export const CikParameter = Schema.String.annotate({
   description:
     "The CIK of the issuer that an ambiguous symbol stands for, one to ten digits; must be one of the candidates in " +
@@ -154,7 +163,10 @@ export const CikParameter = Schema.String.annotate({
   SchemaTransformation.transform({ decode: padCik, encode: (text) => text }),
 )).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
-/** One CIK, or the CIKs of several symbols of a list as `SYMBOL:CIK`. Decoding pads each CIK to ten digits. */
+/**
+ * One CIK or, if the list has several symbols, a CIK for some of them, as `SYMBOL:CIK`. Decoding pads each CIK to ten
+ * digits.
+ */
 export const CikListParameter = Schema.String.annotate({
   description:
     "With `follow_lineage=true`: the CIK of the issuer that an ambiguous symbol stands for. If `ticker` has " +

@@ -1,6 +1,9 @@
-/** Decodes the parameters of a request (D4, D11), and makes the errors of what was not expected (§7.2, errors). */
+/**
+ * Decodes the parameters of a request (D4, D11). Creates the errors for invalid parameters, and for unexpected failures
+ * (§7.2, errors).
+ */
 import { Cause, Context, Effect, Exit, Schema, SchemaAST } from "effect"
-import { DecodingTime } from "./Dates.ts"
+import { QueryNow } from "./Dates.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
 import { formatNameSuggestion } from "./Suggestions.ts"
@@ -19,16 +22,21 @@ const missingParameter = "is required"
 
 const repeatedParameter = "is sent more than once; send it once"
 
-/** How common HTTP libraries write null, a missing value or a number that is none. Symbols may be so called. */
+/**
+ * How common HTTP libraries write null, a missing value or NaN. These texts are not refused as such, because some are
+ * also symbols; they only lead to better advice.
+ */
 const nullText = /^(?:|null|undefined|none|nil|nan|nat|na|<na>)$/i
 
 /** Separators other than commas, and the brackets and quotes of lists as programming languages print them. */
 const foreignListCharacters = /[|;[\](){}"']/
 
-/** The suffix that libraries add to the name of a list or an object, as in `ticker[]`, `ticker[0]` and `ticker.0`. */
+/**
+ * The suffix that some libraries add to the name of a list or an object, as in `ticker[]`, `ticker[0]` and `ticker.0`.
+ */
 const nameSuffix = /(?:\[[^\]]*\])+$|\.\d+$/
 
-/** All parameters are text. The only wrong type is an array, which a repeated parameter produces (D4). */
+/** Parameters are text, so the only wrong type is an array, which a repeated parameter becomes (D4). */
 const getReasons = makeValidationReasonFormatter({
   missing: missingParameter,
   unexpected: unknownParameterReason,
@@ -41,7 +49,7 @@ export const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
   return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** Returns the names of the parameters that are lists, and the names of those that a request must contain. */
+/** Returns which parameters are lists, and which ones a request must contain. */
 const describeParameters = (query: Schema.Top) => {
   const ast = SchemaAST.toType(query.ast)
   const encoded = SchemaAST.toEncoded(query.ast)
@@ -58,8 +66,9 @@ const describeParameters = (query: Schema.Top) => {
 const formatListAdvice = (name: string) => `with its values separated by commas: ${name}=A,B`
 
 /**
- * Completes the reason for an unknown parameter (D4): with the form of the parameter, if a library has added a suffix
- * to its name, otherwise with a similar name, or with all names if none is similar.
+ * Returns the advice that follows the reason for an unknown parameter (D4), such as ` Did you mean ticker?`. If a
+ * library has added a suffix to a valid name, as in `ticker[]`, it says how to send the parameter. If no name is
+ * similar, it lists all names.
  */
 const explainUnknown = (field: string, names: ReadonlyArray<string>, lists: ReadonlySet<string>) => {
   const name = field.replace(nameSuffix, "")
@@ -72,11 +81,17 @@ const explainUnknown = (field: string, names: ReadonlyArray<string>, lists: Read
     (names.length === 0 ? " It has no parameters." : ` Its parameters are ${names.join(", ")}.`)
 }
 
-/** Appends advice to a reason, which is a sentence if it has an initial capital. */
+/**
+ * Appends advice to a reason. A reason with an initial capital is a complete sentence, so the advice becomes another
+ * one.
+ */
 const appendAdvice = (reason: string, advice: string) =>
   /^[A-Z]/.test(reason) ? `${reason} ${advice.charAt(0).toUpperCase()}${advice.slice(1)}.` : `${reason}; ${advice}`
 
-/** Completes the reason why a parameter is refused with the form that the endpoint accepts. */
+/**
+ * Returns a function that adds advice to the reason why a parameter is refused, such as `; separate several values by
+ * commas: tag=A,B`.
+ */
 const makeAdviser = (parameters: RawSearchParameters, query: Schema.Top) => {
   const names = getParameterNames(query)
   const { lists, required } = describeParameters(query)
@@ -107,40 +122,41 @@ const makeAdviser = (parameters: RawSearchParameters, query: Schema.Top) => {
 /** Puts the parameter's name before the reason, unless the reason is a complete sentence with an initial capital. */
 const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
 
+/** Creates the error 422 for the given parameters. */
 export const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
   new ValidationError({ error: { message: fields.map(formatSentence).join("; "), details: { fields } } })
 
-/** Refuses unknown parameters, and reports all invalid parameters at once (D4, D11). */
+/** Makes schemas refuse unknown parameters, and report all invalid parameters instead of only the first (D4, D11). */
 export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as const
 
 /** The parameters of a request as text, by name; an array if one is repeated. */
 export type RawSearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** Makes the 422 error for a query that does not match its schema. It names up to 20 invalid parameters. */
+/** Creates the error 422 for a query that does not match its schema. It names up to 20 invalid parameters. */
 export const makeQueryValidationError = (
   { issue }: Schema.SchemaError,
   parameters: RawSearchParameters,
   query: Schema.Top,
 ) => makeValidationError(getReasons(issue).slice(0, maxFields).map(makeAdviser(parameters, query)))
 
-/** The schema of a query. Its dates are compared with the time of the request. */
-export type QueryCodec<Query> = Schema.Codec<Query, unknown, DecodingTime>
+/** The schema of a query. `QueryNow` decides which dates are in the future. */
+export type QueryCodec<Query> = Schema.Codec<Query, unknown, QueryNow>
 
-type Decode<A> = (input: unknown) => Effect.Effect<A, Schema.SchemaError, DecodingTime>
+type Decode<A> = (input: unknown) => Effect.Effect<A, Schema.SchemaError, QueryNow>
 
-/** Makes a decoder of text. A repeated parameter becomes an array. */
-const makeTextDecoder = <A>(schema: Schema.Codec<A, unknown, DecodingTime>): Decode<A> =>
+/** Returns a decoder for a value that is text in the request. A repeated parameter is an array. */
+const makeTextDecoder = <A>(schema: Schema.Codec<A, unknown, QueryNow>): Decode<A> =>
   Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)), queryParseOptions)
 
 /** A parameter that is decoded on its own. */
 interface ParameterDecoder {
   readonly name: string
   readonly decode: Decode<unknown>
-  /** Result for a request without the parameter: nothing, a default, or an error. */
+  /** The result if a request does not have the parameter: nothing, a default, or an error. */
   readonly missing: Exit.Exit<object, unknown>
 }
 
-const isCodec = (schema: unknown): schema is Schema.Codec<unknown, unknown, DecodingTime> => Schema.isSchema(schema)
+const isCodec = (schema: unknown): schema is Schema.Codec<unknown, unknown, QueryNow> => Schema.isSchema(schema)
 
 const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<ParameterDecoder> =>
   Object.entries(fields).flatMap(([name, field]) =>
@@ -148,7 +164,7 @@ const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<Para
       ? [{
         name,
         decode: makeTextDecoder(field),
-        missing: Effect.runSyncExitWith(Context.make(DecodingTime, 0))(
+        missing: Effect.runSyncExitWith(Context.make(QueryNow, 0))(
           makeTextDecoder(Schema.Struct({ [name]: field }))({}),
         ),
       }]
@@ -156,16 +172,19 @@ const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<Para
   )
 
 /**
- * Makes a function that decodes valid queries, one parameter after the other, because a schema of many parameters also
- * examines those that were not sent. Undefined if the query is invalid.
+ * Returns a fast decoder for valid queries; it returns undefined for invalid ones. It decodes only the parameters that
+ * were sent, one by one. The schema of the whole query would also examine those that were not, and an endpoint can have
+ * dozens.
  */
 const makeFastDecoder = (query: Schema.Top & { readonly fields: Schema.Struct.Fields }) => {
   const decoders = listParameterDecoders(query.fields)
   const [first, ...others] = query.ast.checks ?? []
+  // The checks of the whole query, such as those of ranges, run on the decoded parameters.
   const check = first === undefined ? undefined : Schema.decodeUnknownExit(Schema.Unknown.check(first, ...others))
-  return (parameters: RawSearchParameters, context: Context.Context<DecodingTime>) => {
+  return (parameters: RawSearchParameters, context: Context.Context<QueryNow>) => {
     const run = Effect.runSyncExitWith(context)
     const decoded: Record<string, unknown> = {}
+    // Counts the parameters that no decoder has used. If any are left, they are unknown.
     let remaining = Object.keys(parameters).length
     for (const { decode, missing, name } of decoders) {
       const text = parameters[name]
@@ -188,21 +207,22 @@ const hasFields = (schema: Schema.Top): schema is Schema.Top & { readonly fields
   schema.ast.encoding === undefined
 
 /**
- * Makes a function that decodes the parameters of a request. `now` is the time of the request, or of its `as_of`. The
- * whole schema decodes queries that are not valid, to name everything that is wrong.
+ * Returns a function that decodes the parameters of a request. `now` is the time of the request, or the moment of its
+ * `as_of`. If the query is invalid, the schema of the whole query decodes it again, because only its error names
+ * everything that is wrong.
  */
 export const makeQueryDecoder = <Query>(query: QueryCodec<Query>) => {
   const decode = makeTextDecoder(query)
   const decodeFast = hasFields(query) ? makeFastDecoder(query) : undefined
   return (parameters: RawSearchParameters, now: number): Exit.Exit<Query, Schema.SchemaError> => {
-    const context = Context.make(DecodingTime, now)
+    const context = Context.make(QueryNow, now)
     const decoded = decodeFast?.(parameters, context)
-    // The parts of a valid query are the query, which the type cannot say.
+    // Together, the decoded parameters are the decoded query, but TypeScript cannot know that.
     return decoded === undefined ? Effect.runSyncExitWith(context)(decode(parameters)) : Exit.succeed(decoded as Query)
   }
 }
 
-/** Logs a defect, with the id of its request if it has one, and returns the error to respond with. */
+/** Logs a defect, with the id of its request if it has one, and returns the error for the response. */
 export const logDefectAsInternalError = (defect: unknown, request_id?: string) =>
   Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
     request_id === undefined ? (log) => log : Effect.annotateLogs("request_id", request_id),

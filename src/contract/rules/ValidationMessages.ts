@@ -1,21 +1,23 @@
 /**
- * Formats schema errors of parameters (D11) and of cells in data files (D31). A reason continues a sentence that begins
- * with the name of the parameter or column: "page must be …".
+ * Turns schema errors into reasons, for parameters (D11) and for cells in data files (D31). A reason completes a
+ * sentence that begins with the name of the parameter or column: "page must be …".
  */
 import { SchemaIssue } from "effect"
 
+/** Why a parameter or a cell is invalid. */
 export interface FieldErrorReason {
   readonly name: string
   readonly reason: string
 }
 
-/** The reasons that are worded differently for parameters and for cells. */
+/** The reasons whose wording differs between parameters and cells. */
 export interface ValidationWording {
   readonly missing: string
   readonly unexpected: string
   readonly wrongType: string
 }
 
+/** Turns a message of Effect's schemas, such as `Expected a number`, into a reason: `must be a number`. */
 const toPredicate = (message: string) =>
   message
     .replace(/^Expected /, "must be ")

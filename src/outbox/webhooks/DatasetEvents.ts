@@ -13,7 +13,7 @@ import { getEndpointAccess, isTierSufficient, Tier } from "../../contract/rules/
 import {
   changeFeedDatasets,
   type ChangeKind,
-  datasetAccessEndpoints,
+  requiredEndpointsByDataset,
   formatChangeFeedCursor,
   parseChangeFeedStart,
 } from "../../contract/endpoints/changes.ts"
@@ -45,7 +45,7 @@ type Subscriber = typeof Subscriber.Type
 const listDatasets = ({ datasets, tier }: Subscriber) =>
   changeFeedDatasets.filter((dataset) =>
     datasets?.includes(dataset) !== false &&
-    datasetAccessEndpoints[dataset].every((endpoint) =>
+    requiredEndpointsByDataset[dataset].every((endpoint) =>
       isTierSufficient(tier, getEndpointAccess(endpoint).required_tier)
     )
   )

@@ -7,7 +7,7 @@ import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { formatTime } from "../../contract/rules/Dates.ts"
 import { quoteCsvCell } from "../../query/rows/CsvCells.ts"
 import { presentMoment } from "../../contract/rules/AsOfParameter.ts"
-import { describeEmptyReason, parseEmptyReason } from "../../contract/rules/EmptyReasons.ts"
+import { describeEmptyReason, parseEmptyReasonHeader } from "../../contract/rules/EmptyReasons.ts"
 import { findLink, readLinkParameters } from "../../contract/rules/Links.ts"
 import { describeRange, maxPage } from "../../contract/rules/Paging.ts"
 import { formatTextList } from "../../contract/rules/TextLists.ts"
@@ -295,7 +295,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     const { format, parameters, skip } = choosePageParameters(details, request)
     const response = yield* send(details.path, new URLSearchParams(parameters))
     const { rows, ...page } = format === "csv" ? yield* readCsvRows(response.text) : readJsonRows(response.text)
-    const reason = parseEmptyReason(response.headers["x-empty-reason"] ?? "")
+    const reason = parseEmptyReasonHeader(response.headers["x-empty-reason"] ?? "")
     const message = reason === undefined ? page.message : describeEmptyReason(reason)
     return { response, format, ...page, message, rows: rows.slice(skip) }
   })

@@ -4,7 +4,7 @@ import { Clock, Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
 import {
   CalendarDate,
-  DecodingTime,
+  QueryNow,
   NonFutureDate,
   PastDate,
   todayInChicago,
@@ -92,9 +92,9 @@ describe("A calendar date", () => {
 
 const at = (instant: string) => TestClock.setTime(Date.parse(instant))
 
-const atClockTime = Effect.provideServiceEffect(DecodingTime, Clock.currentTimeMillis)
+const atClockTime = Effect.provideServiceEffect(QueryNow, Clock.currentTimeMillis)
 
-const reasons = (schema: Schema.Codec<unknown, unknown, DecodingTime>, input: unknown) =>
+const reasons = (schema: Schema.Codec<unknown, unknown, QueryNow>, input: unknown) =>
   Schema.decodeUnknownEffect(schema)(input).pipe(
     atClockTime,
     Effect.as([]),
@@ -168,7 +168,7 @@ describe("The current date in New York", () => {
       yield* at("2026-06-01T12:00:00Z")
       const decode = (text: string, time: string) =>
         Effect.result(
-          Effect.provideService(Schema.decodeEffect(NonFutureDate)(text), DecodingTime, Date.parse(time)),
+          Effect.provideService(Schema.decodeEffect(NonFutureDate)(text), QueryNow, Date.parse(time)),
         )
       assert.strictEqual((yield* decode("2020-03-01", "2020-03-01T05:00:00Z"))._tag, "Success")
       assert.strictEqual((yield* decode("2020-03-02", "2020-03-01T05:00:00Z"))._tag, "Failure")

@@ -9,7 +9,7 @@ import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
 import { readLoadableColumns } from "../../../src/ingest/load/LoadingTable.ts"
 import { RequiredTier } from "../../../src/contract/rules/EndpointAnnotations.ts"
-import { changeFeedDatasets, changeKinds, datasetAccessEndpoints } from "../../../src/contract/endpoints/changes.ts"
+import { changeFeedDatasets, changeKinds, requiredEndpointsByDataset } from "../../../src/contract/endpoints/changes.ts"
 import { selectReadableDatasets } from "../../../src/api/endpoints/changes.ts"
 import { fillTable } from "../../support/GeneratedRows.ts"
 import { getResultRows } from "../../support/ListClients.ts"
@@ -415,10 +415,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
           endpoints: null,
           networks: null,
         }
-        for (const endpoint of datasetAccessEndpoints[dataset]) {
+        for (const endpoint of requiredEndpointsByDataset[dataset]) {
           const raised = { ...endpoint, annotations: Context.add(endpoint.annotations, RequiredTier, "pro") }
-          const others = datasetAccessEndpoints[dataset].filter((other) => other !== endpoint)
-          const endpoints = { ...datasetAccessEndpoints, [dataset]: [raised, ...others] }
+          const others = requiredEndpointsByDataset[dataset].filter((other) => other !== endpoint)
+          const endpoints = { ...requiredEndpointsByDataset, [dataset]: [raised, ...others] }
           assert.notInclude(yield* selectReadableDatasets(account, undefined, endpoints), dataset)
           const refused = yield* Effect.flip(selectReadableDatasets(account, [dataset], endpoints))
           assert.strictEqual(refused._tag, "InsufficientTier")

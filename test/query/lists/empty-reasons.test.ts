@@ -8,7 +8,7 @@ import {
   describeEmptyReason,
   emptyReasonCodes,
   formatEmptyReason,
-  parseEmptyReason,
+  parseEmptyReasonHeader,
 } from "../../../src/contract/rules/EmptyReasons.ts"
 import { waitUntilOldDataExpires } from "../../support/Pauses.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
@@ -246,9 +246,9 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
 it("a reason survives the header, and has a sentence (D40)", () => {
   for (const code of emptyReasonCodes) {
     const reason = code === "filtered" ? { code, without: ["min_gap", "tag"] } : { code }
-    assert.deepStrictEqual(parseEmptyReason(formatEmptyReason(reason)), reason)
+    assert.deepStrictEqual(parseEmptyReasonHeader(formatEmptyReason(reason)), reason)
     assert.match(describeEmptyReason(reason), /^[A-Z].*\.$/)
   }
-  assert.isUndefined(parseEmptyReason(""))
-  assert.isUndefined(parseEmptyReason("later"))
+  assert.isUndefined(parseEmptyReasonHeader(""))
+  assert.isUndefined(parseEmptyReasonHeader("later"))
 })
