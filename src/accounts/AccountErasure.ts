@@ -1,4 +1,7 @@
-/** Erases accounts: what would be erased, the erasure, and the job that finishes it (docs/operations/erasure.md). */
+/**
+ * Erases accounts (docs/operations/erasure.md): previews what would be erased, erases most of it at once, and the rest
+ * in a background job.
+ */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../postgres/DecodeRows.ts"
@@ -25,9 +28,11 @@ export const ErasureState = Schema.Struct({
   usage_rows: Schema.Int.annotate({ description: "Recorded requests that still say with which key they were made." }),
   audit_rows: Schema.Int.annotate({ description: "Rows of the audit log about the account." }),
 }).annotate({ identifier: "ErasureState" })
+
+/** The decoded state. */
 export type ErasureState = typeof ErasureState.Type
 
-/** Counts what an erasure would change, or has left to do. Changes nothing. */
+/** Counts what the erasure of an account would change, or what it has left to do. Changes nothing. */
 export const readErasureState = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(ErasureState)(sql`
@@ -48,6 +53,7 @@ export const readErasureState = Effect.fnUntraced(function* (name: string) {
       ) end::float8 as usage_rows,
       (select count(*) from audit where account_id = accounts.account_id and finished_at is null)::float8 as audit_rows
     from accounts left join account_erasures using (account_id)
+    -- Without \`offset 0\`, PostgreSQL would inline the function, and call it for every email.
     cross join lateral (select account_addresses(accounts.account_id) as addresses offset 0) as known
     where name = ${name}
   `)
@@ -55,8 +61,9 @@ export const readErasureState = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Returns a text that differs after each change of what an erasure would change, but not after requests and events of
- * the customer. The audit log has the changes of the account, its keys, credits and webhooks.
+ * Returns a text that changes whenever an operator changes what an erasure would erase, but not when the customer sends
+ * requests or gets webhooks. The admin API uses it to detect that a preview is out of date. The newest row of the audit
+ * log shows every change of the account, its keys, credits and webhooks; only emails have to be counted.
  */
 export const readErasureVersion = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -74,8 +81,8 @@ export const readErasureVersion = Effect.fnUntraced(function* (account_id: numbe
 const ErasedName = Schema.Struct({ name: Schema.NullOr(Schema.String) })
 
 /**
- * Erases an account, except what `finishErasure` erases. Its keys stop working within a second. Cannot be undone; does
- * nothing if the account is erased already. Returns its new name.
+ * Erases an account, except for the rows that `finishErasure` erases later. Its keys stop working within a second.
+ * Cannot be undone, and does nothing if the account has already been erased. Returns its new name.
  */
 export const eraseAccount = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
@@ -85,14 +92,17 @@ export const eraseAccount = Effect.fnUntraced(function* (name: string) {
   return erased?.name ?? (yield* noSuchAccount(name))
 })
 
-/** Rows of a batch. A batch locks them, and nobody else waits for more than a few of them. */
+/** Rows per batch. A batch locks its rows, so this bounds how long others wait for them. */
 const batchRows = 5_000
 
 const minPause = Duration.millis(50)
 
 const Batch = Schema.Struct({ rows: Schema.NullOr(Schema.Int) })
 
-/** Erases what is left of an erased account, in batches. May be interrupted and repeated, and run more than once. */
+/**
+ * Erases what is left of an erased account, in batches. May be interrupted and repeated, and may run more than once at
+ * the same time.
+ */
 export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* OperationProgress
@@ -104,7 +114,7 @@ export const finishErasure = Effect.fnUntraced(function* (account_id: number) {
     if (batch === undefined || batch.rows === null) return
     progress.count += batch.rows
     progress.done += batch.rows
-    // Leaves the server at least half of the time for other work.
+    // Pauses for as long as the batch took, which leaves the server at least half of its time for other work.
     yield* Effect.sleep(Duration.max(duration, minPause))
   }
 })
@@ -127,7 +137,7 @@ const finishErasures = Effect.gen(function* () {
   }
 })
 
-/** Finishes erasures that the admin API has begun, or that a command could not finish. */
+/** The background job that finishes erasures which the admin API began, or which a command could not finish. */
 export const erasureJob = {
   name: "erasure",
   every: Duration.seconds(15),

@@ -1,4 +1,7 @@
-/** Creates, changes, credits and lists accounts, for the command line and the admin API. */
+/**
+ * Creates, changes, credits and lists accounts, for the command line and the admin API. Numbers are sent and read as
+ * `float8`, JavaScript's own type of number, because the driver would return a `bigint` as a BigInt.
+ */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../postgres/DecodeRows.ts"
@@ -22,14 +25,16 @@ class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly mes
 /** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */
 class AccountIsPostpaid extends Data.TaggedError("AccountIsPostpaid")<{ readonly message: string }> {}
 
-/** The account is erased, and gets no keys, credits, webhooks or names any more. */
+/** The account has been erased. It can no longer get keys, credits, webhooks or a name. */
 export class AccountErased extends Data.TaggedError("AccountErased")<{ readonly message: string }> {}
 
+/** Creates the error for a name that no account has. */
 export const noSuchAccount = (name: string) =>
   new NoSuchAccount({
     message: `There is no account ${name}. \`accounts list\` shows all accounts; \`accounts create\` creates one.`,
   })
 
+/** The properties of a new account. */
 export interface NewAccount {
   readonly name: string
   readonly tier: Tier
@@ -49,6 +54,7 @@ const insertAccount = Effect.fnUntraced(function* ({ email, name, prepaid, tier 
   return inserted.length === 1
 })
 
+/** Creates an account. Fails if there is already one with the name. */
 export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
   if (!(yield* insertAccount(account))) {
     return yield* new AccountExists({ message: `The account ${account.name} exists already. Nothing was changed.` })
@@ -69,7 +75,10 @@ const requireNotErased = Effect.fnUntraced(function* (name: string) {
   if (erased.length > 0) return yield* accountErased(name)
 })
 
-/** Makes a write unless the account is erased, also if an erasure at the same time overtakes it. */
+/**
+ * Returns a function that runs a write only if the account has not been erased. If an erasure commits between the check
+ * and the write, a trigger refuses the write, and the result is the same error.
+ */
 export const unlessErased = (name: string) => <A, E, R>(write: Effect.Effect<A, E, R>) =>
   Effect.andThen(requireNotErased(name), write).pipe(
     Effect.catchIf(isStateWrong, () => Effect.fail(accountErased(name))),
@@ -90,8 +99,8 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
 })
 
 /**
- * Makes sure that the account for a new key exists. A missing account is created if a tier is given. An existing one
- * stays unchanged, so a tier or email address that differs from the account's is an error.
+ * Ensures that the account for a new key exists. A missing account is created if a tier is given. An existing account
+ * is never changed: if it has another tier or email address than the given one, this fails.
  */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   const isCreatable = tier !== null && isNewAccountName(name)
@@ -115,15 +124,17 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
+/** The properties of an account that can be changed; those that are missing stay as they are. */
 export interface AccountChange {
   /** The tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
   readonly tier?: Tier
   /** If it is null, the account receives no emails. */
   readonly contact_email?: string | null
-  /** Whether the account gets emails about new features. Those about changes that affect clients are always sent. */
+  /** Whether the account gets emails about new features. It always gets those about changes that affect its clients. */
   readonly news?: boolean
 }
 
+/** Changes an account. Fails if it does not exist or has been erased. */
 export const updateAccount = Effect.fnUntraced(function* (name: string, change: AccountChange) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`
@@ -155,7 +166,8 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     ) as credited
     where balance is not null
   `)
-  // A separate statement, because the next one must see what was settled while this one waited for the lock.
+  // Locks in a separate statement, because a statement does not see what is committed while it waits for a lock: usage
+  // that is settled in the meantime would be missing from the balance.
   const lock = sql`select from accounts where name = ${name} for no key update`
   const [credited] = yield* sql.withTransaction(Effect.andThen(lock, addCredit))
   if (credited !== undefined) return credited
@@ -169,6 +181,7 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
   return yield* new AlreadyCredited({ message: `${name} was credited for ${reference} already. Nothing was changed.` })
 }, (write, { name }) => unlessErased(name)(write))
 
+/** An account as the admin API and the command line show it. */
 export const Account = Schema.Struct({
   account_id: Schema.Int,
   name: Schema.String,
@@ -190,6 +203,8 @@ export const Account = Schema.Struct({
   erased_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: the account is not erased." }),
   keys: Schema.Int.annotate({ description: "Number of keys, also of those that do not work any more." }),
 }).annotate({ identifier: "Account" })
+
+/** The decoded account. */
 export type Account = typeof Account.Type
 
 const accountColumnsSql = `
@@ -201,7 +216,7 @@ const accountColumnsSql = `
     where account_erasures.account_id = accounts.account_id) as erased_at,
   (select count(*) from api_keys where api_keys.account_id = accounts.account_id)::float8 as keys`
 
-/** Returns an account. With `isLocked`, nobody else changes it until the transaction ends. */
+/** Returns an account. `isLocked` prevents others from changing it until the transaction ends. */
 export const findAccount = Effect.fnUntraced(function* (name: string, isLocked = false) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeRows(Account)(sql`
@@ -212,7 +227,7 @@ export const findAccount = Effect.fnUntraced(function* (name: string, isLocked =
 })
 
 interface AccountSelection extends PageRange {
-  /** Only accounts whose name or email address contains this text, in any case. */
+  /** Selects accounts whose name or email address contains this text, ignoring case. */
   readonly search?: string | undefined
 }
 
@@ -227,6 +242,7 @@ export const listAccounts = Effect.fnUntraced(function* ({ after = 0, limit, sea
   `)
 })
 
+/** A credit as the admin API and the command line show it. */
 export const Credit = Schema.Struct({
   credit_id: Schema.Int,
   amount_microdollars: Schema.Finite,

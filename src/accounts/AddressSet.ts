@@ -1,12 +1,12 @@
-/** Sets of IP addresses and networks, which are compiled once and asked often. */
+/** Sets of IP addresses and networks. They are compiled once, so that a lookup is fast. */
 import { Result } from "effect"
 import { NetAddress } from "effect/net"
 import { BlockList, isIP } from "node:net"
 import { parseNetwork } from "../contract/rules/IpNetworks.ts"
 
 /**
- * A set of addresses and networks. The families are separate: in one list, Node compares an IPv4 address with IPv6
- * networks as an IPv4-mapped address, so that `::/3` would contain all IPv4 addresses.
+ * A set of addresses and networks. IPv4 and IPv6 are kept apart: in a common list, Node compares an IPv4 address with
+ * IPv6 networks as an IPv4-mapped address, so `::/3` would contain every IPv4 address.
  */
 export class AddressSet {
   readonly #families = { 4: new BlockList(), 6: new BlockList() }
@@ -30,6 +30,7 @@ export class AddressSet {
     return true
   }
 
+  /** Whether an address is in the set, alone or as part of a network. */
   has(address: string) {
     const family = isIP(address)
     return (family === 4 || family === 6) && this.#families[family].check(address, family === 4 ? "ipv4" : "ipv6")

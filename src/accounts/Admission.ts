@@ -1,6 +1,7 @@
 /**
- * Decides whether a request is answered: key (D2), rate limit (D18), address (D2), tier and allowed paths (D3), balance
- * (D13). Usually everything is known, so that nothing has to be fetched.
+ * Decides whether a request is admitted. The checks are the key (D2), the rate limit (D18), the client's address (D2),
+ * the tier and the paths of the key (D3), and the balance (D13). Usually memory holds everything that they need, and no
+ * database query is necessary.
  */
 import { Effect, Exit } from "effect"
 import { registerCounter } from "../postgres/metrics/CallbackMetrics.ts"
@@ -30,7 +31,9 @@ import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 
 type Account = typeof CurrentAccount.Service
 
-/** Returns the error if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
+/**
+ * Returns the error if the account's tier does not include the endpoint (D3), or if the key is limited to other paths.
+ */
 export const findAccessError = (
   account: Account,
   { path, required_tier }: EndpointAccess,
@@ -47,7 +50,7 @@ export const findAccessError = (
   return undefined
 }
 
-/** Makes the error without the networks of the key, which whoever has found the key must not learn. */
+/** Does not name the allowed networks: someone who has found the key must not learn them. */
 const makeAddressError = (address: string | undefined) => {
   const seen = address === undefined ? null : toCanonicalAddress(address) ?? address
   const message = seen === null
@@ -56,7 +59,10 @@ const makeAddressError = (address: string | undefined) => {
   return new AddressNotAllowed({ error: { message, details: { address: seen } } })
 }
 
-/** Makes the error of an account that can spend nothing, or nothing that its exports have not reserved. */
+/**
+ * Creates the error for an account that has nothing left to spend. `isReserved` means that it still has money, but its
+ * exports have reserved all of it.
+ */
 const makeNoCreditError = ({ is_limited_by_budget }: Account, remaining: number, isReserved: boolean) => {
   const [limit, advice] = is_limited_by_budget
     ? ["budget for this month", "ask for a higher budget"]
@@ -71,7 +77,7 @@ const makeNoCreditError = ({ is_limited_by_budget }: Account, remaining: number,
   })
 }
 
-/** Makes the function that returns the error if an account cannot spend anything at the moment. */
+/** A function that returns the error if the account has nothing left to spend at the moment. */
 export const makeCreditCheck = Effect.map(PrepaidBalances, ({ getRemaining, isReserved }) => (account: Account) => {
   const remaining = account.spendable_microdollars === null ? Infinity : getRemaining(account)
   return remaining > 0 ? undefined : makeNoCreditError(account, remaining, isReserved(account))
@@ -90,7 +96,7 @@ type AdmissionError =
   | RateLimitExceeded
   | Refusal
 
-/** Requirements of an endpoint on the account that requests it. */
+/** What an endpoint requires of the account that requests it. */
 export interface AdmissionRules {
   /** Undefined if every account and key may use it. */
   readonly access: EndpointAccess | undefined
@@ -98,16 +104,17 @@ export interface AdmissionRules {
   readonly price: number | undefined
 }
 
+/** The decision about a request, with what later steps need to know about it. */
 export interface Admission {
-  /** Undefined if the key is missing or invalid, or could not be looked up. */
+  /** The account of the key; undefined if the key is missing or invalid, or could not be looked up. */
   readonly account: Account | undefined
-  /** Whether usage lists the request (D29). */
+  /** Whether the request must be recorded in the usage (D29). */
   readonly isRecorded: boolean
   /** Rate limit headers, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** Price of the response in microdollars per gigabyte; 0 if the endpoint is free. */
   readonly price: number
-  /** Undefined if the request is admitted. */
+  /** The error to respond with; undefined if the request is admitted. */
   readonly error: AdmissionError | undefined
 }
 
@@ -121,7 +128,7 @@ const refuseWithoutAccount = (error: AdmissionError): Admission => ({
   error,
 })
 
-/** Makes the function that admits or refuses a request. */
+/** A function that admits or refuses a request. */
 export const makeAdmit = Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { hasCapacity, requireCapacity } = yield* UsageMetering
@@ -140,7 +147,10 @@ export const makeAdmit = Effect.gen(function* () {
     return makeAddressError(address)
   }
 
-  /** Counts the request, unless it is an estimate, or the message of `/mcp` that sent it has been counted. */
+  /**
+   * Runs the checks for a known account. The request counts toward the rate limit, unless it is an estimate, or a tool
+   * of `/mcp` sent it: then the message to `/mcp` has been counted.
+   */
   const admitAccount = (
     { address, purpose, via }: ApiRequest,
     { access, price }: AdmissionRules,
@@ -165,7 +175,10 @@ export const makeAdmit = Effect.gen(function* () {
     })
   }
 
-  /** Returns an `Exit` if everything is known. Nothing is counted before an effect that is no `Exit` runs. */
+  /**
+   * Returns an `Exit` if memory holds everything that the checks need. Any other effect counts the request only when it
+   * runs.
+   */
   return (request: ApiRequest, rules: AdmissionRules): Effect.Effect<Admission> => {
     const authentication = authenticate(request)
     return isKnown(authentication) && Exit.isSuccess(authentication)

@@ -1,6 +1,6 @@
 /**
- * Follows the change feed (docs/guides/changes.md) over any number of connections. Each connection continues
- * from the newest cursor, so no change is skipped or repeated.
+ * Follows the change feed (docs/guides/changes.md) over any number of connections. Each connection continues after the
+ * newest cursor, so no change is skipped or repeated.
  */
 import { Clock, type Duration, Effect, Option, Result, Stream } from "effect"
 import { Sse } from "effect/encoding"
@@ -10,6 +10,7 @@ import type { AnyQuery, ChangePage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import { toRequestAttemptResult } from "./RetryPolicy.ts"
 
+/** How to follow the changes. */
 export interface FollowOptions {
   /** `stream` waits for changes on an open connection; `polling` requests them again and again. Default: `stream`. */
   readonly via?: "stream" | "polling" | undefined
@@ -17,12 +18,15 @@ export interface FollowOptions {
   readonly interval?: Duration.Input | undefined
 }
 
-/** Reads responses. The client decodes them according to the contract; the command line keeps them as received. */
+/**
+ * Reads responses of the change feed. The client decodes them according to the contract; the command line keeps them as
+ * received.
+ */
 export interface ChangeReader<Change, Error> {
   /** Reads the data of a `change` event. */
   readonly readChange: (response: RawResponse) => Effect.Effect<Change, Error>
   readonly readPage: (response: RawResponse) => Effect.Effect<ChangePage<Change>, Error>
-  /** Fails with the error that a response contains instead of a stream or a page. */
+  /** Fails with the error in a response that is neither a stream nor a page. */
   readonly readError: (response: RawResponse) => Effect.Effect<never, Error>
 }
 
@@ -35,7 +39,10 @@ const maxSilence: Duration.Input = "45 seconds"
 /** A connection that has worked for this long resets the count of failures, even if there were no changes. */
 const stableMillis = 10_000
 
-/** Precedes each event, because Effect's parser drops the id of an event without name and data, such as a heartbeat. */
+/**
+ * Written before each event, because Effect's parser drops the id of an event that has neither a name nor data, such as
+ * a heartbeat.
+ */
 const defaultEventName = "event: heartbeat\n"
 
 /** Returns a function that parses the next line and returns the events that the line completes. */
@@ -70,8 +77,8 @@ const toRawResponse = ({ body, headers, metadata }: EventsResponse): RawResponse
 })
 
 /**
- * Follows the changes after `query.after`, without end. The first connection is retried like any other request. After
- * that, a lost connection, a retryable error and an `end` event lead to another connection.
+ * Follows the changes after `query.after`, endlessly. The first connection is retried like any other request. Later, a
+ * lost connection, a retryable error and an `end` event each lead to another connection.
  */
 export const followChanges = <Change, Error>(
   { openEvents, retryPolicy: { delayBeforeReconnect, delayBeforeRetry } }: Pick<
@@ -88,7 +95,10 @@ export const followChanges = <Change, Error>(
     let hasConnected = false
     let failures = 0
 
-    /** Waits before the next connection. If the policy permits none, fails with the error of the last attempt. */
+    /**
+     * Waits before the next connection. If the retry policy allows no more attempts, fails with the error of the last
+     * one.
+     */
     const waitAfter = Effect.fnUntraced(function* (attempt: Result.Result<EventsResponse, NoAnswer>) {
       failures += 1
       const chooseDelay = hasConnected ? delayBeforeReconnect : delayBeforeRetry
@@ -97,11 +107,13 @@ export const followChanges = <Change, Error>(
       return yield* reader.readError(toRawResponse(yield* Effect.fromResult(attempt)))
     })
 
+    /** Returns the change in an event, if any. Moves the cursor, which also proves that the connection works. */
     const readEvent = Effect.fnUntraced(
       function* ({ data, event, id }: Sse.Event, { headers, metadata }: EventsResponse, openedAt: number) {
         const isMoved = id !== undefined && id !== "" && id !== after
         if (isMoved) after = id
         if (isMoved || (yield* Clock.currentTimeMillis) - openedAt >= stableMillis) failures = 0
+        // A gap means that changes are missing, which polling reports with status 410.
         if (event === "gap") {
           return yield* reader.readError({ text: data, headers, metadata: { ...metadata, status: 410 } })
         }
@@ -110,6 +122,7 @@ export const followChanges = <Change, Error>(
       },
     )
 
+    /** The changes of one connection. When it ends, waits until the next one may begin. */
     const stream = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(`${path}/stream`, { ...query, after }))
       if (Result.isFailure(attempt) || typeof attempt.success.body === "string") {
@@ -133,6 +146,7 @@ export const followChanges = <Change, Error>(
       )
     })
 
+    /** The changes of one page. */
     const poll = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(path, { ...query, after, limit: maxChangesPerPoll }))
       if (Result.isFailure(attempt) || attempt.success.metadata.status !== 200) {
@@ -153,7 +167,7 @@ export const followChanges = <Change, Error>(
 const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
-/** Makes a reader that decodes responses according to the contract. `toError` converts every error of the reader. */
+/** Returns a reader that decodes responses according to the contract. `toError` converts each of its errors. */
 export const makeDecodingChangeReader = (
   endpoint: EndpointDecoder,
   via: FollowOptions["via"],

@@ -49,7 +49,10 @@ export type { RetryOptions } from "./RetryPolicy.ts"
 /** The argument is optional if every query parameter is optional. */
 type CallArguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
 
-/** An endpoint. Decimals are text with all digits (D16, decimals), datetimes are `DateTime.Utc` (§2.1, timestamps). */
+/**
+ * An endpoint. In responses, decimals are text with all digits (D16, decimals), and datetimes are `DateTime.Utc` (§2.1,
+ * timestamps).
+ */
 export interface Resource<Query, Body, Error> {
   /** Sends the request, with the retries of `ClientOptions.retries`. */
   readonly get: (...query: CallArguments<Query>) => Effect.Effect<Body, Error | CallFailure>
@@ -80,9 +83,9 @@ export interface List<Query, Body extends ResultPage, Error> extends Resource<Pa
 /** The endpoint that lists changes. */
 export interface ChangeFeed<Query, Body extends ChangePage<unknown>, Error> extends Resource<Query, Body, Error> {
   /**
-   * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
-   * after 429, 502, 503 and 504, and continues after the last change. Fails with the error of the service if
-   * reconnecting cannot help, such as `CursorExpired`, and with the last failure after more than ten in a row.
+   * The changes from the query's `after` on, endlessly, each exactly once. Reconnects after a lost connection and after
+   * 429, 502, 503 and 504, and continues after the last change. Fails with the service's error if reconnecting cannot
+   * help, such as `CursorExpired`. After more than ten failures in a row, it fails with the last one.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,
@@ -107,7 +110,7 @@ export type Client = {
 export type Row<Name extends keyof Client> = Effect.Success<ReturnType<Client[Name]["get"]>> extends
   { readonly results: ReadonlyArray<infer Element> } ? Element : never
 
-/** A resource without its endpoint's types. */
+/** A resource of any endpoint, without the types of its query and body. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithMetadata: (
@@ -121,6 +124,7 @@ interface UntypedResource {
   readonly follow?: (query: never, options?: FollowOptions) => Stream.Stream<unknown, unknown>
 }
 
+/** Creates the methods of an endpoint: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
 const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): UntypedResource => {
   const { call, openFile } = caller
   const getWithMetadata = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {

@@ -18,7 +18,9 @@ export class NoAnswer extends Data.TaggedError("NoAnswer")<{
   readonly cause?: unknown
 }> {}
 
-/** An error from a newer version of the service: this version of the client cannot decode its code or its details. */
+/**
+ * An error that a newer version of the service sent: this version of the client cannot decode its code or its details.
+ */
 export class UnknownCode extends Data.TaggedError("UnknownCode")<{
   readonly message: string
   readonly code: string
@@ -28,7 +30,7 @@ export class UnknownCode extends Data.TaggedError("UnknownCode")<{
   readonly request_id: string
 }> {}
 
-/** A response that came not from the service, but from a load balancer, a login page or another program. */
+/** A response that did not come from the service, but from a load balancer, a login page or another program. */
 export class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{
   readonly message: string
   readonly status: number
@@ -37,4 +39,5 @@ export class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{
   readonly body: string
 }> {}
 
+/** The errors that any call can fail with, whatever the endpoint declares. */
 export type CallFailure = NoAnswer | UnknownCode | UnreadableAnswer

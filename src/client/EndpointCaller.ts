@@ -1,4 +1,7 @@
-/** Calls an endpoint: sends the request, retries it, decodes the response. Shared by the Effect and Promise clients. */
+/**
+ * Calls endpoints: sends the request, retries it, and decodes the response. The Effect client and the Promise client
+ * share this code.
+ */
 import { Clock, Data, Duration, Effect, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { type ExportFormat, listContentTypes } from "../contract/rows/ListFormats.ts"
@@ -14,6 +17,7 @@ import { makeRetryPolicy, type RetryOptions, toRequestAttemptResult } from "./Re
 /** The version in `clients/typescript/package.json`. */
 export const clientVersion = "1.0.0"
 
+/** The options of a client. */
 export interface ClientOptions {
   /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
@@ -22,13 +26,13 @@ export interface ClientOptions {
   readonly retries?: RetryOptions | undefined
   /** Maximum duration of one attempt, 1 minute by default. Downloads and event streams may take longer once started. */
   readonly timeout?: Duration.Input | undefined
-  /** Identifies your program. Precedes the client's own name in `User-Agent`; browsers ignore it. */
+  /** Identifies your program, in front of the client's own name in `User-Agent`. Browsers ignore it. */
   readonly userAgent?: string | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /**
-   * Called after the last response of every call, including errors, for example to add up costs. The call waits for
-   * the callback.
+   * Called after the last response of every call, even if it is an error, for example to add up costs. The call waits
+   * for the callback.
    */
   readonly onResponse?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
   /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
@@ -45,7 +49,7 @@ const parseBaseUrl = (address: string | URL) => {
 }
 
 /**
- * Header values must be printable ASCII. A line break could inject a header. If a value has other characters, `fetch`
+ * Header values must be printable ASCII. A line break could inject another header. With any other character, `fetch`
  * quotes the value in its error message, even if it is a key.
  */
 const headerValue = /^[\x20-\x7e]*$/
@@ -92,7 +96,10 @@ const eventStreamType = "text/event-stream"
 
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
-/** Whether a file can end after the bytes so far. `rows` is the announced number of rows, which CSV and NDJSON show. */
+/**
+ * Tells whether the bytes that were added so far may be a complete file. `rows` is the number of rows that a header
+ * announced; it can be compared with the rows of CSV and NDJSON.
+ */
 interface FileEndChecker {
   readonly add: (chunk: Uint8Array) => void
   readonly hasEnd: (rows: number | null) => boolean
@@ -130,7 +137,10 @@ const makeLineEndChecker = (isCsv: boolean): FileEndChecker => {
   }
 }
 
-/** Fails at the end of the stream if the file is incomplete, for example behind a proxy that hides an abort. */
+/**
+ * Adds a check to a stream of bytes: it fails at its end if the file is incomplete. HTTP itself does not show this if,
+ * for example, a proxy hides that the response was aborted.
+ */
 const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, makeError: () => NoAnswer): FileBytes =>
   Stream.suspend(() => {
     const checker = format === "parquet" ? makeParquetEndChecker() : makeLineEndChecker(format === "csv")
@@ -145,8 +155,8 @@ const checkEnd = (bytes: FileBytes, format: ExportFormat, rows: number | null, m
 const parseRowCount = (header: string | undefined) => header === undefined ? null : Number(header)
 
 /**
- * Makes the functions that send requests; all but `openEvents` retry. A query is an object, or a raw query string with
- * its `?`. Fails if the options are invalid.
+ * Functions that send requests. All but `openEvents` retry. A query is an object, or a raw query string that begins
+ * with `?`. Fails if the options are invalid.
  */
 export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
   const client = yield* HttpClient.HttpClient
@@ -155,6 +165,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const timeout = options.timeout ?? "1 minute"
   const retryPolicy = makeRetryPolicy(options.retries ?? {})
 
+  /** Sends a request once. The time limit includes reading the body. */
   const attempt = <Body>(url: string, sentHeaders: Readonly<Record<string, string>>, read: Read<Body>) =>
     client.execute(HttpClientRequest.get(url, { headers: { ...headers, ...sentHeaders } })).pipe(
       Effect.flatMap((response) => Effect.map(read(response), (body) => ({ response, body }))),
@@ -166,6 +177,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
       Effect.result,
     )
 
+  /** Creates the error for a request without a complete response. */
   const noAnswer = (
     { cause, reason }: Pick<NoAnswer, "cause" | "reason">,
     path: string,
@@ -195,6 +207,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return { body, headers, metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }) }
   })
 
+  /** Sends a request until it gets a final response, or must not be retried again. */
   const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: Read<Body>) {
     for (let attempts = 1;; attempts += 1) {
       const result = yield* Effect.result(sendOnce(path, query, read, attempts))
@@ -204,7 +217,10 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     }
   })
 
-  /** Reads a response: its bytes if the status is 200 and the media type is `type`, otherwise its text. */
+  /**
+   * Returns a function that reads a response: as a stream of bytes if the status is 200 and the media type is `type`,
+   * otherwise as text, which is then an error.
+   */
   const readBytesOf =
     (type: string | undefined): Read<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
       response.status === 200 && getMediaType(response.headers["content-type"]) === type
@@ -229,7 +245,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return { ...response, body: checkEnd(bytes, format, rows, () => toNoAnswer(undefined)) }
   })
 
-  /** Sends a request without retries, and returns the bytes of an event stream as a stream. */
+  /** Sends a request once, and returns an event stream as a stream of bytes. */
   const openEvents = (path: string, query: AnyQuery) =>
     sendOnce(path, query, readBytesOf(eventStreamType), 1, { Accept: `${eventStreamType}, application/json` })
 
@@ -246,6 +262,7 @@ export interface DownloadedFile {
 const isExportFormat = (format: QueryValue): format is ExportFormat =>
   format === "csv" || format === "ndjson" || format === "parquet"
 
+/** Returns the warning that is printed when a deprecated endpoint is called for the first time. */
 export const formatDeprecationWarning = (path: string, { documentation, successor, sunset }: DeprecationNotice) =>
   [
     `${path} is deprecated${sunset === null ? "" : ` and may stop responding after ${sunset}`}.`,
@@ -253,7 +270,10 @@ export const formatDeprecationWarning = (path: string, { documentation, successo
     ...(documentation === null ? [] : [`See ${documentation}`]),
   ].join(" ")
 
-/** Makes the functions that call endpoints, and that report each response to the callbacks in `ClientOptions`. */
+/**
+ * Functions that call endpoints and decode the responses. They report each response to the callbacks in
+ * `ClientOptions`.
+ */
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
   const { openEvents, openFile, retryPolicy, send } = yield* makeRequestSender(options)
   const {
@@ -270,13 +290,14 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
   const report = (path: string, metadata: ResponseMetadata) =>
     Effect.andThen(reportDeprecation(path, metadata), onResponse(path, metadata))
 
-  /** `result` is the decoded body, or the decoded error. */
+  /** Calls an endpoint. `result` is the decoded body or the decoded error. */
   const call = Effect.fnUntraced(function* ({ decode, path }: EndpointDecoder, query: AnyQuery) {
     const response = yield* send(path, query)
     yield* report(path, response.metadata)
     return { result: yield* Effect.result(decode(response)), metadata: response.metadata }
   })
 
+  /** Downloads a list. `result` is the file, or the decoded error. */
   const callForFile = Effect.fnUntraced(function* ({ decode, path }: EndpointDecoder, query: AnyQuery) {
     const format = isExportFormat(query["format"]) ? query["format"] : "parquet"
     const { body, headers, metadata } = yield* openFile(path, { ...query, format, limit: "all" }, format)
@@ -300,17 +321,20 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
     retryPolicy,
   }
 })
+
+/** The functions that call endpoints. */
 export type EndpointCaller = Effect.Success<ReturnType<typeof makeEndpointCaller>>
 
 /** A response to a request for events: the bytes of the event stream, or the text of any other response. */
 export type EventsResponse = Effect.Success<ReturnType<EndpointCaller["openEvents"]>>
 
+/** Whether a body is a page of a list. */
 export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
 /**
- * Returns the query of the next page; undefined after the last page. All pages are of the moment of the first. If the
- * link to the next page has a place, the page begins there.
+ * Returns the query of the next page; undefined after the last page. With `as_of=now`, all pages show the moment of the
+ * first one. If the link to the next page contains `after`, that page begins there.
  */
 export const makeNextPageQuery = (
   query: AnyQuery,
@@ -321,10 +345,12 @@ export const makeNextPageQuery = (
   return {
     ...query,
     ...(query["as_of"] === "now" && as_of !== null && { as_of }),
-    // Without the link, such as behind a proxy that removes it, the same place again would repeat the page.
+    // If there is no link, for example because a proxy removed it, `after` must not stay: the next page would be the
+    // same page again.
     after: readLinkParameters(next_page)?.get("after") ?? undefined,
     page: body.page + 1,
   }
 }
 
+/** Returns the rows of a page; none if the body is not a page. */
 export const getRowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

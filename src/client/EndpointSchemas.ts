@@ -1,17 +1,21 @@
-/** The schemas of the responses of every endpoint, from the contract. Built once, when the module is loaded. */
+/** The response schemas of every endpoint, taken from the contract when this module is loaded. */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../contract/Api.ts"
 
+/** The schemas of an endpoint's responses. */
 export interface EndpointSchemas {
   readonly path: string
-  /** The body of a 200. Text if the endpoint does not return JSON. */
+  /** The body of a 200 response. It is text if the endpoint does not return JSON. */
   readonly success: SchemaAST.AST
-  /** The bodies of the declared errors, by status. */
+  /** The bodies of the errors that the endpoint declares, by status. */
   readonly errors: ReadonlyMap<number, SchemaAST.AST>
 }
 
-/** Replaces the schemas inside of objects, lists and unions. Drops the checks of objects and lists. */
+/**
+ * Replaces each schema that is not itself an object, a list or a union, wherever it is nested. Objects and lists lose
+ * their checks.
+ */
 export const replaceLeaves = (
   ast: SchemaAST.AST,
   replace: (leaf: SchemaAST.AST) => SchemaAST.AST,
@@ -39,7 +43,7 @@ const replaceLeavesInside = (
   return new SchemaAST.Objects(fields, ast.indexSignatures)
 }
 
-/** §9.3 (additions): accepts any text as an enum value, because a newer service may have more values. */
+/** Lets an enum accept any text, because a newer service may have more values (§9.3, additions). */
 const openEnum = (ast: SchemaAST.AST) =>
   ast.encoding === undefined && SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal) ? SchemaAST.string : ast
 
@@ -61,4 +65,5 @@ const readEndpointSchemas = () => {
   return all
 }
 
+/** The schemas of all endpoints. */
 export const endpointSchemas: ReadonlyArray<EndpointSchemas> = readEndpointSchemas()

@@ -15,7 +15,7 @@ type RespondsWithJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintReq
 /** Every endpoint except those that respond with text, such as feeds. */
 export type JsonEndpoint = RespondsWithJson<HttpApiGroup.Endpoints<Groups>>
 
-/** The event stream that `changes.follow` reads. */
+/** The endpoint whose event stream `changes.follow` reads. */
 export type ChangeStreamEndpoint = Extract<HttpApiGroup.Endpoints<Groups>, { readonly path: "/v1/changes/stream" }>
 
 type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}`
@@ -33,12 +33,15 @@ export type EndpointName<Path extends string> = Path extends `/v1/${infer Rest}`
 export const toEndpointName = (path: string) =>
   path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
 
-/** Allows any other text as the value of an enum, because a newer service may add values (§9.3, additions). */
+/**
+ * Lets an enum have any other text as its value, because a newer service may add values (§9.3, additions). `string &
+ * {}` keeps the known values in an editor's suggestions, which `string` would absorb.
+ */
 export type OpenEnums<Value> = Value extends string ? (string extends Value ? Value : Value | (string & {}))
   : Value extends number | boolean | null | undefined | DateTime.Utc ? Value
   : { readonly [Key in keyof Value]: OpenEnums<Value[Key]> }
 
-/** The value as plain JSON, in which each `DateTime` is text as received, such as `2026-06-01T08:30:00-05:00`. */
+/** The value as plain JSON. Each `DateTime` is text as received, such as `2026-06-01T08:30:00-05:00`. */
 export type JsonOf<Value> = Value extends DateTime.Utc ? string
   : Value extends string | number | boolean | null | undefined ? Value
   : { readonly [Key in keyof Value]: JsonOf<Value[Key]> }
@@ -49,17 +52,19 @@ type ParameterInput<Name, Value> = Value extends boolean ? boolean
   : Name extends `min_${string}` | `max_${string}` ? Value | number
   : Value
 
-/** Query parameters as callers write them: a list may be a single item, and a bound may be a number instead of text. */
+/**
+ * Query parameters as callers may write them: a list may be a single item, and a bound may be a number instead of text.
+ */
 type ParameterInputs<Type, Encoded> = {
   readonly [Name in keyof Encoded]: Name extends keyof Type
     ? ParameterInput<Name, Type[Name]> | ({} extends Pick<Encoded, Name> ? undefined : never)
     : never
 }
 
-/** Makes editors show the fields of a computed type instead of its name. */
+/** Resolves a computed type, so that editors show its fields instead of its name. */
 type Expand<Fields> = Fields extends infer Known ? { readonly [Name in keyof Known]: Known[Name] } : never
 
-/** The declared query schema, in which parameters with a default are optional. */
+/** The query schema as it was declared, in which parameters with a default are optional. */
 type DeclaredQuery<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Endpoint["~Query"]] extends [never] ? never
   : [Endpoint["~Query"]] extends [Schema.toCodecStringTree<infer Declared>] ? Declared
   : Endpoint["~Query"]
@@ -74,6 +79,7 @@ export type ResponseBodyOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> =
 /** The errors that the endpoint and its middleware declare. */
 export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpApiEndpoint.Errors<Endpoint>
 
+/** A value of a query parameter. */
 export type QueryValue = string | number | boolean | ReadonlyArray<string> | undefined
 
 /** The query of any endpoint, for code that does not know the endpoint at compile time. */

@@ -33,6 +33,7 @@ export type { CallOptions, ChangeFeed, DownloadedFile, FollowOptions, List, Reso
 export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
+/** The options of a Promise client. */
 export interface PromiseClientOptions {
   /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
@@ -56,10 +57,10 @@ export interface PromiseClientOptions {
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
 }
 
-/** Makes a call use the `fetch` of the options and send no trace headers. */
+/** Prepares a call to use the `fetch` in the options and to send no trace headers. */
 type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.Effect<Outcome, NoAnswer>
 
-/** A resource without its endpoint's types. */
+/** A resource of any endpoint, without the types of its query and body. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithMetadata: (
@@ -77,6 +78,7 @@ interface Outcome<Success> {
   readonly metadata: ResponseMetadata
 }
 
+/** Reads a file. Aborting ends it with the signal's reason. */
 async function* readBytes(bytes: FileBytes, metadata: ResponseMetadata, signal: AbortSignal | undefined) {
   try {
     for await (const chunk of Stream.toAsyncIterable(bytes)) {
@@ -89,6 +91,7 @@ async function* readBytes(bytes: FileBytes, metadata: ResponseMetadata, signal: 
   }
 }
 
+/** Reads changes. Aborting ends the wait for the next change, with the signal's reason. */
 async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: AbortSignal | undefined) {
   signal?.throwIfAborted()
   const iterator = Stream.toAsyncIterable(changes)[Symbol.asyncIterator]()
@@ -109,11 +112,13 @@ async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: Ab
   }
 }
 
+/** Creates the methods of an endpoint: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
 const makeResource = (
   endpoint: EndpointDecoder,
   { call, openEvents, openFile, retryPolicy }: EndpointCaller,
   prepare: PrepareCall,
 ): UntypedResource => {
+  /** Runs a call. Rejects with the signal's reason, a `TickerlineError`, or a defect. */
   const run = async <Success>(call: Effect.Effect<Outcome<Success>, NoAnswer>, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
     const exit = await Effect.runPromiseExit(prepare(call), signal === undefined ? {} : { signal })

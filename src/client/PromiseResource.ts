@@ -1,6 +1,7 @@
 /** The methods of the Promise client for an endpoint. These types are published as they are, without Effect. */
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
+/** The options of one call. */
 export interface CallOptions {
   /** Cancels the call at any time; the call then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
@@ -15,6 +16,7 @@ export type CallArguments<Query> = {} extends Query ? [query?: Query, options?: 
  * text with all their digits (`"12.34"`), and integers are numbers. Calls reject with a `TickerlineError`.
  */
 export interface Resource<Query, Body> {
+  /** Sends the request, with the retries in the client's options. */
   readonly get: (...query: CallArguments<Query>) => Promise<Body>
   /** Like `get`, but also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
   readonly getWithMetadata: (
@@ -31,7 +33,9 @@ export interface DownloadedFile {
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
-/** The query of a request for pages. Exports (`limit=all`, CSV, NDJSON, Parquet) are files: `download` returns them. */
+/**
+ * The query of a request for pages. Exports (`limit=all`, CSV, NDJSON, Parquet) are files, which `download` returns.
+ */
 export type PageQuery<Query> = Omit<Query, "limit" | "format"> & {
   /** Rows per page, at most 100; 10 by default. */
   readonly limit?: number | undefined
@@ -60,6 +64,7 @@ export interface List<Query, Body extends { readonly results: ReadonlyArray<unkn
   readonly download: (...query: CallArguments<Query>) => Promise<DownloadedFile>
 }
 
+/** How to follow the changes. */
 export interface FollowOptions extends CallOptions {
   /** `stream` waits for changes on an open connection; `polling` requests them again and again. Default: `stream`. */
   readonly via?: "stream" | "polling" | undefined
@@ -71,9 +76,9 @@ export interface FollowOptions extends CallOptions {
 export interface ChangeFeed<Query, Body extends { readonly results: ReadonlyArray<unknown> }>
   extends Resource<Query, Body> {
   /**
-   * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
-   * after 429, 502, 503 and 504, and continues after the last change. Rejects with the error of the service if
-   * reconnecting cannot help, such as `cursor_expired`, and with the last failure after more than ten in a row.
+   * The changes from the query's `after` on, endlessly, each exactly once. Reconnects after a lost connection and after
+   * 429, 502, 503 and 504, and continues after the last change. Rejects with the service's error if reconnecting cannot
+   * help, such as `cursor_expired`. After more than ten failures in a row, it rejects with the last one.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,

@@ -1,13 +1,14 @@
 /**
- * The response schemas of the Promise client. Times stay the text that the service sent. No errors are declared, so
- * `ResponseDecoder.ts` returns their details as received. `clients/typescript/PromiseSchemaModule.ts` renders the
- * published module.
+ * The response schemas of the Promise client, in which times stay the text that the service sent. They declare no
+ * errors, so `ResponseDecoder.ts` returns the details of errors as received.
+ * `clients/typescript/PromiseSchemaModule.ts` generates the published module from them.
  */
 import { SchemaAST } from "effect"
 import { type EndpointSchemas, endpointSchemas, replaceLeaves } from "./EndpointSchemas.ts"
 
 const keepTimeAsText = (ast: SchemaAST.AST) => ast.annotations?.["expected"] === "DateTime.Utc" ? SchemaAST.string : ast
 
+/** The schemas of all endpoints. */
 export const promiseSchemas: ReadonlyArray<EndpointSchemas> = endpointSchemas.map(({ path, success }) => ({
   path,
   success: replaceLeaves(success, keepTimeAsText),

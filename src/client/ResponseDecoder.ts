@@ -5,12 +5,16 @@ import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointSchemas } from "./EndpointSchemas.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-/** Matches numbers of 16 or more characters. A double keeps every digit of shorter numbers. */
+/** Finds out whether a body has numbers of 16 or more characters. A double keeps every digit of shorter numbers. */
 const longNumber = /[\d.]{16}/
-/** Matches long numbers, and the quotes and escapes that show where strings begin and end. */
+
+/** Matches long numbers, and the quotes and escapes that tell where strings begin and end. */
 const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
 
-/** Quotes numbers that a double cannot represent exactly (D16, decimals). The schemas accept decimals as text. */
+/**
+ * Puts numbers that a double cannot represent exactly into quotes, so that no digits are lost (D16, decimals). The
+ * schemas accept decimals as text.
+ */
 const quoteLongNumbers = (json: string) => {
   let isInString = false
   return json.replace(tokens, (token) => {
@@ -27,7 +31,10 @@ const parseJson = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** Makes a codec. Its type is not checked, but correct, because no schema of the contract needs an Effect service. */
+/**
+ * Returns the codec of a schema. TypeScript cannot check its type, which is correct because no schema of the contract
+ * needs an Effect service.
+ */
 const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
 const fieldOf = (ast: SchemaAST.AST, field: string) =>
@@ -59,17 +66,22 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
   })
 }
 
+/** Decodes the responses of an endpoint. */
 export interface EndpointDecoder {
   readonly path: string
   readonly hasPages: boolean
   /** Decodes a change that the stream sends; undefined if the endpoint does not list changes. */
   readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
-  /** Succeeds with the body of a 200. Fails with an error from the contract, `UnknownCode` or `UnreadableAnswer`. */
+  /**
+   * Succeeds with the body of a 200 response. Any other response fails with an error of the contract, or with
+   * `UnknownCode` or `UnreadableAnswer`.
+   */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
   /** Decodes the errors of the endpoint's event stream, if it has one. */
   readonly eventStream: EndpointDecoder | undefined
 }
 
+/** Returns the decoder of single changes, if the schema is that of the change feed. */
 const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
   const results = fieldOf(success, "results")
   if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {
@@ -116,7 +128,7 @@ const makeEndpointDecoder = (
   return { path, hasPages, decodeChange: makeChangeDecoder(success), decode, eventStream }
 }
 
-/** Makes one decoder for each endpoint that returns JSON. */
+/** Creates a decoder for each endpoint that returns JSON. */
 export const makeEndpointDecoders = (all: ReadonlyArray<EndpointSchemas>): ReadonlyArray<EndpointDecoder> =>
   all.filter(({ success }) => !SchemaAST.isString(success)).map((schemas) => {
     const eventStream = all.find(({ path }) => path === `${schemas.path}/stream`)

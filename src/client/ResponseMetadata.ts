@@ -1,4 +1,4 @@
-/** Metadata in the headers of a response: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
+/** The metadata in the headers of a response: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
 import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
 import { findLink } from "../contract/rules/Links.ts"
@@ -15,15 +15,19 @@ export interface DeprecationNotice {
   readonly documentation: string | null
 }
 
-/** A company's symbols over time (`X-Lineage`). With `follow_lineage`, a response contains the rows of all of them. */
+/**
+ * A company's symbols over time (`X-Lineage`). With `follow_lineage`, a response contains its rows under all of them.
+ */
 export interface FollowedLineage {
   /** Oldest first. A symbol was used until the day before `until`; the current one has null. Dates are `YYYY-MM-DD`. */
   readonly periods: ReadonlyArray<{ readonly ticker: string; readonly until: string | null }>
-  /** Number of omitted rows: those from days when no requested company used the symbol. 100 means at least 100. */
+  /** Number of omitted rows, from days when no requested company used the symbol. 100 means 100 or more. */
   readonly omitted_rows: number
 }
 
-/** Values from headers are null if the response lacks the header; proxies may remove headers. */
+/**
+ * What the headers of a response say. A value is null if the response lacks the header, which a proxy may have removed.
+ */
 export interface ResponseMetadata {
   readonly status: number
   /** Identifies the request in `/v1/usage` and in messages to support. */
@@ -45,9 +49,9 @@ export interface ResponseMetadata {
   readonly dropped_tickers: ReadonlyArray<string>
   /** One entry per company; empty without `follow_lineage`. */
   readonly lineages: ReadonlyArray<FollowedLineage>
-  /** Number of companies that `lineages` lacks, because the header would be too long. */
+  /** Number of companies that are missing in `lineages`, because the header would have been too long. */
   readonly more_lineages: number
-  /** Requested types of events that `/v1/timeline` omitted, because the account or the key may not see them. */
+  /** The requested types of events that `/v1/timeline` omitted because the account or the key may not see them. */
   readonly omitted_types: ReadonlyArray<string>
   /** With `explain`: why there are no rows, such as `unknown_symbol` or `filtered;without="min_gap"`. */
   readonly empty_reason: string | null
@@ -60,6 +64,7 @@ export interface ResponseMetadata {
 
 const parseInteger = (text: string | undefined) => text !== undefined && /^\d+$/.test(text) ? Number(text) : null
 
+/** Decodes percent-encoded text. Text that is not valid stays as it is. */
 const decodeOrKeep = (text: string) => {
   try {
     return decodeURIComponent(text)
@@ -84,7 +89,10 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
   }
 }
 
-/** Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. A company's last symbol has no date. */
+/**
+ * Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. Only a company's last symbol has no
+ * date, so it ends the company.
+ */
 const parseLineages = (header: string | undefined): Pick<ResponseMetadata, "lineages" | "more_lineages"> => {
   const lineages: Array<FollowedLineage> = []
   const readCount = (parameters: ReadonlyArray<string>, name: string) => {
@@ -121,7 +129,11 @@ const parseRetryAfterMillis = (headers: Headers.Headers, now: number): number | 
   return Duration.toMillis(Headers.retryAfterDelay(parsed.success, now))
 }
 
-/** @internal */
+/**
+ * Reads the metadata of a response.
+ *
+ * @internal
+ */
 export const readResponseMetadata = (
   { attempts, headers, now, sentRequestId, status }: {
     readonly status: number

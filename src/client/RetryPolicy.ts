@@ -5,6 +5,7 @@
 import { Duration, Effect, Random, Result } from "effect"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
+/** How often and how long to retry. */
 export interface RetryOptions {
   /** Retries per request, 3 by default; 0 disables them. */
   readonly times?: number | undefined
@@ -13,8 +14,8 @@ export interface RetryOptions {
 }
 
 /**
- * Returns the HTTP status, which is undefined if the connection failed or the attempt timed out, and the delay that
- * `Retry-After` requests, ms.
+ * Returns what the policy needs to know about an attempt: the HTTP status, which is undefined if the connection failed
+ * or the attempt timed out, and the delay in `Retry-After`, ms.
  */
 export const toRequestAttemptResult = (
   attempt: Result.Result<{ readonly metadata: ResponseMetadata }, unknown>,
@@ -26,25 +27,33 @@ export const toRequestAttemptResult = (
 
 type RequestAttemptResult = ReturnType<typeof toRequestAttemptResult>
 
-/** The service sends 429 and 503 (§7.2, errors), load balancers 502 and 504. Repeating a GET is safe. */
+/**
+ * Responses after which a request is repeated. The service sends 429 and 503 (§7.2, errors), load balancers 502 and
+ * 504. Repeating a GET is safe.
+ */
 const retryableStatuses = new Set([429, 502, 503, 504])
 
 const initialDelayMillis = 250
 
-/** Maximum number of consecutive retries by a client. Each response that needs no retry restores a tenth of a retry. */
+/**
+ * How many retries a client may use up. Each retry costs one, and each response that needs no retry gives back a tenth.
+ */
 const maxRetryBudget = 10
 
-/** Consecutive failures after which a follower still reconnects. The delays add up to more than a minute. */
+/** How many failures in a row a follower survives. Their delays add up to more than a minute. */
 const maxReconnectFailures = 10
 
-/** All calls of a client share one policy and its budget, so that the client soon stops retrying during an outage. */
+/**
+ * Creates the policy that all calls of a client share, including its budget of retries. During an outage, the client
+ * therefore soon stops retrying.
+ */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions) => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
   const isFinal = ({ status }: RequestAttemptResult) => status !== undefined && !retryableStatuses.has(status)
   const chooseDelay = ({ retryAfterMillis }: RequestAttemptResult, attempts: number) =>
     Effect.map(Random.next, (random) => {
-      // Jitter spreads out the retries of many clients. It never shortens Retry-After.
+      // Random delays (jitter) keep many clients from retrying at the same moment. They never shorten `Retry-After`.
       const minDelay = retryAfterMillis ?? initialDelayMillis * 2 ** (attempts - 1) / 2
       const jitter = retryAfterMillis === null ? minDelay : Math.max(initialDelayMillis, retryAfterMillis / 10)
       return Math.max(retryAfterMillis ?? 0, Math.min(maxDelay, minDelay + random * jitter))

@@ -4,7 +4,8 @@ import type { DetailsOf, ErrorCode } from "./PromiseContract.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 /**
- * `code` identifies the error; `TickerlineError.is(error, code)` also narrows the type of `details`. The codes are:
+ * An error of the Promise client. `code` identifies it; `TickerlineError.is(error, code)` also narrows the type of
+ * `details`. The codes are:
  *
  * - the API's error codes, such as `ambiguous_ticker_lineage`; a newer service may have more
  * - `no_answer`: the connection failed or was lost, or the last attempt exceeded `timeoutMs`
@@ -61,7 +62,7 @@ const clientCodes: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts a tagged error from the contract or the client. Other values are returned unchanged.
+ * Converts a tagged error of the contract or of the client. Other values are returned unchanged.
  *
  * @internal
  */

@@ -1,6 +1,6 @@
 /**
- * Sends the messages of the outbox, whatever their channel: claims the next one, tries to deliver it, and stores the
- * result or when the next attempt is due. A `Channel` has what differs between emails and webhooks.
+ * Sends the messages of the outbox, whatever their channel: claims the next message, tries to deliver it, and stores
+ * the result or the time of the next attempt. A `Channel` provides what differs between emails and webhooks.
  */
 import { Duration, Effect, Fiber, Metric, Result, Schedule } from "effect"
 import type { JobLease } from "../postgres/jobs/Job.ts"
@@ -8,41 +8,47 @@ import { describeFailure } from "../postgres/FailureText.ts"
 import { addForkedFinalizer } from "../postgres/metrics/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../postgres/metrics/CallbackMetrics.ts"
 
-/** How long a stopping process waits for the results of attempts. */
+/** How long a stopping process waits for the results of its attempts. */
 const shutdownTimeout = Duration.seconds(8)
 
-/** Work in progress that makes attempts. */
+/** A fiber that sends messages. */
 export interface Sending {
-  /** Whether a stopping process waits for it. If not, it is interrupted, because no receiver can have the message. */
+  /**
+   * Whether a stopping process waits for it. Otherwise it is interrupted, which is safe because no receiver can have
+   * the message yet.
+   */
   isAwaited: boolean
 }
 
-/** How the messages of one kind are claimed, delivered and recorded. */
+/** How the messages of one channel are claimed, delivered and recorded. */
 export interface Channel<Receiver, Message, Delivered, Failure, E> {
   /** Claims the next message of a receiver if it is due, and only while this process has the lease. */
   readonly claimNext: (receiver: Receiver) => Effect.Effect<ReadonlyArray<Message>, E>
-  /** Makes one attempt. */
+  /** Tries once to deliver the message. */
   readonly deliver: (message: Message, sending: Sending) => Effect.Effect<Delivered, Failure>
   readonly markDelivered: (message: Message, delivered: Delivered) => Effect.Effect<unknown, E>
-  /** Returns the delay before the next attempt. Undefined: there is none. */
+  /** Returns the delay before the next attempt; undefined if there is none. */
   readonly computeDelay: (message: Message, failure: Failure) => Effect.Effect<Duration.Duration | undefined>
   readonly postpone: (message: Message, failure: Failure, delay: Duration.Duration) => Effect.Effect<unknown, E>
-  /** Records that there is no next attempt. Returns what to log after the name of the message. */
+  /** Records that there is no further attempt. Returns what to log after the name of the message. */
   readonly giveUp: (message: Message, failure: Failure) => Effect.Effect<string, E>
-  /** Names a message in logs. */
+  /** Returns how logs call a message. */
   readonly nameOf: (message: Message) => string
-  /** What to log after the name of a message that gets another attempt. */
+  /** Returns what to log, after its name, about a message that gets another attempt. */
   readonly describeAttempt: (message: Message, failure: Failure) => string
   readonly logRetry: (text: string) => Effect.Effect<void>
   readonly deliveredCounter: Metric.Metric<number, unknown>
   readonly failureCounter: (failure: Failure) => Metric.Metric<number, unknown>
-  /** All counters, which begin at 0. */
+  /** All counters, so that they exist with the value 0 before they first count. */
   readonly counters: ReadonlyArray<Metric.Metric<number, unknown>>
-  /** What the process that sends last saw. A former holder of the job reports 0, because its numbers are outdated. */
+  /**
+   * What the process that sends saw last. A process that no longer has the job reports 0, because its numbers are
+   * outdated.
+   */
   readonly gauges: ReadonlyArray<Parameters<typeof registerGauge>[0]>
 }
 
-/** Makes the sender of a channel. When its scope ends, it waits for the results of its attempts. */
+/** Creates the sender of a channel. When its scope ends, it waits for the results of its attempts. */
 export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, Delivered, Failure, E>(
   channel: Channel<Receiver, Message, Delivered, Failure, E>,
   { isHeld }: Pick<JobLease, "isHeld">,
@@ -52,7 +58,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
   const running = new Map<Fiber.Fiber<unknown, unknown>, Sending>()
   let isStopping = false
 
-  /** Retries until it succeeds, because only this process knows the result. */
+  /** Stores a result. Retries until that succeeds, because only this process knows the result. */
   const record = <A, R>(message: Message, statement: Effect.Effect<A, E, R>) =>
     statement.pipe(
       Effect.tapError((error) =>
@@ -86,7 +92,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
   }))
 
   return {
-    /** Sends one message of a receiver. */
+    /** Sends the next message of a receiver, if one is due. */
     sendNext: Effect.fnUntraced(function* (receiver: Receiver, sending: Sending) {
       const [message] = yield* channel.claimNext(receiver)
       if (message === undefined) return { _tag: "NoneDue" as const }
@@ -97,7 +103,10 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
       yield* Effect.logDebug(`${channel.nameOf(message)} was sent.`)
       return { _tag: "Delivered" as const }
     }),
-    /** Runs an effect that sends messages in a fiber that neither the end of a run nor that of the lease interrupts. */
+    /**
+     * Runs an effect that sends messages in a fiber of its own. It is interrupted neither when the job's run ends nor
+     * when its lease does.
+     */
     begin: <A, E2, R>(isAwaited: boolean, send: (sending: Sending) => Effect.Effect<A, E2, R>) =>
       Effect.uninterruptible(Effect.gen(function* () {
         const sending = { isAwaited }

@@ -1,8 +1,9 @@
-/** D27 (budgets): sets the monthly budgets of accounts, for the command line and the admin API. */
+/** Sets the monthly budgets of accounts, for the command line and the admin API (D27, budgets). */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { noSuchAccount, unlessErased } from "../Accounts.ts"
 
+/** A monthly budget. */
 export interface Budget {
   readonly microdollars: bigint
   /** Whether requests for data are refused once the budget is used up. */
@@ -10,8 +11,8 @@ export interface Budget {
 }
 
 /**
- * Sets or removes (null) the monthly budget of an account. What it has spent this month counts. Processes apply the
- * change within a second.
+ * Sets the monthly budget of an account, or removes it (null). What the account has already spent this month counts
+ * toward the budget. Processes apply the change within a second.
  */
 export const setBudget = Effect.fnUntraced(function* (name: string, budget: Budget | null) {
   const sql = yield* SqlClient.SqlClient

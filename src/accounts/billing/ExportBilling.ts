@@ -1,4 +1,7 @@
-/** Reserves the cost of exports, and ends an export that its account may no longer read or pay for (D13, D27). */
+/**
+ * Reserves the cost of exports, and ends an export that its account may no longer read or can no longer pay for (D13,
+ * D27).
+ */
 import { Effect } from "effect"
 import type { ExportAnswer, ExportRefusal } from "../../contract/rules/Answer.ts"
 import type { EndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"
@@ -39,21 +42,29 @@ const lostAccess: ExportRefusal = { status: 403, reason: "the account or the key
 const otherAddress: ExportRefusal = { status: 403, reason: "its key may no longer be used from the client's address." }
 const costsTooMuch: ExportRefusal = { status: 402, reason: "it costs more than the account can still spend." }
 
-/** An export that has begun. */
+/** The billing of an export that has begun. */
 export interface BilledExport {
-  /** Null if nothing limits what the account spends, or the endpoint is free. */
+  /**
+   * The reservation that the recorded export ends. Null if nothing limits what the account may spend, or if the
+   * endpoint is free.
+   */
   readonly reservation_id: string | null
-  /** Returns the reason to end the export before a chunk. `bytes` is the size up to the end of the chunk. */
+  /**
+   * Returns the reason to end the export before the next chunk, if there is one. `bytes` is the size of the body
+   * including that chunk.
+   */
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
 }
 
+/** A function that begins to bill an export. */
 export const makeExportBilling = Effect.gen(function* () {
   const { getRemaining, open } = yield* PrepaidBalances
   const { watch } = yield* KeyWatcher
 
   /**
-   * Reserves the expected cost of an export, or its exact cost if the expected one is more than half of what remains.
-   * Fails with 402 if what the account can spend does not cover the exact cost.
+   * Reserves the expected cost of an export. If that is more than half of what the account can still spend, the export
+   * is first encoded once without sending it, and its exact cost is reserved. Fails with 402 if the account cannot pay
+   * the exact cost.
    */
   const reserve = Effect.fnUntraced(function* (answer: ExportAnswer, account: Account, price: number) {
     const reservation = yield* open(account.account_id)
@@ -67,7 +78,7 @@ export const makeExportBilling = Effect.gen(function* () {
     return attempt.isGranted ? reservation : yield* makeExportCostError(account, cost, attempt)
   })
 
-  /** Returns the reason to end an export that a reservation does not cover. Reserves more first, if necessary. */
+  /** Returns the reason to end an export whose cost exceeds its reservation. First tries to reserve more. */
   const checkReservation = (
     reservation: BalanceReservation,
     price: number,
@@ -75,14 +86,17 @@ export const makeExportBilling = Effect.gen(function* () {
   ): Effect.Effect<ExportRefusal | undefined> => {
     if (bytes <= computeAffordableBytes(reservation.getAmount(), price)) return Effect.undefined
     const cost = computeDataCost(bytes, price)
-    // Reserves a quarter more than needed, so that it is rarely repeated.
+    // Reserves a quarter more than needed, so that this statement is rarely repeated.
     return Effect.match(reservation.reserve(cost, Math.ceil(cost * 1.25)), {
       onSuccess: ({ isGranted }) => isGranted ? undefined : costsTooMuch,
       onFailure: ({ error }) => ({ status: 503, reason: error.message }),
     })
   }
 
-  /** Begins to bill an export to the client's address. The reservation and the check of the key end with the scope. */
+  /**
+   * Begins to bill an export. Until the scope closes, the reservation is renewed, and the key is checked twice a
+   * second: `address` is the client's address.
+   */
   return Effect.fnUntraced(function* (
     answer: ExportAnswer,
     account: Account,

@@ -1,6 +1,6 @@
 /**
- * Counts requests that got 5xx before their account was known, for the console (docs/operations/which-account.md).
- * Usage has the others. The counts wait in memory until PostgreSQL accepts writes again.
+ * Counts requests that got 5xx before their account was known, for the console (docs/operations/which-account.md). All
+ * other failures are in the usage. The counts wait in memory until PostgreSQL accepts writes again.
  */
 import { Duration, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,7 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 const writeInterval = Duration.seconds(1)
 const writeTimeout = Duration.seconds(5)
 
-/** Minutes that are kept, in memory and in PostgreSQL. */
+/** How many minutes are kept, in memory and in PostgreSQL. */
 const keptMinutes = 60
 
 interface FailedRequests {
@@ -20,9 +20,13 @@ interface FailedRequests {
   requests: number
 }
 
+/** A function that counts a failed request. Counts are written once a second, in the background. */
 export const makeFailedRequestCounter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  /** By minute, endpoint and status, so that there are at most as many as endpoints and statuses in an hour. */
+  /**
+   * The counts that are not written yet, by minute, endpoint and status. Their number is bounded: in an hour, there are
+   * only so many combinations.
+   */
   let waiting = new Map<string, FailedRequests>()
   let isFailing = false
 

@@ -1,4 +1,4 @@
-/** Invoices: closes months, and reads the closed ones (docs/operations/invoices.md). */
+/** Closes months, which creates invoices, and reads the closed ones (docs/operations/invoices.md). */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -12,13 +12,13 @@ class MonthNotClosable extends Data.TaggedError("MonthNotClosable")<{ readonly m
 
 class NoSuchInvoice extends Data.TaggedError("NoSuchInvoice")<{ readonly message: string }> {}
 
-/** The invoices of an account, as far as they matter for closing a month. */
+/** What closing a month has to know about an account. */
 const InvoicedAccount = Schema.Struct({
   account_id: Schema.Int,
   name: Schema.String,
   is_closed: Schema.Boolean,
   latest: Schema.NullOr(CalendarMonth),
-  /** Whether the account has no invoice, but usage before the month. */
+  /** Whether the account has usage before the month, but no invoice. */
   has_earlier_usage: Schema.Boolean,
 })
 type InvoicedAccount = typeof InvoicedAccount.Type
@@ -30,6 +30,7 @@ const Period = Schema.Struct({
   is_over: Schema.Boolean,
 })
 
+/** Reads the days of a month, and whether it is over in New York. PostgreSQL's clock decides. */
 const readPeriod = Effect.fnUntraced(function* (month: string) {
   const sql = yield* SqlClient.SqlClient
   const [period] = yield* decodeRows(Period)(sql`
@@ -68,11 +69,11 @@ interface Closing {
   readonly month: string
   /** Null: all accounts. */
   readonly account: string | null
-  /** Whether usage before the month may be left out of all invoices of accounts without an invoice. */
+  /** Whether usage before the month may remain without an invoice, for accounts that have no invoice yet. */
   readonly skipsEarlierUsage: boolean
 }
 
-/** Returns why the month cannot be closed for these accounts, and what to do. */
+/** Returns why the month cannot be closed for these accounts, and what to do about it; undefined if it can. */
 const findObstacle = (
   { month, skipsEarlierUsage }: Closing,
   previous: string,
@@ -98,9 +99,39 @@ const findObstacle = (
 
 const ClosedInvoice = Schema.Struct({ is_new: Schema.Boolean })
 
+/** Creates the invoices of the accounts for a month, and shows the progress. Returns how many are new. */
+const closeInvoices = Effect.fnUntraced(function* (
+  accounts: ReadonlyArray<InvoicedAccount>,
+  month: string,
+  first_day: string,
+) {
+  const sql = yield* SqlClient.SqlClient
+  const progress = yield* OperationProgress
+  progress.label = `Closing ${month}`
+  progress.total = accounts.length
+  progress.unit = "invoices"
+  const closed = yield* Effect.forEach(
+    accounts,
+    ({ account_id, has_earlier_usage }) => {
+      // Usage before this day stays without an invoice.
+      const usageFrom = has_earlier_usage ? first_day : null
+      const close = decodeRows(ClosedInvoice)(sql`
+        select close_invoice(${account_id}::float8::bigint, ${month}, ${usageFrom}::text::date) as is_new
+      `)
+      const countDone = Effect.sync(() => {
+        progress.done += 1
+        progress.count += 1
+      })
+      return Effect.tap(close, () => countDone)
+    },
+  )
+  return closed.flat().filter(({ is_new }) => is_new).length
+})
+
 /**
- * Closes a month. Each account that existed in it gets an invoice, in a transaction of its own, unless it has one.
- * Returns the number of new invoices, of those that existed, and of accounts that have only a later invoice.
+ * Closes a month. Each account that existed in it and has no invoice for it gets one, in a transaction of its own.
+ * Returns how many invoices are new, how many existed already, and how many accounts got none because they have a later
+ * one.
  */
 export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const sql = yield* SqlClient.SqlClient
@@ -108,7 +139,7 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const { first_day, is_over, next_month, previous } = yield* readPeriod(month)
   const refuse = (reason: string) => new MonthNotClosable({ message: `${reason} Nothing was changed.` })
   if (!is_over) return yield* refuse(`${month} is not over. It can be closed from ${next_month} on, New York time.`)
-  // What is settled later becomes a line of the next invoice.
+  // Usage that is settled after this goes to the next invoice.
   yield* settleUsage
   const accounts = yield* findAccounts(month, account)
   if (account !== null && accounts.length === 0) {
@@ -120,29 +151,12 @@ export const closeMonth = Effect.fnUntraced(function* (closing: Closing) {
   const open = accounts.filter((found) => !found.is_closed && !isLater(found))
   const obstacle = findObstacle(closing, previous, open)
   if (obstacle !== undefined) return yield* refuse(obstacle)
-  const progress = yield* OperationProgress
-  progress.label = `Closing ${month}`
-  progress.total = open.length
-  progress.unit = "invoices"
-  const closed = yield* Effect.forEach(
-    open,
-    ({ account_id, has_earlier_usage }) =>
-      decodeRows(ClosedInvoice)(sql`
-        select close_invoice(${account_id}::float8::bigint, ${month}, ${
-        has_earlier_usage ? first_day : null
-      }::text::date) as is_new
-      `).pipe(Effect.tap(() =>
-        Effect.sync(() => {
-          progress.done += 1
-          progress.count += 1
-        })
-      )),
-  )
-  const created = closed.flat().filter(({ is_new }) => is_new).length
+  const created = yield* closeInvoices(open, month, first_day)
   const later = accounts.filter(isLater).length
   return { created, existing: accounts.length - later - created, later }
 })
 
+/** An invoice without its lines. */
 export const Invoice = Schema.Struct({
   account: Schema.String,
   month: CalendarMonth,
@@ -156,6 +170,8 @@ export const Invoice = Schema.Struct({
   cost_microdollars: Schema.Int,
   digest: Schema.String.annotate({ description: "SHA-256 of the lines as exported CSV, in hexadecimal digits." }),
 }).annotate({ identifier: "Invoice" })
+
+/** The decoded invoice. */
 export type Invoice = typeof Invoice.Type
 
 /** Returns the invoices of an account or of all accounts, newest first. */
@@ -186,7 +202,7 @@ const InvoiceLine = Schema.Struct({
   cost_microdollars: Schema.Int,
 })
 
-/** Returns an invoice with its lines, and the lines as the CSV of which `digest` is the SHA-256. */
+/** Returns an invoice with its lines, both as rows and as the CSV whose SHA-256 is `digest`. */
 export const readInvoice = Effect.fnUntraced(function* (account: string, month: string) {
   const sql = yield* SqlClient.SqlClient
   const [invoice] = yield* listInvoices(account, month)

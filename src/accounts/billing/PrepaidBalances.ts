@@ -1,6 +1,7 @@
 /**
- * D13, D27 (prepaid balances, budgets): what each account with a limit can still spend, as far as this process knows,
- * and the amounts that its exports have reserved in PostgreSQL: docs/decisions/0119-balance-reservations.md
+ * Knows what each account with a limit can still spend, as far as this process knows, and keeps the amounts that its
+ * exports have reserved in PostgreSQL (D13, D27: prepaid balances, budgets):
+ * docs/decisions/0119-balance-reservations.md
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -13,36 +14,42 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import type { UsageColumns } from "./UsageColumns.ts"
 
-/** Times of reservations, which tests shorten. */
+/** How long reservations last. Tests shorten these times. */
 export const ReservationTimes = Context.Reference("tickerline/accounts/ReservationTimes", {
   defaultValue: () => ({
-    /** How long a reservation counts after its last renewal, by the clock of PostgreSQL. */
+    /** How long PostgreSQL counts a reservation after its last renewal, by its own clock. */
     lease: Duration.seconds(60),
     renewalInterval: Duration.seconds(10),
-    /** How long the process relies on a reservation after requesting its renewal (monotonic clock). */
+    /**
+     * How long the process relies on a reservation after it requested the last renewal (monotonic clock). This is less
+     * than `lease`, so that the process stops before PostgreSQL does.
+     */
     holderTtl: Duration.seconds(50),
   }),
 })
 
 const maxAccounts = 10_000
 
-/** Partition of the connection pool for reservations, so that reads of a locked table do not delay them. */
+/** The part of the connection pool that only reservations use, so that they never wait for reads of a locked table. */
 const poolPartition = "reservations"
 
 interface Balance {
   /** What the account could spend as last read, minus what this process has charged since. */
   balance: number
-  /** Amount that the exports of all processes have reserved: as last read, and changed by this process since. */
+  /** What the exports of all processes have reserved, as last read, plus what this process has changed since. */
   reserved: number
-  /** When this process last charged or reserved (monotonic clock, ms). An earlier read may lack that. */
+  /**
+   * When this process last charged or reserved (monotonic clock, ms). A read that began earlier may lack that, so it is
+   * ignored.
+   */
   changedAt: number
 }
 
-/** What this process has counted for an account, and not written yet. */
+/** What this process has counted for an account and not yet written. */
 interface Unwritten {
   /** The cost of responses. */
   cost: number
-  /** What ended exports had reserved. The write of their costs gives it back. */
+  /** What exports that have ended had reserved. Writing their costs gives it back. */
   givenBack: number
 }
 
@@ -52,16 +59,21 @@ interface FoundBalance {
   readonly reserved: number
 }
 
+/** What a request knows about its account. It is used while the ledger does not have the account. */
 type AccountBalance = { readonly account_id: number; readonly spendable_microdollars: number | null }
 
+/** A reservation of this process. */
 interface Holding {
   readonly account_id: number
   amount: number
-  /** The export and, after its end, its unwritten usage record. Without users, it is not renewed, and expires. */
+  /**
+   * How many need the reservation: the export and, after its end, its unwritten usage record. At 0, it is no longer
+   * renewed, and expires.
+   */
   users: number
   /** Whether the export has ended, and its cost is not written yet. */
   isEnded: boolean
-  /** Until when the process relies on the reservation (monotonic clock, ms). */
+  /** Until when the process may rely on the reservation (monotonic clock, ms). */
   validUntil: number
 }
 
@@ -74,13 +86,13 @@ export interface Charge {
 
 interface ReserveResult {
   readonly isGranted: boolean
-  /** What the account can still spend, without what other exports have reserved. */
+  /** What the account can still spend, apart from what other exports have reserved. */
   readonly remaining_microdollars: number
   /** What other exports of the account have reserved. */
   readonly reserved_microdollars: number
 }
 
-/** A refusal while usage was being written is repeated, because its numbers may count some of that usage twice. */
+/** If usage was being written during a refusal, some of it may have been counted twice, so the attempt is repeated. */
 const maxReserveAttempts = 3
 
 const decodeGrants = decodeRows(Schema.Struct({
@@ -91,24 +103,23 @@ const decodeGrants = decodeRows(Schema.Struct({
 }))
 const decodeIds = decodeRows(Schema.Struct({ reservation_id: Schema.String }))
 
-const makePrepaidBalances = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const reader = yield* Reader
-  const now = yield* makeMonotonicClock
-  const { holderTtl, lease, renewalInterval } = yield* ReservationTimes
-  /** Balances of accounts with a limit, by account id. */
+/**
+ * Returns a ledger of what accounts with a limit can still spend, as this process knows it. It is only in memory. The
+ * balances come from the database; costs and reservations that the database does not have yet are kept apart from them.
+ */
+const makeBalanceLedger = (now: () => number) => {
   const balances = new Map<number, Balance>()
-  const holdings = new Map<string, Holding>()
-  /** Accounts with costs that are not written, also without a limit. */
+  /** Also has accounts without a limit. */
   const unwritten = new Map<number, Unwritten>()
-  let findWriter: () => number | undefined = () => undefined
-  /** The batch of usage that is being written. */
-  let sending: { readonly rows: UsageColumns; readonly last: number } | undefined
-  const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
+
+  /** Makes room for another account, by forgetting all accounts that can be read again without losing anything. */
+  const evict = () => {
+    for (const id of balances.keys()) if (!unwritten.has(id)) balances.delete(id)
+  }
 
   /**
-   * Stores what a read that began at `asOf` (monotonic clock, ms) has found. An account that nothing limits is stored
-   * only if it had a limit before.
+   * Stores what a read that began at `asOf` (monotonic clock, ms) has found, unless this process has changed the
+   * balance since. An account without a limit is stored only if it had a limit before.
    */
   const update = (account_id: number, { balance, reserved }: FoundBalance, asOf: number) => {
     const known = balances.get(account_id)
@@ -117,13 +128,117 @@ const makePrepaidBalances = Effect.gen(function* () {
       return
     }
     if (balance === Infinity) return
-    if (balances.size >= maxAccounts) {
-      for (const id of balances.keys()) if (!unwritten.has(id)) balances.delete(id)
-    }
+    if (balances.size >= maxAccounts) evict()
     balances.set(account_id, { balance, reserved, changedAt: -Infinity })
   }
 
-  /** Takes back what the batch that is being written has changed, because its end is applied when it is known. */
+  const noneUnwritten: Readonly<Unwritten> = { cost: 0, givenBack: 0 }
+  const getUnwritten = (account_id: number): Readonly<Unwritten> => unwritten.get(account_id) ?? noneUnwritten
+
+  const addUnwritten = (account_id: number, cost: number, givenBack: number) => {
+    if (cost === 0 && givenBack === 0) return
+    const sum = unwritten.get(account_id) ?? { cost: 0, givenBack: 0 }
+    sum.cost += cost
+    sum.givenBack += givenBack
+    if (sum.cost === 0 && sum.givenBack === 0) unwritten.delete(account_id)
+    else unwritten.set(account_id, sum)
+  }
+
+  /** Returns what exports in progress have reserved. */
+  const getReserved = (account_id: number, { reserved }: Balance) =>
+    Math.max(0, reserved - getUnwritten(account_id).givenBack)
+
+  return {
+    update,
+    getUnwritten,
+    addUnwritten,
+    has: (account_id: number) => balances.has(account_id),
+    /** When this process last changed the balance (monotonic clock, ms). */
+    getChangedAt: (account_id: number) => balances.get(account_id)?.changedAt ?? -Infinity,
+    /** Subtracts a charge, and adds a change of the reservations, that this process has just made in the database. */
+    adjust: (account_id: number, charged: number, reserved: number) => {
+      const known = balances.get(account_id)
+      if (known === undefined) return
+      known.balance -= charged
+      known.reserved += reserved
+      known.changedAt = now()
+    },
+    /** Returns what the account can still spend: at most 0 if requests for data must be refused. */
+    getRemaining: ({ account_id, spendable_microdollars }: AccountBalance) => {
+      const known = balances.get(account_id)
+      return known === undefined
+        ? spendable_microdollars ?? Infinity
+        : known.balance - getReserved(account_id, known) - getUnwritten(account_id).cost
+    },
+    /** Whether the account could spend something if its exports had reserved nothing. */
+    isReserved: ({ account_id }: AccountBalance) => {
+      const known = balances.get(account_id)
+      return known !== undefined && getReserved(account_id, known) > 0 && known.balance > getUnwritten(account_id).cost
+    },
+  }
+}
+
+/** Functions that change reservations in PostgreSQL. */
+const makeReservationStatements = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const reader = yield* Reader
+  const { lease } = yield* ReservationTimes
+  const leaseSql = sql`make_interval(secs => ${Duration.toSeconds(lease)}::float8)`
+  return {
+    /**
+     * Sets the amount of a reservation. `unwrittenCost` is what the account has spent and the database does not have
+     * yet. It includes the costs of the exports `ended`, so their reservations no longer count.
+     */
+    reserve: (
+      { account_id, ended, id, needed, unwrittenCost, wanted }: {
+        readonly id: string
+        readonly account_id: number
+        readonly needed: number
+        readonly wanted: number
+        readonly unwrittenCost: number
+        readonly ended: ReadonlyArray<string>
+      },
+    ) =>
+      reader.query(
+        decodeGrants(sql`
+          select granted::float8, balance::float8, reserved_elsewhere::float8, given_back::float8
+          from (
+            select coalesce(sum(amount_microdollars), 0) as given_back from balance_reservations
+            where reservation_id = any(${makeArrayParameter(ended, OID.uuid)}) and expires_at > now()
+          ) as ended cross join lateral reserve_balance(${account_id}::float8::bigint, ${id}::text::uuid,
+            ${needed}::float8::bigint, ${wanted}::float8::bigint, (${unwrittenCost}::float8 - given_back)::bigint,
+            ${leaseSql})
+        `),
+        poolPartition,
+      ),
+    /** Renews the reservations, and returns the ids of those that had not expired. */
+    renew: (ids: ReadonlyArray<string>) =>
+      reader.query(
+        decodeIds(sql`
+          update balance_reservations set expires_at = now() + ${leaseSql}
+          where reservation_id = any(${makeArrayParameter(ids, OID.uuid)}) and expires_at > now()
+          returning reservation_id::text
+        `),
+        poolPartition,
+      ),
+  }
+})
+
+const makePrepaidBalances = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* makeMonotonicClock
+  const { holderTtl, renewalInterval } = yield* ReservationTimes
+  const statements = yield* makeReservationStatements
+  const ledger = makeBalanceLedger(now)
+  const holdings = new Map<string, Holding>()
+  let findWriter: () => number | undefined = () => undefined
+  /** The batch of usage that is being written. */
+  let sending: { readonly rows: UsageColumns; readonly last: number } | undefined
+
+  /**
+   * Takes the batch that is being written out of a balance that contains it. The ledger still counts the batch as
+   * unwritten; `completeCharges` subtracts it once the write is known to have succeeded.
+   */
   const withoutSending = (account_id: number, { balance, reserved }: FoundBalance): FoundBalance => {
     if (sending === undefined) return { balance, reserved }
     const { costs, reservations } = sending.rows
@@ -145,12 +260,12 @@ const makePrepaidBalances = Effect.gen(function* () {
       writtenSql: sql`(select written from usage_writers where writer = ${writer ?? null}::int)`,
       /** Stores what the statement found. `written` is the value of `writtenSql`. */
       store: (account_id: number, found: FoundBalance, written: number | null) => {
-        if (sending === undefined || (written ?? 0) < sending.last) {
-          // The first batch of a process may be in the database, or not.
-          if (sending === undefined || writer !== undefined || !balances.has(account_id)) {
-            update(account_id, found, asOf)
-          }
-        } else update(account_id, withoutSending(account_id, found), asOf)
+        const containsBatch = sending !== undefined && (written ?? 0) >= sending.last
+        if (containsBatch) return ledger.update(account_id, withoutSending(account_id, found), asOf)
+        // While a process writes its first batch, it does not know its writer yet. The read may or may not contain that
+        // batch, so a known balance is kept.
+        const isUncertain = sending !== undefined && writer === undefined
+        if (!isUncertain || !ledger.has(account_id)) ledger.update(account_id, found, asOf)
       },
     }
   }
@@ -161,47 +276,8 @@ const makePrepaidBalances = Effect.gen(function* () {
     findWriter = getWriter
   }
 
-  const noneUnwritten: Readonly<Unwritten> = { cost: 0, givenBack: 0 }
-  const getUnwritten = (account_id: number): Readonly<Unwritten> => unwritten.get(account_id) ?? noneUnwritten
-
-  const addUnwritten = (account_id: number, cost: number, givenBack: number) => {
-    if (cost === 0 && givenBack === 0) return
-    const sum = unwritten.get(account_id) ?? { cost: 0, givenBack: 0 }
-    sum.cost += cost
-    sum.givenBack += givenBack
-    if (sum.cost === 0 && sum.givenBack === 0) unwritten.delete(account_id)
-    else unwritten.set(account_id, sum)
-  }
-
-  /** Returns what exports in progress have reserved, as far as this process knows. */
-  const getReserved = (account_id: number, { reserved }: Balance) =>
-    Math.max(0, reserved - getUnwritten(account_id).givenBack)
-
-  /** Returns what the account can still spend: at most 0 if requests for data must be refused. */
-  const getRemaining = ({ account_id, spendable_microdollars }: AccountBalance) => {
-    const known = balances.get(account_id)
-    return known === undefined
-      ? spendable_microdollars ?? Infinity
-      : known.balance - getReserved(account_id, known) - getUnwritten(account_id).cost
-  }
-
-  /** Whether the account could spend more if its exports had reserved nothing. */
-  const isReserved = ({ account_id }: AccountBalance) => {
-    const known = balances.get(account_id)
-    return known !== undefined && getReserved(account_id, known) > 0 && known.balance > getUnwritten(account_id).cost
-  }
-
   /** Subtracts a cost that will be written later. A negative cost takes back an earlier one. */
-  const spend = (account_id: number, microdollars: number) => addUnwritten(account_id, microdollars, 0)
-
-  /** Subtracts a charge, and adds a change of the reservations, that this process has just made in the database. */
-  const adjust = (account_id: number, charged: number, reserved: number) => {
-    const known = balances.get(account_id)
-    if (known === undefined) return
-    known.balance -= charged
-    known.reserved += reserved
-    known.changedAt = now()
-  }
+  const spend = (account_id: number, microdollars: number) => ledger.addUnwritten(account_id, microdollars, 0)
 
   /** Subtracts the cost of a row that is not written yet, and gives back the reservation of its export. */
   const addCharge = (charge: Charge) => {
@@ -210,10 +286,10 @@ const makePrepaidBalances = Effect.gen(function* () {
       holding.users += 1
       holding.isEnded = true
     }
-    addUnwritten(charge.account_id, charge.cost_microdollars, holding?.amount ?? 0)
+    ledger.addUnwritten(charge.account_id, charge.cost_microdollars, holding?.amount ?? 0)
   }
 
-  /** Called when the charges are in the database. */
+  /** Called when the charges are in the database: they are no longer unwritten, and the balances change instead. */
   const completeCharges = (rows: UsageColumns) => {
     sending = undefined
     for (const place of rows.findPlaces()) {
@@ -222,8 +298,8 @@ const makePrepaidBalances = Effect.gen(function* () {
       const holding = holdings.get(reservation_id)
       if (cost === 0 && holding === undefined) continue
       const amount = holding?.amount ?? 0
-      addUnwritten(account_id, -cost, -amount)
-      adjust(account_id, cost, -amount)
+      ledger.addUnwritten(account_id, -cost, -amount)
+      ledger.adjust(account_id, cost, -amount)
       if (holding === undefined) continue
       holding.amount = 0
       holding.users -= 1
@@ -231,40 +307,42 @@ const makePrepaidBalances = Effect.gen(function* () {
     }
   }
 
+  const listEnded = (account_id: number) =>
+    Array.from(holdings).flatMap(([id, other]) => other.isEnded && other.account_id === account_id ? [id] : [])
+
+  /** Relies on a reservation for as long as it certainly counts, from the time when it was requested. */
+  const extend = (holding: Holding, requestedAt: number) => {
+    holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
+  }
+
   const reserve = Effect.fnUntraced(function* (id: string, holding: Holding, needed: number, wanted: number) {
     const { account_id } = holding
     for (let attempt = 1;; attempt++) {
       const requestedAt = now()
-      // A batch that is being written may be counted twice.
-      const isUncertain = (sending?.rows.findPlaces(account_id).length ?? 0) > 0
-      const { cost } = getUnwritten(account_id)
-      const ended = Array.from(holdings).flatMap(([id, other]) =>
-        other.isEnded && other.account_id === account_id ? [id] : []
-      )
-      const [found] = yield* reader.query(
-        decodeGrants(sql`
-          select granted::float8, balance::float8, reserved_elsewhere::float8, given_back::float8
-          from (
-            select coalesce(sum(amount_microdollars), 0) as given_back from balance_reservations
-            where reservation_id = any(${makeArrayParameter(ended, OID.uuid)}) and expires_at > now()
-          ) as ended cross join lateral reserve_balance(${account_id}::float8::bigint, ${id}::text::uuid,
-            ${needed}::float8::bigint, ${wanted}::float8::bigint, (${cost}::float8 - given_back)::bigint, ${leaseSql})
-        `),
-        poolPartition,
-      )
+      // If a batch is being written, the database may have its costs already, and they are also counted as unwritten.
+      const isBeingWritten = (sending?.rows.findPlaces(account_id).length ?? 0) > 0
+      const unwrittenCost = ledger.getUnwritten(account_id).cost
+      const [found] = yield* statements.reserve({
+        id,
+        account_id,
+        needed,
+        wanted,
+        unwrittenCost,
+        ended: listEnded(account_id),
+      })
       const granted = found?.granted ?? null
       if (granted !== null) {
-        adjust(account_id, 0, granted - holding.amount)
+        ledger.adjust(account_id, 0, granted - holding.amount)
         holding.amount = granted
-        holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
+        extend(holding, requestedAt)
       } else {
-        const isWritten = (balances.get(account_id)?.changedAt ?? -Infinity) >= requestedAt
-        if ((isUncertain || isWritten) && attempt < maxReserveAttempts) continue
+        const wasWritten = ledger.getChangedAt(account_id) >= requestedAt
+        if ((isBeingWritten || wasWritten) && attempt < maxReserveAttempts) continue
       }
       const reserved = (found?.reserved_elsewhere ?? 0) - (found?.given_back ?? 0)
       const result: ReserveResult = {
         isGranted: granted !== null,
-        remaining_microdollars: (found?.balance ?? 0) - cost - reserved,
+        remaining_microdollars: (found?.balance ?? 0) - unwrittenCost - reserved,
         reserved_microdollars: reserved,
       }
       return result
@@ -290,56 +368,47 @@ const makePrepaidBalances = Effect.gen(function* () {
       /** Returns the reserved amount; 0 once the process may no longer rely on the reservation. */
       getAmount: () => now() < holding.validUntil ? holding.amount : 0,
       /**
-       * Reserves `wanted` microdollars in total, or fewer if fewer are available, but at least `needed` or none at all.
+       * Sets the reserved amount to `wanted` microdollars, or to what is available if that is at least `needed`.
+       * Otherwise, the amount stays as it is.
        */
       reserve: (needed: number, wanted: number) => reserve(id, holding, needed, wanted),
     }
   })
 
-  const renew = Effect.suspend(() => {
+  const renewAll = Effect.suspend(() => {
     for (const [id, { users }] of holdings) if (users === 0) holdings.delete(id)
     const renewed = new Map(holdings)
     const requestedAt = now()
-    return renewed.size === 0 ? Effect.void : Effect.map(
-      reader.query(
-        decodeIds(sql`
-          update balance_reservations set expires_at = now() + ${leaseSql}
-          where reservation_id = any(${makeArrayParameter(Array.from(renewed.keys()), OID.uuid)})
-            and expires_at > now()
-          returning reservation_id::text
-        `),
-        poolPartition,
-      ),
-      (found) => {
-        for (const { reservation_id } of found) {
-          const holding = renewed.get(reservation_id)
-          if (holding !== undefined) holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
-        }
-      },
-    )
+    return renewed.size === 0 ? Effect.void : Effect.map(statements.renew(Array.from(renewed.keys())), (found) => {
+      for (const { reservation_id } of found) {
+        const holding = renewed.get(reservation_id)
+        if (holding !== undefined) extend(holding, requestedAt)
+      }
+    })
   })
   yield* repeatInBackground(
     Effect.catch(
-      renew,
+      renewAll,
       (error) => Effect.logWarning(`Reservations of exports were not renewed: ${describeFailure(error)}`),
     ),
     renewalInterval,
   )
 
   return {
-    update,
+    update: ledger.update,
     beginRead,
-    getRemaining,
-    isReserved,
+    getRemaining: ledger.getRemaining,
+    isReserved: ledger.isReserved,
     spend,
     addCharge,
     beginWrite,
     completeCharges,
-    getUnwrittenCost: (account_id: number) => getUnwritten(account_id).cost,
+    getUnwrittenCost: (account_id: number) => ledger.getUnwritten(account_id).cost,
     open,
   }
 })
 
+/** What accounts with a limit can still spend, and the reservations of their exports. */
 export class PrepaidBalances extends Context.Service<PrepaidBalances, Effect.Success<typeof makePrepaidBalances>>()(
   "tickerline/accounts/PrepaidBalances",
 ) {

@@ -1,4 +1,7 @@
-/** D27 (prices): the cost of responses, rounded up to a microdollar each. A gigabyte is 1,000,000,000 bytes. */
+/**
+ * Computes what responses cost (D27, prices). The cost of each is rounded up to a microdollar. A gigabyte is
+ * 1,000,000,000 bytes.
+ */
 import { Context } from "effect"
 
 const gigabyte = 1_000_000_000n
@@ -11,7 +14,7 @@ export const computeDataCost = (bytes: number, pricePerGigabyte: number) =>
 export const computeAffordableBytes = (microdollars: number, pricePerGigabyte: number) =>
   pricePerGigabyte === 0 ? Infinity : Number((BigInt(microdollars) * gigabyte) / BigInt(pricePerGigabyte))
 
-/** Finds the price of an endpoint's data by the endpoint's path, in microdollars per gigabyte. */
+/** Returns the price of an endpoint's data, in microdollars per gigabyte, by the endpoint's path. */
 export class PriceLookup
   extends Context.Service<PriceLookup, { readonly getPricePerGigabyte: (path: string) => number }>()(
     "tickerline/accounts/PriceLookup",

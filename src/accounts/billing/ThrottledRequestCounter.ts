@@ -1,6 +1,6 @@
 /**
- * D29 (usage): holds counts of requests refused with 429 until they are written. Refused requests are free, and clients
- * may send any number of them, so each account has one row per endpoint and minute instead of one row per request.
+ * Counts requests refused with 429 until they are written (D29, usage). Such requests are free, and a client may send
+ * any number of them. Each account therefore has one row per endpoint and minute, instead of one per request.
  */
 import { SecureRandom } from "effect/crypto"
 import type { UsageRecord } from "./UsageRecord.ts"
@@ -8,25 +8,30 @@ import type { ThrottledRequestCount } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
-/** While this many rows wait to be written, requests of a new minute are added to the row of an earlier minute. */
+/**
+ * While this many rows wait to be written, requests of a new minute are added to the row of an earlier minute, so that
+ * memory is bounded.
+ */
 const maxWaitingRows = 10_000
 
-/** The refused requests of an account to an endpoint in one minute: a row of usage. */
+/** A row of usage: the requests of an account to an endpoint that were refused in one minute. */
 interface MinuteCount {
   readonly id: string
   readonly row: UsageRecord
   readonly minute: number
   requests: number
   bytes: number
+  /** What the database has of these counts. */
   writtenCounts: ThrottledRequestCount["countsAfter"]
 }
 
 const zero = { requests: 0, bytes: 0 }
 
+/** Creates the counter of a process. */
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   /** The newest count of each account and endpoint. */
   const current = new Map<string, MinuteCount>()
-  /** Counts with requests that are not in the database yet. */
+  /** Counts that include requests which are not in the database yet. */
   const waiting = new Set<MinuteCount>()
   let latestMinute = -Infinity
 
@@ -55,7 +60,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(count)
   }
 
-  /** Returns the next batch, and a function to call after the batch is written. A failed write may be repeated. */
+  /** Returns the next batch, and a function to call once it is written. A failed write may be repeated. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((count): ThrottledRequestCount => ({
@@ -68,7 +73,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
       for (const [index, count] of taken.entries()) {
         count.writtenCounts = batch[index]?.countsAfter ?? count.writtenCounts
         waiting.delete(count)
-        // If requests were added during the write, the count goes to the end of the queue.
+        // Requests may have been added during the write. The count then goes to the end of the queue.
         if (count.requests > count.writtenCounts.requests) waiting.add(count)
       }
     }

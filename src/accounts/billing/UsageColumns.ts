@@ -1,22 +1,26 @@
-/** D29 (usage): where requests wait until they are written. */
+/** Holds requests until they are written (D29, usage). */
 import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
 /** The most requests that are written at once. */
 export const maxBatchRows = 2_000
 
+/** Space for the packed ids of clients in a batch. */
 const ownIdBytes = 64 * maxBatchRows
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Returns an id as `own_ids` has it: a UUID as `=`, which no id contains, and 22 characters; any other unchanged. */
+/**
+ * Returns an id in the format of the column `own_ids`. A UUID is packed into `=`, which no id contains, and the 22
+ * characters of its Base64. Any other id stays as it is.
+ */
 export const packOwnId = (id: string) =>
   canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 /**
- * The requests of a batch, as one array of numbers per property. Objects would survive several collections of the young
- * generation and then stay in the old one until a full collection. The place of a request is its index in the arrays.
- * They are allocated once; `clear` makes them available for the next batch.
+ * The requests of a batch, as one array of numbers per property. The arrays are allocated once and reused: `clear`
+ * empties them for the next batch. One object per request would be expensive, because it would live long enough to be
+ * moved to V8's old generation, which is only collected as a whole. A request's `place` is its index in the arrays.
  */
 export class UsageColumns {
   length = 0
@@ -32,14 +36,17 @@ export class UsageColumns {
   readonly costs = new Float64Array(maxBatchRows)
   /** Milliseconds. */
   readonly durations = new Float64Array(maxBatchRows)
-  /** The number in each id; 0 for ids of clients. */
+  /** The number in each id that this process created (`RequestIds.ts`); 0 for ids of clients. */
   readonly idNumbers = new Float64Array(maxBatchRows)
-  /** The ids of clients, one after the other, and the end of each; others have length 0. */
+  /**
+   * The packed ids of clients, one after the other, and the end of each. A request whose id this process created has
+   * none, so its end is that of the request before.
+   */
   readonly #ownIds = Buffer.allocUnsafeSlow(ownIdBytes)
   readonly #ownIdEnds = new Uint32Array(maxBatchRows)
-  /** The kinds of these requests, each once. */
+  /** The kinds of the requests, each once. */
   readonly kinds: Array<RequestKind> = []
-  /** The reservations of exports, which the write of these requests ends, by place. */
+  /** The reservations of exports, by place. Writing these requests ends them. */
   readonly reservations = new Map<number, string>()
 
   #findKindPlace(row: RequestKind) {
@@ -53,7 +60,7 @@ export class UsageColumns {
     return place === 0 ? 0 : this.#ownIdEnds[place - 1] ?? 0
   }
 
-  /** Adds a request. Returns false if it does not fit. */
+  /** Adds a request. Returns false if the batch is full. */
   add(row: UsageRecord) {
     const place = this.length
     const number = readRequestNumber(row.request_id, row.requested_at)
@@ -97,7 +104,10 @@ export class UsageColumns {
     return (this.#ownIdEnds[place] ?? 0) - this.#getOwnIdStart(place)
   }
 
-  /** Joins the packed ids with spaces; ids of this service are empty. Returns an empty text if all of them are. */
+  /**
+   * Joins the packed ids with spaces, in which an id that this process created is empty. Returns empty text if all of
+   * them are.
+   */
   joinOwnIds(places: ReadonlyArray<number>) {
     if (places.every((place) => this.measureOwnId(place) === 0)) return ""
     const bytes = places.reduce((sum, place) => sum + 1 + this.measureOwnId(place), -1)

@@ -1,6 +1,6 @@
 /**
- * D29 (usage): records requests in batches, in the background. Rows wait in memory until PostgreSQL stores them. While
- * too many rows wait, new requests are refused, because unrecorded requests cannot be billed.
+ * Records requests in batches, in the background (D29, usage). Requests wait in memory until PostgreSQL has stored
+ * them. While too many wait, new requests are refused, because requests that are not recorded cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,16 +18,16 @@ import { maxBatchRows, UsageColumns } from "./UsageColumns.ts"
 import type { UsageRecord } from "./UsageRecord.ts"
 import { makeThrottledRequestCountWriter, makeUsageWriter, type UsageBatch } from "./UsageWriter.ts"
 
-/** Rows of usage that wait to be written; requests are refused while there are more. */
+/** How many rows of usage may wait to be written. While there are more, requests are refused. */
 export const UsageBufferSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
 ).pipe(Config.withDefault(100_000))
 
-/** How many written batches are kept for later requests. Each takes a quarter of a megabyte. */
+/** How many empty batches are kept for reuse. Each takes a quarter of a megabyte. */
 const maxSpareColumns = 8
 
-/** How long rows are collected before they are written. A killed process loses less than a second of usage. */
+/** How long rows are collected before they are written. A process that is killed loses less than a second of usage. */
 const usageDelay = Duration.millis(250)
 const refusalDelay = Duration.millis(500)
 
@@ -36,7 +36,7 @@ const writeTimeout = Duration.seconds(36)
 
 const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
 
-/** After this time without a written row, `/health/ready` says so. */
+/** If rows have waited for this long and none was written, `/health/ready` says so. */
 const lateAfterSeconds = 10
 
 /** Time limit for writing the waiting rows when the process ends. */
@@ -47,10 +47,14 @@ const writesFailedTotal = makeCounter(
   "tickerline_usage_writes_failed_total",
   "Failed attempts to record requests. They are repeated.",
 )
+
+/** Counts requests that were refused because too many requests waited to be recorded. */
 export const usageBufferRefusalsTotal = makeCounter(
   "tickerline_usage_requests_refused_total",
   "Requests refused because too many requests wait to be recorded.",
 )
+
+/** Counts requests that were lost because the process ended before it could record them. */
 export const usageRecordsLostTotal = makeCounter(
   "tickerline_usage_rows_lost_total",
   "Requests that a process could not record before it ended.",
@@ -70,8 +74,82 @@ interface WaitingRows<Batch> {
   readonly takeBatch: () => Batch
   /** Writes a batch. Writing the same batch again changes nothing. */
   readonly write: (batch: Batch) => Effect.Effect<unknown, { readonly message: string }>
-  /** Removes a written batch. Returns its number of requests. */
+  /** Removes a batch that was written. Returns how many requests it had. */
   readonly remove: (batch: Batch) => number
+}
+
+/**
+ * Returns a loop that writes waiting rows in batches. A batch that fails is retried until it is written, whatever the
+ * error, because usage must not be lost.
+ */
+const makeWriteLoop = <Batch>(
+  { count, delay, remove, takeBatch, write }: WaitingRows<Batch>,
+  now: () => number,
+  reportFailure: (error: unknown) => Effect.Effect<void>,
+) => {
+  const hasRows = Latch.makeUnsafe()
+  /** When rows were last written, or the first waiting row was added. */
+  let stalledSince = now()
+  /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
+  let batch: Batch | undefined
+
+  const writeBatch = Effect.suspend(() => {
+    const sent = batch ??= takeBatch()
+    return Effect.andThen(
+      write(sent),
+      Effect.suspend(() => {
+        const requests = remove(sent)
+        stalledSince = now()
+        batch = undefined
+        return Metric.update(rowsWrittenTotal, requests)
+      }),
+    )
+  })
+  /** Retries until the batch is written, after any error or defect. */
+  const persist = writeBatch.pipe(
+    Effect.timeout(writeTimeout),
+    Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: describeFailure(defect) }))),
+    Effect.tapError(reportFailure),
+    Effect.retry(retryDelay),
+  )
+  return {
+    /** Must be called before a row is added. */
+    wake: () => {
+      if (count() === 0) stalledSince = now()
+      hasRows.openUnsafe()
+    },
+    /** For how long no row has been written although rows wait. */
+    readStalledSeconds: () => count() === 0 ? 0 : (now() - stalledSince) / 1000,
+    writeRemaining: Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
+    writeForever: Effect.gen(function* () {
+      yield* hasRows.await
+      if (count() < maxBatchRows) yield* Effect.sleep(delay)
+      yield* persist
+      if (count() === 0) hasRows.closeUnsafe()
+    }).pipe(Effect.forever),
+  }
+}
+
+/** Sums up the requests of an account in some batches, as an object that becomes a row in SQL. */
+const summarize = (batches: ReadonlyArray<UsageColumns>, account_id: number, today: string) => {
+  const requests = batches.flatMap((rows) =>
+    rows.findPlaces(account_id).map((place) => {
+      const [requested_at = 0, cost = 0] = [rows.times[place], rows.costs[place]]
+      return { cost, date: getDateInNewYork(requested_at), requested_at }
+    })
+  )
+  const sumCost = (since: string) => requests.reduce((sum, { cost, date }) => date >= since ? sum + cost : sum, 0)
+  const chargedAt = requests.reduce(
+    (newest, { cost, requested_at }) => cost > 0 ? Math.max(newest, requested_at) : newest,
+    0,
+  )
+  return {
+    requests_today: requests.filter(({ date }) => date === today).length,
+    cost_today: sumCost(today),
+    cost_this_month: sumCost(`${today.slice(0, 7)}-01`),
+    cost: sumCost(""),
+    charged_at: chargedAt === 0 ? null : new Date(chargedAt).toISOString(),
+  }
 }
 
 const makeUsageMetering = Effect.gen(function* () {
@@ -81,7 +159,7 @@ const makeUsageMetering = Effect.gen(function* () {
   const writeRefusals = yield* makeThrottledRequestCountWriter
   const balances = yield* PrepaidBalances
   yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
-  /** The batches to write, oldest first. New rows are added to the last one, unless it is being written. */
+  /** The batches to write, oldest first. New rows go into the last one, unless that is being written. */
   const waiting: Array<UsageColumns> = []
   let waitingRows = 0
   const spare: Array<UsageColumns> = []
@@ -107,57 +185,15 @@ const makeUsageMetering = Effect.gen(function* () {
       ),
     )
 
-  const makeWriteLoop = <Batch>({ count, delay, remove, takeBatch, write }: WaitingRows<Batch>) => {
-    const hasRows = Latch.makeUnsafe()
-    /** When rows were last written, or the first waiting row was added. */
-    let stalledSince = now()
-    /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
-    let batch: Batch | undefined
-
-    const writeBatch = Effect.suspend(() => {
-      const sent = batch ??= takeBatch()
-      return Effect.andThen(
-        write(sent),
-        Effect.suspend(() => {
-          const requests = remove(sent)
-          stalledSince = now()
-          batch = undefined
-          return Metric.update(rowsWrittenTotal, requests)
-        }),
-      )
-    })
-    /** Retries until the batch is written, after any error or defect. */
-    const persist = writeBatch.pipe(
-      Effect.timeout(writeTimeout),
-      Effect.catchDefect((defect) => Effect.fail(new UsageWriteFailed({ message: describeFailure(defect) }))),
-      Effect.tapError(reportFailure),
-      Effect.retry(retryDelay),
-    )
-    return {
-      /** Must be called before a row is added. */
-      wake: () => {
-        if (count() === 0) stalledSince = now()
-        hasRows.openUnsafe()
-      },
-      /** For how long no row has been written although rows wait. */
-      readStalledSeconds: () => count() === 0 ? 0 : (now() - stalledSince) / 1000,
-      writeRemaining: Effect.whileLoop({ while: () => count() > 0, body: () => persist, step: () => {} }),
-      writeForever: Effect.gen(function* () {
-        yield* hasRows.await
-        if (count() < maxBatchRows) yield* Effect.sleep(delay)
-        yield* persist
-        if (count() === 0) hasRows.closeUnsafe()
-      }).pipe(Effect.forever),
-    }
-  }
-
   const addColumns = () => {
     const columns = spare.pop() ?? new UsageColumns()
     waiting.push(columns)
     return columns
   }
 
-  const usageLoop = makeWriteLoop({
+  const writeInLoop = <Batch>(rows: WaitingRows<Batch>) => makeWriteLoop(rows, now, reportFailure)
+
+  const usageLoop = writeInLoop({
     count: () => waitingRows,
     delay: usageDelay,
     takeBatch: () => {
@@ -179,8 +215,8 @@ const makeUsageMetering = Effect.gen(function* () {
       return length
     },
   })
-  // Refused requests have a loop of their own, so that they never delay the recording of billed requests.
-  const refusalLoop = makeWriteLoop({
+  // Throttled requests have a loop of their own, so that they never delay the recording of billed requests.
+  const refusalLoop = writeInLoop({
     count: refusals.countWaitingRows,
     delay: refusalDelay,
     takeBatch: () => refusals.takeBatch(maxBatchRows),
@@ -201,7 +237,7 @@ const makeUsageMetering = Effect.gen(function* () {
     read: readUnwrittenSeconds,
   })
 
-  /** Adds a row, which is normally written within half a second. */
+  /** Adds a request, which is normally written within half a second. */
   const record = (row: UsageRecord) => {
     if (row.status_code === 429) {
       refusalLoop.wake()
@@ -216,43 +252,35 @@ const makeUsageMetering = Effect.gen(function* () {
   }
 
   /**
-   * Makes a query for what an account has used and a statement does not see yet. It returns one row. If `isCurrent`
-   * returns false after the statement, usage was written meanwhile, so the statement must run again.
+   * Returns a subquery for what an account has used and the rest of the statement does not see yet. It selects one row.
+   * If `isCurrent` returns false after the statement, usage was written in the meantime, and the statement must run
+   * again.
    */
   const makeUnwrittenSql = (account_id: number, today: string) => {
-    const sum = (batches: ReadonlyArray<UsageColumns>, last: number | null) => {
-      const dated = batches.flatMap((rows) =>
-        rows.findPlaces(account_id).map((place) => {
-          const [requested_at = 0, cost = 0] = [rows.times[place], rows.costs[place]]
-          return { cost, date: getDateInNewYork(requested_at), requested_at }
-        })
-      )
-      const sumCost = (since: string) =>
-        dated.reduce((total, { cost, date }) => date >= since ? total + cost : total, 0)
-      const chargedAt = dated.reduce(
-        (newest, { cost, requested_at }) => cost > 0 ? Math.max(newest, requested_at) : newest,
-        0,
-      )
-      return {
-        last,
-        requests_today: dated.filter(({ date }) => date === today).length,
-        cost_today: sumCost(today),
-        cost_this_month: sumCost(`${today.slice(0, 7)}-01`),
-        cost: sumCost(""),
-        charged_at: chargedAt === 0 ? null : new Date(chargedAt).toISOString(),
-      }
+    // The database may already have the batch that is being written. The subquery skips it in that case, which `last`
+    // tells.
+    const sent = {
+      ...summarize(sending === undefined ? [] : [sending.rows], account_id, today),
+      last: sending?.last ?? null,
     }
-    const sent = sum(sending === undefined ? [] : [sending.rows], sending?.last ?? null)
-    const others = sum(waiting.slice(sending === undefined ? 0 : 1), null)
-    /** The cost of streams that is not recorded yet. */
-    const held = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
-    const streams = { ...sum([], null), cost_today: held, cost_this_month: held, cost: held }
+    const others = { ...summarize(waiting.slice(sending === undefined ? 0 : 1), account_id, today), last: null }
+    // What is left of the unwritten costs is that of streams, which are recorded in installments.
+    const streamCost = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
+    const streams = {
+      ...summarize([], account_id, today),
+      cost_today: streamCost,
+      cost_this_month: streamCost,
+      cost: streamCost,
+      last: null,
+    }
     const refused = refusals.findWaiting(account_id).filter(({ row }) => getDateInNewYork(row.requested_at) === today)
     const refusedRequests = refused.reduce((total, { requests }) => total + requests, 0)
     const before = writtenBatches
     return {
       query: sql`
-        select sum(requests_today)::bigint + ${refusedRequests}::float8::bigint - (
+        select
+          -- The rows of throttled requests may be in the database with an earlier count, which is subtracted.
+          sum(requests_today)::bigint + ${refusedRequests}::float8::bigint - (
             select coalesce(sum(request_count), 0)::bigint from usage
             where usage.account_id = ${account_id}::float8::bigint
               and usage_id = any(${makeArrayParameter(refused.map(({ id }) => id), OID.uuid)})
@@ -264,7 +292,7 @@ const makeUsageMetering = Effect.gen(function* () {
           last integer, requests_today bigint, cost_today bigint, cost_this_month bigint, cost bigint,
           charged_at timestamptz
         )
-        -- A batch may be in the database before this process learns that it is.
+        -- The batch that is being written may be in the database before this process learns that it is.
         where last is null or last > coalesce(
           (select written from usage_writers where writer = ${usageWriter.getWriter() ?? null}::int), 0
         )
@@ -273,10 +301,10 @@ const makeUsageMetering = Effect.gen(function* () {
     }
   }
 
-  /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
+  /** Whether another request can be recorded. Unlike `requireCapacity`, this counts and logs nothing. */
   const hasCapacity = () => waitingRows < maxWaiting
 
-  /** Fails with 503 while too many rows are waiting. */
+  /** Fails with 503 while too many requests wait to be recorded. */
   const requireCapacity = Effect.suspend(() => {
     if (hasCapacity()) return Effect.void
     const isNew = !isRefusing
@@ -307,13 +335,14 @@ const makeUsageMetering = Effect.gen(function* () {
   const finish = Effect.timeoutOrElse(writeRemaining, { duration: shutdownTimeout, orElse: () => reportLoss })
   yield* addForkedFinalizer(finish)
   yield* Effect.forEach(loops, ({ writeForever }) => forkUntraced(writeForever))
-  /** Whether rows wait, but none has been written for too long. The log contains the reason. */
+  /** Whether rows wait, but none has been written for too long. The log has the reason. */
   const isLate = () => readUnwrittenSeconds() > lateAfterSeconds
 
   const countFailure = yield* makeFailedRequestCounter
   return { requireCapacity, hasCapacity, isLate, record, makeUnwrittenSql, countFailure }
 })
 
+/** Records the usage of requests, and refuses requests that it cannot record. */
 export class UsageMetering extends Context.Service<UsageMetering, Effect.Success<typeof makeUsageMetering>>()(
   "tickerline/accounts/UsageMetering",
 ) {

@@ -1,18 +1,21 @@
 /**
- * D29 (usage): packs the requests of a batch into rows of `usage_batches`. An account has one row per window of five
- * seconds, or several if its requests do not fit into one. The views `usage_batch_requests` and `usage_batch_groups` of
- * the database unpack them (docs/decisions/0160-usage-in-batches.md).
+ * Packs the requests of a batch into rows of `usage_batches` (D29, usage). An account has one row per window of five
+ * seconds, or several if its requests do not fit into one. In the database, the views `usage_batch_requests` and
+ * `usage_batch_groups` unpack them (docs/decisions/0160-usage-in-batches.md).
  */
 import type { UsageColumns } from "./UsageColumns.ts"
 
-/** All requests of a row belong to the same window. `usage_window` of the database has the same length. */
+/** All requests of a row belong to the same window. The function `usage_window` of the database has the same length. */
 const windowMillis = 5_000
 
-/** Limits of a row: usually a quarter of a page of PostgreSQL, 16 bytes per request, and never more than a page. */
+/**
+ * Limits of a row, which keep it at a quarter of one of PostgreSQL's pages as a rule (16 bytes per request), and never
+ * above a page.
+ */
 const maxPartRequests = 100
 const maxOwnIdCharacters = 1_000
 
-/** The columns of a row that are packed numbers. */
+/** The columns of a row that contain packed numbers: one per group, or one per request. */
 interface PackedColumns {
   readonly group_kinds: Uint8Array
   readonly group_keys: Uint8Array
@@ -43,8 +46,8 @@ export interface PackedUsage extends PackedColumns {
 const emptyColumn = Uint8Array.of(0)
 
 /**
- * Packs numbers from 0 to 2^53: one byte with their width, then each number, most significant byte first. `read`
- * returns the number at an index, so that no array has to be built first.
+ * Packs whole numbers from 0 to 2^53: one byte with their width in bytes, then each number, most significant byte
+ * first. `read` returns the number at an index, so that no array has to be built first.
  */
 export const packNumbers = (count: number, read: (at: number) => number): Uint8Array => {
   let max = 0
@@ -57,7 +60,7 @@ export const packNumbers = (count: number, read: (at: number) => number): Uint8A
   for (let at = 0; at < count; at++) {
     let rest = read(at)
     for (let place = width * (at + 1); place > width * at; place--) {
-      // Stores the last eight bits.
+      // An array of bytes stores only the last eight bits of a number.
       packed[place] = rest
       rest = Math.floor(rest / 0x100)
     }
@@ -65,8 +68,9 @@ export const packNumbers = (count: number, read: (at: number) => number): Uint8A
   return packed
 }
 
+/** The requests of a row with the same kind and key. The row stores their sums, from which they are charged. */
 interface Group {
-  readonly place: number
+  readonly index: number
   readonly kind: number
   readonly key: number
   requests: number
@@ -74,33 +78,37 @@ interface Group {
   cost: number
 }
 
+/** Groups the requests of a row by kind and key. Also returns the index of each request's group. */
+const groupRequests = (columns: UsageColumns, places: ReadonlyArray<number>, kindIds: ReadonlyArray<number>) => {
+  const groups: Array<Group> = []
+  const indexes = places.map((place) => {
+    const [kind = 0, key = 0] = [kindIds[columns.kindPlaces[place] ?? 0], columns.keys[place]]
+    let group = groups.find((one) => one.kind === kind && one.key === key)
+    if (group === undefined) {
+      group = { index: groups.length, kind, key, requests: 0, bytes: 0, cost: 0 }
+      groups.push(group)
+    }
+    group.requests += 1
+    group.bytes += columns.bytes[place] ?? 0
+    group.cost += columns.costs[place] ?? 0
+    return group.index
+  })
+  return { groups, indexes }
+}
+
 type RowKey = Pick<PackedUsage, "account_id" | "sequence" | "part">
 
+/** Packs the requests at the given places into one row. */
 const packPart = (
   columns: UsageColumns,
   places: ReadonlyArray<number>,
   key: RowKey,
   kindIds: ReadonlyArray<number>,
 ): PackedUsage => {
-  const groups: Array<Group> = []
-  const groupPlaces = new Uint8Array(places.length)
-  let [oldest, newest] = [Infinity, -Infinity]
-  for (const [at, place] of places.entries()) {
-    const [kind = 0, key_id = 0] = [kindIds[columns.kindPlaces[place] ?? 0], columns.keys[place]]
-    let group = groups.find((one) => one.kind === kind && one.key === key_id)
-    if (group === undefined) {
-      group = { place: groups.length, kind, key: key_id, requests: 0, bytes: 0, cost: 0 }
-      groups.push(group)
-    }
-    group.requests += 1
-    group.bytes += columns.bytes[place] ?? 0
-    group.cost += columns.costs[place] ?? 0
-    groupPlaces[at] = group.place
-    const time = columns.times[place] ?? 0
-    oldest = Math.min(oldest, time)
-    newest = Math.max(newest, time)
-  }
-  const packGroups = (name: Exclude<keyof Group, "place">) =>
+  const { groups, indexes } = groupRequests(columns, places, kindIds)
+  const times = places.map((place) => columns.times[place] ?? 0)
+  const [oldest, newest] = [Math.min(...times), Math.max(...times)]
+  const packGroups = (name: Exclude<keyof Group, "index">) =>
     packNumbers(groups.length, (at) => groups[at]?.[name] ?? 0)
   const pack = (column: Float64Array) => packNumbers(places.length, (at) => column[places[at] ?? 0] ?? 0)
   return {
@@ -113,8 +121,8 @@ const packPart = (
     group_requests: packGroups("requests"),
     group_bytes: packGroups("bytes"),
     group_costs: packGroups("cost"),
-    groups: packNumbers(places.length, (at) => groupPlaces[at] ?? 0),
-    ages: packNumbers(places.length, (at) => newest - (columns.times[places[at] ?? 0] ?? 0)),
+    groups: packNumbers(places.length, (at) => indexes[at] ?? 0),
+    ages: packNumbers(places.length, (at) => newest - (times[at] ?? 0)),
     records: pack(columns.records),
     bytes: pack(columns.bytes),
     costs: pack(columns.costs),
@@ -124,9 +132,10 @@ const packPart = (
   }
 }
 
-/** Splits the places of an account's requests in a window into parts. */
+/** Splits the places of an account's requests in a window into parts, each of which fits into a row. */
 const splitIntoParts = (columns: UsageColumns, places: ReadonlyArray<number>) => {
   const parts: Array<Array<number>> = []
+  // `Infinity` makes the first request begin a part.
   let [part, characters]: [Array<number>, number] = [[], Infinity]
   for (const place of places) {
     if (part.length === maxPartRequests || characters > maxOwnIdCharacters) {
@@ -143,8 +152,8 @@ const groupByWindow = (columns: UsageColumns) =>
   Map.groupBy(columns.findPlaces(), (place) => Math.floor((columns.times[place] ?? 0) / windowMillis))
 
 /**
- * Packs requests, one row at a time. `kindIds` has the numbers of `columns.kinds`. Each window gets the next number
- * after `sequence`. The same requests always give the same rows.
+ * Packs requests, one row at a time. `kindIds` has the database's number for each of `columns.kinds`. The windows get
+ * the numbers that follow `sequence`. The same requests always result in the same rows, so a write may be repeated.
  */
 export function* packUsage(columns: UsageColumns, sequence: number, kindIds: ReadonlyArray<number>) {
   for (const ofWindow of groupByWindow(columns).values()) {
@@ -157,5 +166,5 @@ export function* packUsage(columns: UsageColumns, sequence: number, kindIds: Rea
   }
 }
 
-/** Returns how many numbers `packUsage` uses. */
+/** Returns how many sequence numbers `packUsage` uses. */
 export const countWindows = (columns: UsageColumns) => groupByWindow(columns).size

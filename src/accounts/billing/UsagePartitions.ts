@@ -1,27 +1,31 @@
 /**
- * The monthly partitions of `usage_batches`, `usage` and their indexes of kinds and moments: created ahead of time, and
- * dropped when their retention ends. PostgreSQL's clock determines the current month.
+ * Maintains the monthly partitions of the tables `usage_batches` and `usage`, with their indexes: creates them ahead of
+ * time, and drops them when their retention ends. PostgreSQL's clock determines the current month.
  */
 import { Config, Duration, Effect, Option } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
 import { dropOldMonths, Retention } from "../../postgres/jobs/Retention.ts"
 
+/** How long the usage of single requests is kept. */
 export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").pipe(
   Config.withDefault(Duration.days(400)),
 )
 
-/** Months for which partitions are created, as offsets from the current month. */
+/** The months whose partitions must exist, as offsets from the current month. */
 const monthOffsets = [0, 1, 2]
 
-/** Drops partitions that end at or before the given time, one by one. Returns their names. Keeps `usage_daily`. */
+/**
+ * Drops the partitions that end at or before the given time, one by one, and returns their names. The daily sums in
+ * `usage_daily` remain.
+ */
 export const dropUsagePartitionsBefore = (moment: Statement.Fragment) =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) => dropOldMonths(sql`select name from drop_usage_partitions(${moment}) as name`),
   )
 
-/** Creates the missing partitions of this month and the next two, without blocking reads or writes. */
+/** Creates the partitions for this month and the next two that do not exist yet, without blocking reads or writes. */
 export const createUpcomingUsagePartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(
@@ -42,8 +46,9 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 })
 
 /**
- * To drop a partition, the job waits at most a quarter of a second for a lock, because new reads and writes of usage
- * queue behind it. If earlier reads take longer, the run fails and is retried soon.
+ * The background job that maintains the partitions. When it drops one, it waits for a lock for at most a quarter of a
+ * second, because new reads and writes of usage queue behind it. If earlier reads take longer, the run fails and is
+ * retried soon.
  */
 export const usagePartitionsJob = {
   name: "usage-partitions",

@@ -1,4 +1,4 @@
-/** D29 (usage): what is recorded of a request. */
+/** What is recorded about a request (D29, usage). */
 
 /** A completed request, or one installment of an endless stream. */
 export interface UsageRecord {
@@ -20,16 +20,17 @@ export interface UsageRecord {
   readonly deprecated: boolean
   /** `mcp` if a tool of `/mcp` sent the request; null if it came as an ordinary HTTP request. */
   readonly via: "mcp" | null
-  /** The reservation of an export, which the write of this row ends; null if the balance was not reserved. */
+  /** The reservation of an export, which ends when this record is written; null if nothing was reserved. */
   readonly reservation_id: string | null
 }
 
-/** What many requests have in common: a row of `usage_request_kinds`. */
+/** The properties that many requests have in common. They are stored once, as a row of `usage_request_kinds`. */
 export type RequestKind = Pick<
   UsageRecord,
   "endpoint" | "status_code" | "cached" | "deprecated" | "via" | "price_per_gb_microdollars"
 >
 
+/** Whether two requests are of the same kind. */
 export const isSameKind = (one: RequestKind, other: RequestKind) =>
   one.endpoint === other.endpoint && one.status_code === other.status_code && one.cached === other.cached &&
   one.price_per_gb_microdollars === other.price_per_gb_microdollars && one.via === other.via &&

@@ -1,6 +1,7 @@
 /**
- * D29 (usage): finds recorded requests by their ids, which have no index. An id that is a UUID version 7 contains the
- * time of its request, so a few seconds of all accounts are searched. For any other id, the usage of one account is.
+ * Finds recorded requests by their ids, which have no index (D29, usage). An id that is a UUID version 7 contains the
+ * time of its request, so a few seconds of all accounts are searched. For any other id, the usage of one account is
+ * searched.
  */
 import { Clock, Data, DateTime, Duration, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,16 +13,17 @@ import { apiKeyStatusSql } from "../keys/ApiKeyManagement.ts"
 import { packOwnId } from "./UsageColumns.ts"
 import { makeTimeSql, PrintedTime } from "../../contract/rules/Dates.ts"
 
-/** An id that a request can have (D12). */
+/** An id that a request may have (D12). */
 export const RequestId = Schema.String.check(
   Schema.makeFilter(isValidRequestId, {
     message: "must have 1 to 128 letters, digits, dots, underscores and hyphens, as in the header X-Request-Id",
   }),
 )
 
+/** What to search for. */
 export interface UsageSearch {
   readonly id: string
-  /** Name of the account that sent the request. Undefined: any. */
+  /** The name of the account that sent the request; undefined if it is not known. */
   readonly account?: string | undefined
   /** The first day to search in the account, in New York as in `/v1/usage/daily`, YYYY-MM-DD. */
   readonly from?: string | undefined
@@ -56,12 +58,15 @@ export const FoundRequest = Schema.Struct({
     description: "Whether the database has added the request to the daily sums, the balance and the budget.",
   }),
 })
+
+/** The decoded request. */
 export type FoundRequest = typeof FoundRequest.Type
 
+/** What a search has found. */
 export interface UsageSearchResult {
   /** Newest first; at most `maxFoundRequests`. */
   readonly requests: ReadonlyArray<FoundRequest>
-  /** The day in New York from which on everything was searched, if the time limit ended the search. */
+  /** If the time limit ended the search: the day in New York after which everything was searched. */
   readonly searchedBackTo: string | undefined
 }
 
@@ -69,30 +74,36 @@ class DaysReversed extends Data.TaggedError("DaysReversed")<{ readonly message: 
 
 class RequestNotFound extends Data.TaggedError("RequestNotFound")<{ readonly message: string }> {}
 
-/** The id can only be searched in the usage of one account. */
+/** The id, or the days, can only be searched in the usage of one account. */
 class AccountRequired extends Data.TaggedError("AccountRequired")<{ readonly message: string }> {}
 
 /** The search was stopped before it had found anything. */
 class UsageSearchStopped extends Data.TaggedError("UsageSearchStopped")<{ readonly message: string }> {}
 
+/** The maximum number of requests that a search returns. */
 export const maxFoundRequests = 20
 
 /** Shorter than PostgreSQL's `statement_timeout`. */
 const defaultTimeLimit = Duration.seconds(20)
 
-/** Batches, or rows of `usage`, that a statement reads at most. Takes less than a second. */
+/** Maximum number of batches, or rows of `usage`, that one statement reads, which takes less than a second. */
 const maxChunkRows = 20_000
 
+/** Maximum number of batches and rows that are searched for the request itself. */
 const maxPlaces = 100
 
-/** A younger request may not be recorded yet. */
+/** A request that is younger than this may not be recorded yet. */
 const recordingMillis = 10_000
 
-/** The account of a request, and the time of the batch or row that has it. */
+/** Where a request is: its account, and the time of the batch, or the row of `usage`, that contains it. */
 const Place = Schema.Struct({ account_id: Schema.Int, moment: Schema.String })
 type Place = typeof Place.Type
 
-/** Whether a batch contains the id, as an SQL expression. Cheap conditions are first, so few batches are unpacked. */
+/**
+ * Returns the SQL condition for batches that contain the id. Clients' own ids are in `own_ids`. An id that the service
+ * created is not stored: its writer is found by the end of the id, and its number and time are compared with each
+ * request of the batch. Cheap conditions come first, so that few batches are unpacked.
+ */
 const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
   const own = sql`own_ids <> '' and position(${` ${packOwnId(id)} `} in ' ' || own_ids || ' ') > 0`
   const time = parseRequestIdTime(id)
@@ -112,13 +123,13 @@ const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
 const decodePlaces = decodeRows(Place)
 
 /**
- * Finds an id with a time in the usage of an account, or of all (null). The index begins with the account, so each
- * account is looked up; `offset 0` keeps PostgreSQL from reading the month instead.
+ * Finds an id that contains a time, in the usage of one account or of all (null). The index begins with the account, so
+ * each account is looked up separately; `offset 0` prevents PostgreSQL from reading the whole month instead.
  */
 const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number, account_id: number | null) {
   const sql = yield* SqlClient.SqlClient
   const at = sql`${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz`
-  // The time of a batch is up to five seconds after that of the request.
+  // The time of a batch is that of its newest request, up to five seconds later.
   const [since, before] = [sql`${at} - interval '5 seconds'`, sql`${at} + interval '10 seconds'`]
   return yield* decodePlaces(sql`
     select distinct accounts.account_id::float8, moment::text from accounts cross join lateral (
@@ -137,7 +148,7 @@ const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number, 
 })
 
 const Chunk = Schema.Struct({
-  /** The matching places of the chunk. */
+  /** The times of the batches and rows that contain the id. */
   moments: Schema.Array(Schema.String),
   /** The oldest time in the chunk; null if it is empty. */
   oldest: Schema.NullOr(Schema.String),
@@ -145,12 +156,15 @@ const Chunk = Schema.Struct({
   is_last: Schema.Boolean,
 })
 
-/** Searches the next batches and rows of an account before a time, newest first. */
+/**
+ * Searches the newest batches and rows of an account that are older than `before`, up to `maxChunkRows` of them. `with
+ * ties` keeps those of the same time together, because the next chunk begins before the oldest time.
+ */
 const searchChunk = Effect.fnUntraced(
   function* (id: string, account_id: number, { before, since }: { readonly before: string; readonly since: string }) {
     const sql = yield* SqlClient.SqlClient
     const newest = sql.literal(`order by moment desc fetch first ${maxChunkRows} rows with ties`)
-    // Not prepared: a plan for any values would sort all batches of the account.
+    // Not a prepared statement: PostgreSQL's plan for arbitrary values would sort all batches of the account.
     const [chunk] = yield* decodeRows(Chunk)(
       sql`
       with batches as (
@@ -159,11 +173,13 @@ const searchChunk = Effect.fnUntraced(
           and moment < ${before}::text::timestamptz
         ${newest}
       ), counts as (
+        -- The rows that count requests refused with 429.
         select requested_at as moment, request_id = ${id} as is_match from usage
         where account_id = ${account_id}::float8::bigint and requested_at >= ${since}::text::timestamptz
           and requested_at < ${before}::text::timestamptz
         ${newest}
       ), chunk as materialized (
+        -- The newest of both: beyond them, one of the two may have been cut off.
         select * from (select * from batches union all select * from counts) as every ${newest}
       )
       select coalesce(array_agg(moment::text order by moment desc) filter (where is_match), '{}') as moments,
@@ -176,12 +192,13 @@ const searchChunk = Effect.fnUntraced(
   },
 )
 
-/** Reads the requests with the id at the places, newest first. */
+/** Reads the requests with the id at the given places, newest first. */
 const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyArray<Place>) {
   if (places.length === 0) return []
   const sql = yield* SqlClient.SqlClient
   const accounts = makeArrayParameter(places.map(({ account_id }) => account_id), OID.float8)
   const moments = makeArrayParameter(places.map(({ moment }) => moment), OID.text)
+  // Both parts of `found` look up one place after the other: `offset 0` prevents PostgreSQL from unpacking all batches.
   return yield* decodeRows(FoundRequest)(sql`
     with places as materialized (
       select distinct account_id::bigint as account_id, moment::timestamptz as moment
@@ -196,8 +213,10 @@ const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyAr
         offset 0
       ) as request
       union all
+      -- The rows that count requests refused with 429, with their columns in the same order.
       select request.* from places cross join lateral (
         select account_id, key_id, request_id, requested_at, endpoint, status_code, records_returned, bytes,
+          -- They cost nothing, so their price is 0. They are settled at once, so they have no writer and sequence.
           cost_microdollars, 0, duration_ms, cached, deprecated, via, request_count, null::integer, null::integer
         from usage
         where usage.account_id = places.account_id and requested_at = places.moment and request_id = ${id}
@@ -222,18 +241,23 @@ const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyAr
   `)
 })
 
-/** Searches the usage of an account, newest first, until the time limit. */
+/** Returns the midnight in New York that begins a day, some days later, as PostgreSQL reads it. */
+const formatMidnight = (day: string, daysLater: number) =>
+  DateTime.makeUnsafe(`${day}T12:00:00Z`).pipe(DateTime.add({ days: daysLater }), DateTime.formatIsoDate) +
+  " 00:00:00 America/New_York"
+
+/**
+ * Searches the usage of an account chunk by chunk, newest first, until it is complete, enough is found, or the time
+ * limit ends it.
+ */
 const searchAccount = Effect.fnUntraced(function* (
   { from, id, to }: UsageSearch,
   account_id: number,
   timeLimit: Duration.Duration,
 ) {
-  const toMidnight = (day: string, days: number) =>
-    DateTime.makeUnsafe(`${day}T12:00:00Z`).pipe(DateTime.add({ days }), DateTime.formatIsoDate) +
-    " 00:00:00 America/New_York"
-  const since = from === undefined ? "-infinity" : toMidnight(from, 0)
+  const since = from === undefined ? "-infinity" : formatMidnight(from, 0)
   const found: Array<FoundRequest> = []
-  let before = to === undefined ? "infinity" : toMidnight(to, 1)
+  let before = to === undefined ? "infinity" : formatMidnight(to, 1)
   let searchedBackTo: string | undefined
   let isComplete = false
   const searchNext = () =>
@@ -263,7 +287,7 @@ const whenRecorded = "Requests are recorded within about a second after their re
 
 const throttledIds = "Of requests that are refused with 429, only the first of each minute and endpoint has its id."
 
-/** Explains why an id with a time was not found. */
+/** Explains why a request whose id contains a time was not found. */
 const explainMissingRequest = Effect.fnUntraced(function* (id: string, time: number) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -292,7 +316,7 @@ const explainUnsearchableId = (id: string) =>
   "service makes have 36 characters, such as 01980b5e-7c1a-7003-9f3b-2a6d8c4e5f70. Give the complete id, or add " +
   "--account NAME to search the usage of one account, and --from DAY and --to DAY to search less."
 
-/** Searches an account, or all (null), around the time in the id. */
+/** Searches one account, or all (null), around the time in the id. */
 const searchAround = (id: string, time: number, account_id: number | null, timeLimit: Duration.Duration) =>
   Effect.flatMap(findPlacesAround(id, time, account_id), (places) => readRequests(id, places)).pipe(
     Effect.timeoutOrElse({
@@ -313,6 +337,7 @@ const formatDays = ({ from, to }: UsageSearch) =>
 
 const SearchedAccount = Schema.Struct({ account_id: Schema.Int, is_erased: Schema.Boolean })
 
+/** Finds the account to search. Erased accounts have nothing left to find. */
 const findSearchedAccount = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [account] = yield* decodeRows(SearchedAccount)(sql`
@@ -328,9 +353,37 @@ const findSearchedAccount = Effect.fnUntraced(function* (name: string) {
   return account
 })
 
+/** Finds the requests with an id in the usage of one account, however long ago they were sent. */
+const findInAccount = Effect.fnUntraced(
+  function* (search: UsageSearch, account_id: number, timeLimit: Duration.Duration) {
+    const { account: name, id } = search
+    const { isStopped, requests, searchedBackTo } = yield* searchAccount(search, account_id, timeLimit)
+    if (requests.length > 0) return { requests, searchedBackTo } satisfies UsageSearchResult
+    if (isStopped) {
+      return yield* new UsageSearchStopped({
+        message: `The search for ${id} was stopped after ${Duration.format(timeLimit)}. ` +
+          (searchedBackTo === undefined
+            ? "Search less with --from DAY and --to DAY."
+            : `No day after ${searchedBackTo} has it. Continue with --to ${searchedBackTo}, ` +
+              "or search less with --from."),
+      })
+    }
+    return yield* new RequestNotFound({
+      message: `The account ${name} has no request ${id}${formatDays(search)}. ${whenRecorded} ${throttledIds}`,
+    })
+  },
+)
+
+/** Fails, because an id without an account can only be searched around the time that it contains. */
+const failWithoutAccount = Effect.fnUntraced(function* (id: string, time: number | undefined, hasDays: boolean) {
+  if (time === undefined) return yield* new AccountRequired({ message: explainUnsearchableId(id) })
+  if (hasDays) return yield* new AccountRequired({ message: "To search days, add --account NAME." })
+  return yield* new RequestNotFound({ message: yield* explainMissingRequest(id, time) })
+})
+
 /**
- * Finds the requests with an id: around the time in the id in all accounts, or in the usage of one account. The second
- * is needed if days are given, or if the first has found nothing.
+ * Finds the requests with an id. If the id contains a time and no days are given, it searches around that time first,
+ * which is fast. If that finds nothing, it searches the usage of the given account.
  */
 export const findRequests = Effect.fnUntraced(function* (search: UsageSearch) {
   const { account: name, from, id, timeLimit = defaultTimeLimit, to } = search
@@ -350,22 +403,7 @@ export const findRequests = Effect.fnUntraced(function* (search: UsageSearch) {
       })
     }
   }
-  if (account === undefined) {
-    if (time === undefined) return yield* new AccountRequired({ message: explainUnsearchableId(id) })
-    if (hasDays) return yield* new AccountRequired({ message: "To search days, add --account NAME." })
-    return yield* new RequestNotFound({ message: yield* explainMissingRequest(id, time) })
-  }
-  const { isStopped, requests, searchedBackTo } = yield* searchAccount(search, account.account_id, timeLimit)
-  if (requests.length > 0) return { requests, searchedBackTo } satisfies UsageSearchResult
-  if (isStopped) {
-    return yield* new UsageSearchStopped({
-      message: `The search for ${id} was stopped after ${Duration.format(timeLimit)}. ` +
-        (searchedBackTo === undefined
-          ? "Search less with --from DAY and --to DAY."
-          : `No day after ${searchedBackTo} has it. Continue with --to ${searchedBackTo}, or search less with --from.`),
-    })
-  }
-  return yield* new RequestNotFound({
-    message: `The account ${name} has no request ${id}${formatDays(search)}. ${whenRecorded} ${throttledIds}`,
-  })
+  return account === undefined
+    ? yield* failWithoutAccount(id, time, hasDays)
+    : yield* findInAccount(search, account.account_id, timeLimit)
 })

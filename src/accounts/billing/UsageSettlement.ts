@@ -1,4 +1,4 @@
-/** D27, D29 (usage): adds recorded usage to the daily sums, and charges it to balances and budgets. */
+/** Settles recorded usage: adds it to the daily sums, and charges it to balances and budgets (D27, D29). */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -6,7 +6,7 @@ import type { Job } from "../../postgres/jobs/Job.ts"
 
 const Settled = Schema.Struct({ batches: Schema.Int })
 
-/** Settles all recorded usage. May be interrupted, and run more than once at a time. */
+/** Settles all recorded usage, a few batches at a time. May be interrupted, and may run more than once at a time. */
 export const settleUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const settle = decodeRows(Settled)(sql`select settle_usage()::float8 as batches`)
@@ -17,6 +17,7 @@ export const settleUsage = Effect.gen(function* () {
   while (yield* settleNext);
 })
 
+/** The background job that settles usage. */
 export const usageSettlementJob = {
   name: "usage-settlement",
   every: Duration.seconds(5),

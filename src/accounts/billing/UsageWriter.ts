@@ -1,8 +1,8 @@
 /**
- * D27, D29 (usage): one statement records a batch of requests and gives back reservations. It locks no account:
- * `settle_usage` of the database adds the batches to the daily sums and charges them (`UsageSettlement.ts`). Until
- * then, whoever reads a balance or a sum adds them up. Counts of requests refused with 429 have a statement of their
- * own, which adds them to the daily sums at once.
+ * Writes usage to the database (D27, D29). One statement records a batch of requests and deletes the reservations of
+ * its exports. It locks no account: `settle_usage` of the database adds the batches to the daily sums and charges them
+ * later (`UsageSettlement.ts`). Until then, whoever reads a balance or a sum adds the unsettled batches. Counts of
+ * requests refused with 429 have a statement of their own, which adds them to the daily sums at once.
  */
 import { Data, DateTime, Effect, Schema, Semaphore } from "effect"
 import { SqlClient, SqlError, type Statement } from "effect/sql"
@@ -17,12 +17,13 @@ import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts
 /** Requests that are written at once. */
 export interface UsageBatch {
   readonly rows: UsageColumns
-  /** The number of the batch before. The batch has the next ones, one for each window. */
+  /** The number of the previous batch. This one has the numbers that follow, one for each window of time. */
   readonly after: number
+  /** The last of its numbers. */
   readonly last: number
 }
 
-/** A row of `usage` that counts requests refused with 429, and its counts before and after the write. */
+/** A row of `usage` that counts requests refused with 429, with its counts before and after the write. */
 export interface ThrottledRequestCount {
   readonly id: string
   /** The first throttled request. Its request id, time and other details are stored in the row. */
@@ -34,11 +35,17 @@ export interface ThrottledRequestCount {
 
 const dayMillis = 86_400_000
 
-/** Packing lets other fibers run after this many requests. A row costs as much time as four requests. */
+/**
+ * Packing many requests takes milliseconds, so other fibers may run after this much work. Its unit is a request; a row
+ * takes as long as four.
+ */
 const maxWork = 500
 const rowWork = 4
 
-/** Makes a function that creates missing partitions and then writes rows. Repeats both if a partition was dropped. */
+/**
+ * A function that creates missing partitions and then runs a write. If a partition was dropped in the meantime, it
+ * repeats both.
+ */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const daysWithPartition = new Set<number>()
@@ -73,37 +80,42 @@ const StoredKind = Schema.Struct({
   price_per_gb_microdollars: Schema.Finite,
 })
 
-/** The database has lost the writer or a kind of request that this process had stored, for example in a failover. */
+/**
+ * The database no longer has the writer or a kind of request that this process had stored, for example after a
+ * failover.
+ */
 class WriterLost extends Data.TaggedError("WriterLost")<{
   readonly message: string
   /** The writer, if the database still has it. */
   readonly writer?: number | undefined
 }> {}
 
+/** Returns the SQL of a table `sent` with the given rows of `usage_request_kinds`. */
 const makeReadKindsSql = (sql: SqlClient.SqlClient, kinds: ReadonlyArray<object>) =>
   sql`jsonb_populate_recordset(null::usage_request_kinds, ${JSON.stringify(kinds)}::text::jsonb) as sent`
 
-/** Makes functions that store kinds of requests, and find them with their numbers. */
+/** Functions that store kinds of requests in the database, and find them with their numbers. */
 export const makeRequestKinds = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   /** Stored kinds by endpoint. */
   let kinds = new Map<string, Array<typeof StoredKind.Type>>()
   const find = (wanted: RequestKind) => kinds.get(wanted.endpoint)?.find((kind) => isSameKind(kind, wanted))
 
-  /** Stores the kinds that are not known yet. */
+  /** Stores the kinds that this process does not know yet, then reads all of them. */
   const store = Effect.fnUntraced(function* (needed: ReadonlyArray<RequestKind>) {
     const added = needed.filter((kind) => find(kind) === undefined)
     if (added.length === 0) return
     const columns = sql.literal("endpoint, status_code, cached, deprecated, via, price_per_gb_microdollars")
     const stored = yield* decodeRows(StoredKind)(sql`
       with added as (
-        -- A number is small only if inserts that conflict, which use up numbers, are rare.
+        -- \`except\` makes conflicts rare. Each of them would use up a number, and small numbers take less space.
         insert into usage_request_kinds (${columns})
         select ${columns} from ${makeReadKindsSql(sql, added)} except select ${columns} from usage_request_kinds
         on conflict do nothing returning *
       )
       select kind_id, endpoint, status_code, cached, deprecated, via,
         price_per_gb_microdollars::float8 as price_per_gb_microdollars
+      -- A statement does not see its own inserts.
       from (select * from added union all select * from usage_request_kinds) as kind
     `)
     kinds = Map.groupBy(stored, ({ endpoint }) => endpoint)
@@ -115,7 +127,7 @@ export const makeRequestKinds = Effect.gen(function* () {
   return { store, find, forgetAll }
 })
 
-/** Makes a query for rows of `usage_batches`. */
+/** Returns a query for rows of `usage_batches`, without their writer. Each column is sent as one array. */
 export const makePackedRowsSql = (sql: SqlClient.SqlClient, packed: ReadonlyArray<PackedUsage>) => {
   const column = <Name extends keyof PackedUsage>(name: Name, type: number) =>
     makeArrayParameter(packed.map((row) => row[name]), type)
@@ -146,13 +158,31 @@ export const makePackedRowsSql = (sql: SqlClient.SqlClient, packed: ReadonlyArra
 const batchColumns = `account_id, moment, writer, sequence, part, requests, span_ms, group_kinds, group_keys,
   group_requests, group_bytes, group_costs, groups, ages, records, bytes, costs, durations, id_numbers, own_ids`
 
-/** Makes the statement that inserts `packed`, a query of `makePackedRowsSql`, for the writer that is in `numbered`. */
+/**
+ * Returns the statement that inserts the rows of `packed`, a query of `makePackedRowsSql`, for the writer in
+ * `numbered`.
+ */
 export const makeInsertBatchesSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
   sql.literal(`insert into usage_batches (${batchColumns}) select ${batchColumns} from packed cross join numbered`)
 
+/** Packs the requests of a batch like `packUsage`, but lets other fibers run from time to time. */
+const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: number, kindIds: ReadonlyArray<number>) {
+  const packed: Array<PackedUsage> = []
+  let work = 0
+  for (const row of packUsage(rows, after, kindIds)) {
+    packed.push(row)
+    work += rowWork + row.requests
+    if (work < maxWork) continue
+    work = 0
+    yield* Effect.yieldNow
+  }
+  return packed
+})
+
 /**
- * Makes the functions that number a batch and write it. Writing the same batch again changes nothing, also if the first
- * attempt has succeeded. Batches must be written in the order of their numbers, one at a time.
+ * Functions that number a batch, and that write it. Writing the same batch again changes nothing, even if the first
+ * attempt succeeded without this process learning of it. Batches must be written in the order of their numbers, one at
+ * a time.
  */
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -167,7 +197,10 @@ export const makeUsageWriter = Effect.gen(function* () {
     return { rows, after, last: sequence }
   }
 
-  /** Registers the process once, also if two attempts overlap: as two writers, they would both write a batch. */
+  /**
+   * Registers this process as a writer. Only one attempt runs at a time: a process with two writers would write a batch
+   * twice.
+   */
   const findWriter = Semaphore.makeUnsafe(1).withPermits(1)(Effect.gen(function* () {
     if (writer !== undefined) return writer
     const [added] = yield* decodeRows(Writer)(sql`
@@ -181,17 +214,9 @@ export const makeUsageWriter = Effect.gen(function* () {
     const writer = yield* findWriter
     yield* kinds.store(rows.kinds)
     const used = rows.kinds.flatMap((kind) => kinds.find(kind) ?? [])
-    const packed: Array<PackedUsage> = []
-    let work = 0
-    for (const row of packUsage(rows, after, used.map(({ kind_id }) => kind_id))) {
-      packed.push(row)
-      work += rowWork + row.requests
-      if (work < maxWork) continue
-      work = 0
-      yield* Effect.yieldNow
-    }
+    const packed = yield* packInSteps(rows, after, used.map(({ kind_id }) => kind_id))
     const packedSql = makePackedRowsSql(sql, packed)
-    // Encoding the parameters of many rows takes as long as making them.
+    // Encoding the parameters takes as long as packing, so other fibers may run in between.
     yield* Effect.yieldNow
     const reservations = Array.from(rows.reservations.values())
     const givenBack = reservations.length === 0 ? sql.literal("") : sql`, given_back as (
@@ -200,14 +225,15 @@ export const makeUsageWriter = Effect.gen(function* () {
       )`
     const [written] = yield* decodeRows(WrittenBatch)(sql`
       with locked as materialized (
-        -- Waits for an earlier attempt, and then sees what it has written.
-        -- After a failover, the number of a lost kind may belong to another kind.
+        -- The lock waits for an earlier attempt, and then shows what that has written. has_kinds is false if a kind is
+        -- lost after a failover, and its number may belong to another kind.
         select written, (
           select count(*) from ${makeReadKindsSql(sql, used)}
           join usage_request_kinds as kind using (kind_id) where kind is not distinct from sent
         ) = ${rows.kinds.length}::int as has_kinds
         from usage_writers where writer = ${writer}::int and id_suffix = ${requestIdSuffix} for no key update
       ), numbered as (
+        -- Empty if the batch has already been written, or cannot be. Then the following parts change nothing.
         update usage_writers set written = ${last}::int from locked
         where writer = ${writer}::int and locked.written < ${last}::int and has_kinds
         returning writer
@@ -243,7 +269,7 @@ export const makeUsageWriter = Effect.gen(function* () {
   }
 })
 
-/** Makes the function that writes counts of throttled requests. Writing the same counts again changes nothing. */
+/** A function that writes counts of throttled requests. Writing the same counts again changes nothing. */
 export const makeThrottledRequestCountWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
@@ -251,7 +277,7 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
     const floats = (get: (count: ThrottledRequestCount) => number) => makeArrayParameter(batch.map(get), OID.float8)
     const texts = (get: (count: ThrottledRequestCount) => string | null) => makeArrayParameter(batch.map(get), OID.text)
-    // Updates a row only if its count is still `countsBefore`, so that sending the same batch again changes nothing.
+    // A row is updated only if its count is still `countsBefore`, so sending the same batch again changes nothing.
     return sql`
       with sent as materialized (
         select * from unnest(
@@ -270,6 +296,7 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
         ) as refused (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, duration_ms,
           deprecated, via, requests_before, bytes_before, requests_after, bytes_after)
       ), locked as materialized (
+        -- In the order of accounts, to prevent deadlocks.
         select account_id from accounts where account_id in (select account_id from sent)
         order by account_id for no key update
       ), recorded as (
@@ -277,12 +304,14 @@ export const makeThrottledRequestCountWriter = Effect.gen(function* () {
           records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via, request_count)
         select usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
           0, bytes_after, 0, duration_ms, false, deprecated, via, requests_after
+        -- Always true. It makes PostgreSQL lock the accounts first.
         from sent where (select count(*) from locked) >= 0
         on conflict (account_id, requested_at, usage_id) do update
         set request_count = excluded.request_count, bytes = excluded.bytes
         where existing.request_count = (select requests_before from sent where sent.usage_id = excluded.usage_id)
         returning usage_id
       )
+      -- Only rows that were written add to the daily sums.
       select add_daily_sums(array_agg((
         account_id, (requested_at at time zone 'America/New_York')::date, endpoint, 'refused', 0,
         requests_after - requests_before, requests_after - requests_before, bytes_after - bytes_before, 0

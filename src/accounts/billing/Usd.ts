@@ -1,4 +1,4 @@
-/** D27 (prices): parses and formats amounts in USD. */
+/** Parses and formats amounts in USD (D27, prices). */
 import { Schema, SchemaTransformation } from "effect"
 
 const decimalPlaces = 6

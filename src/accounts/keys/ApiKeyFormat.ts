@@ -1,9 +1,10 @@
-/** D2 (API keys): the format of a key, its digest and its hint. */
+/** The format of an API key, its digest and its hint (D2, API keys). */
 import { Effect, Redacted } from "effect"
 import { Digest, SecureRandom } from "effect/crypto"
 import { crc32 } from "node:zlib"
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
 /** Returns the CRC-32 of the random part in base 62, padded to six characters. */
 const computeChecksum = (random: string) => {
   let remainder = crc32(random)
@@ -15,7 +16,7 @@ const computeChecksum = (random: string) => {
   return text
 }
 
-/** A format of secrets: a prefix, 32 random characters and a checksum. */
+/** Returns a format of secrets, which consist of a prefix, 32 random characters and a checksum. */
 export const makeSecretFormat = (prefix: string) => {
   const format = new RegExp(`^${prefix}([0-9A-Za-z]{32})([0-9A-Za-z]{6})$`)
   return {
@@ -25,7 +26,7 @@ export const makeSecretFormat = (prefix: string) => {
       const random = indexes.map((index) => alphabet.charAt(index)).join("")
       return Redacted.make(prefix + random + computeChecksum(random))
     }),
-    /** Whether the format and checksum are correct. If not, the secret is refused without a database query. */
+    /** Whether format and checksum are correct. If not, the secret can be refused without a database query. */
     isWellFormed: (secret: Redacted.Redacted) => {
       const parts = format.exec(Redacted.value(secret))
       return parts?.[1] !== undefined && computeChecksum(parts[1]) === parts[2]
@@ -33,9 +34,10 @@ export const makeSecretFormat = (prefix: string) => {
   }
 }
 
+/** Generate and check API keys. */
 export const { generate: generateApiKey, isWellFormed: isWellFormedApiKey } = makeSecretFormat("tl_live_")
 
-/** Makes the function that computes the hexadecimal SHA-256 of a key. Only this digest and the hint are stored. */
+/** A function that computes the SHA-256 of a key, in hexadecimal digits. Only this digest and the hint are stored. */
 export const makeApiKeyHasher = Effect.map(
   Digest.Digest,
   (digest) => (key: Redacted.Redacted) =>

@@ -1,4 +1,4 @@
-/** D2 (API keys): creates, lists, changes, rotates and revokes keys, and defines the SQL for their status. */
+/** Creates, lists, changes, rotates and revokes API keys, and defines the SQL for their status (D2, API keys). */
 import { type Array, Data, Duration, Effect, Redacted, Result, Schema, SchemaTransformation } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -8,18 +8,23 @@ import { findAccount, noSuchAccount, unlessErased } from "../Accounts.ts"
 import { formatNetwork, parseNetwork } from "../../contract/rules/IpNetworks.ts"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
+/** There is no key with the given id. */
 export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
-/** A key that is not active cannot be rotated, and a revoked key cannot be enabled or disabled. */
+/**
+ * The key is not in a state that allows the change: a key that is not active cannot be rotated, and a revoked key
+ * cannot be enabled or disabled.
+ */
 export class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
 
-/** A key was already replaced and works only for its grace period. The message names the key that replaces it. */
+/** The key has already been replaced, and only works until its grace period ends. The message names the new key. */
 export class KeyAlreadyReplaced extends Data.TaggedError("KeyAlreadyReplaced")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
 
 type Networks = Array.NonEmptyReadonlyArray<string>
 
+/** The properties of a new key. */
 export interface NewApiKey {
   readonly account: string
   readonly name: string
@@ -27,14 +32,17 @@ export interface NewApiKey {
   readonly expires: string | null
   /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
-  /** Networks from which the key may be used; null if it may be used from everywhere. */
+  /** The networks from which the key may be used; null if it may be used from anywhere. */
   readonly networks: Networks | null
 }
 
 /** Maximum number of networks of a key. The table has the same limit. */
 export const maxNetworksPerKey = 100
 
-/** A network such as `10.0.0.0/8` or a single address, in canonical form: that of IPv4 if it is IPv4-mapped. */
+/**
+ * A network such as `10.0.0.0/8`, or a single address. It decodes to canonical form, in which an IPv4-mapped IPv6
+ * network is an IPv4 network.
+ */
 export const Network = Schema.String.check(
   Schema.makeFilter((text: string) => Result.isSuccess(parseNetwork(text)), {
     message: "must be an IP address, or a network without host bits, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32",
@@ -47,7 +55,7 @@ export const Network = Schema.String.check(
   }),
 ))
 
-/** SQL expression for the status of a row in `api_keys`. Customers see a revoked key as disabled. */
+/** The SQL expression for the status of a row in `api_keys`. To customers, a revoked key is just disabled. */
 export const apiKeyStatusSql = `
   case
     when revoked_at is not null or disabled_at is not null then 'disabled'
@@ -55,7 +63,10 @@ export const apiKeyStatusSql = `
     else 'active'
   end`
 
-/** SQL expression for a list of texts as an array; null stays null. */
+/**
+ * A function that returns the SQL expression for a list of texts as an array. The list is sent as JSON; `with
+ * ordinality` keeps its order. Null stays null.
+ */
 const makeTextArraySql = Effect.map(
   SqlClient.SqlClient,
   (sql) => (texts: ReadonlyArray<string> | null) =>
@@ -69,7 +80,10 @@ const makeTextArraySql = Effect.map(
 
 const decodeCreated = decodeRows(Schema.Struct({ key_id: Schema.Int }))
 
-/** Creates a key for an existing account, and returns it with its id. The key cannot be retrieved later. */
+/**
+ * Creates a key for an existing account, and returns it with its id. The key cannot be retrieved later, because only
+ * its digest is stored.
+ */
 export const createApiKey = Effect.fnUntraced(function* (
   { account, endpoints, expires, name, networks }: NewApiKey,
 ) {
@@ -88,7 +102,7 @@ export const createApiKey = Effect.fnUntraced(function* (
   return created === undefined ? yield* noSuchAccount(account) : { ...created, key: Redacted.value(key) }
 }, (write, { account }) => unlessErased(account)(write))
 
-/** Fails because a key cannot be changed: with the message, unless there is no such key. */
+/** Fails because a key cannot be changed. The error has the given message, unless there is no such key. */
 const failUnchangeable = Effect.fnUntraced(function* (id: number, message: string) {
   const sql = yield* SqlClient.SqlClient
   const existing = yield* sql`select from api_keys where key_id = ${id}`
@@ -98,8 +112,8 @@ const failUnchangeable = Effect.fnUntraced(function* (id: number, message: strin
 const ReplacedKey = Schema.Struct({ replaced_by: Schema.Int, expires_at: PrintedTime })
 
 /**
- * Creates a key with the same account, name, limits and expiry. The old key works until the grace period ends, and
- * cannot be rotated again: it no longer has the expiry that a replacement should get.
+ * Replaces a key by a new one with the same account, name, limits and expiry. The old key works until the grace period
+ * ends. It cannot be rotated again, because its expiry is no longer the one that a replacement should get.
  */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
@@ -143,7 +157,7 @@ export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Dura
   )
 })
 
-/** Replaces the networks of a key; null allows all addresses. Within a second, every process applies them. */
+/** Replaces the networks of a key; null allows all addresses. Every process applies them within a second. */
 export const setApiKeyNetworks = Effect.fnUntraced(function* (id: number, networks: Networks | null) {
   const sql = yield* SqlClient.SqlClient
   const toTextArray = yield* makeTextArraySql
@@ -154,6 +168,7 @@ export const setApiKeyNetworks = Effect.fnUntraced(function* (id: number, networ
   if (changed.length === 0) return yield* failUnchangeable(id, `Key ${id} was revoked, which cannot be undone.`)
 })
 
+/** A key as the admin API and the command line show it. */
 export const ListedApiKey = Schema.Struct({
   key_id: Schema.Int,
   account: Schema.String,
@@ -170,14 +185,17 @@ export const ListedApiKey = Schema.Struct({
   /** A single address has no prefix length. */
   networks: Schema.NullOr(Schema.Array(Schema.String)),
 })
+
+/** The decoded key. */
 export type ListedApiKey = typeof ListedApiKey.Type
 
+/** Selects keys. */
 export interface ApiKeyFilter {
   /** The name of an account; null for all. */
   readonly account: string | null
   /**
-   * Selects the keys that have not been used for this time, or since their creation, and are neither revoked nor
-   * expired. Null: all keys.
+   * Selects keys that are neither revoked nor expired, and whose last use (or creation, if they were never used) is at
+   * least this long ago. Null selects all keys.
    */
   readonly unusedFor: Duration.Duration | null
 }
@@ -214,13 +232,13 @@ export const listApiKeys = Effect.fnUntraced(function* (filter: ApiKeyFilter, pa
   return yield* readApiKeys(filter, page)
 })
 
-/** Returns a key. With `isLocked`, nobody else changes it until the transaction ends. */
+/** Returns a key. `isLocked` prevents others from changing it until the transaction ends. */
 export const findApiKey = Effect.fnUntraced(function* (id: number, isLocked = false) {
   const [found] = yield* readApiKeys({ account: null, unusedFor: null }, { id, isLocked })
   return found ?? (yield* noSuchKey(id))
 })
 
-/** Revokes a key permanently. Within a second, every process refuses it. */
+/** Revokes a key permanently. Every process refuses it within a second. */
 export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`
@@ -241,4 +259,5 @@ const setKeyDisabled = Effect.fnUntraced(function* (id: number, isDisabled: bool
 /** Suspends a key until it is enabled again. */
 export const disableApiKey = (id: number) => setKeyDisabled(id, true)
 
+/** Ends the suspension of a key. */
 export const enableApiKey = (id: number) => setKeyDisabled(id, false)

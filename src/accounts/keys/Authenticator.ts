@@ -11,21 +11,22 @@ import type { CurrentAccount } from "../../contract/Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { apiKeyCacheTtlMillis, type ApiKeyLookupResult, makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
 
-/** Result of `parseCredential` for two or more different credentials. */
+/** What `parseCredential` returns for two or more different credentials. */
 export const conflictingCredentials = Symbol.for("tickerline/accounts/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i
 
 /**
- * Returns the API key, "" if there is none, or `conflictingCredentials`. `Authorization` with a scheme other than
- * Bearer is not a key, but conflicts with one. Reads raw headers, because Node parses only the first `Authorization`.
+ * Returns the API key of a request, "" if there is none, or `conflictingCredentials`. `Authorization` with a scheme
+ * other than Bearer is not a key, but conflicts with one. This reads the raw headers, because Node keeps only the first
+ * `Authorization`.
  */
 export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
   let key = ""
   let first = ""
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ""
-    // Skips other headers quickly: "X-API-Key" has 9 characters, and "Authorization" has 13.
+    // Skips most other headers quickly: "X-API-Key" has 9 characters, and "Authorization" has 13.
     if (name.length !== 9 && name.length !== 13) continue
     const value = rawHeaders[index + 1]?.trim() ?? ""
     const header = name.toLowerCase()
@@ -45,12 +46,12 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   return key
 }
 
-/** How long a valid key is accepted even from a blocked address, counted from the last use of the key. */
+/** How long after its last use a valid key is accepted even from a blocked address. */
 const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
 
-/** Maximum number of networks of all remembered keys, which take about 500 bytes each. */
+/** Maximum number of networks that the remembered keys have together. A network takes about 500 bytes. */
 const maxNetworks = 20_000
 
 /** Whether a lookup ended with a 401, and not with an account or a database failure. */
@@ -69,8 +70,8 @@ const differentCredentials = new InvalidApiKey({
 })
 
 /**
- * Makes the store of accounts by the SHA-256 of their key, so that most requests need no lookup. Entries are deleted
- * when they expire, even if no request follows.
+ * A store of recently used keys: it finds their accounts by the SHA-256 of the key, so that most requests need no
+ * lookup. Entries are deleted when they expire, even if no request follows.
  */
 export const makeRecentKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
@@ -91,7 +92,7 @@ export const makeRecentKeys = Effect.gen(function* () {
   yield* repeatInBackground(deleteExpired, Duration.millis(apiKeyCacheTtlMillis / 2))
 
   return {
-    /** Returns the result of the last lookup of a key, or undefined if it is too long ago. */
+    /** Returns the result of the last lookup of a key; undefined if there is none, or if it is too old. */
     find: (key: string) => {
       if (key === "" || keys.size === 0) return undefined
       const found = keys.get(computeHash("sha256", key, "hex"))
@@ -111,7 +112,10 @@ export const makeRecentKeys = Effect.gen(function* () {
   }
 })
 
-/** Whether `last_used_at` must be updated. A request from an address that the key excludes is no use of the key. */
+/**
+ * Whether the request must update `last_used_at`. A request from an address that the key does not allow does not count
+ * as using the key.
+ */
 const isUnrecordedUse = ({ account, isUseDue }: ApiKeyLookupResult, { address }: ApiRequest) =>
   isUseDue && canKeyUseAddress(account, address)
 
@@ -121,25 +125,32 @@ const makeAuthenticator = Effect.gen(function* () {
   const guard = yield* makeBruteForceGuard()
   const recentKeys = yield* makeRecentKeys
   const { lookUp: lookUpDigest, recordUse } = yield* makeApiKeyLookup
-  /** Lookups in progress, and those that were refused. `recentKeys` has the accounts. */
+  /** Lookups in progress, and those that ended with a refusal. Successful ones are in `recentKeys`. */
   const lookups = yield* Cache.makeWith(lookUpDigest, {
     capacity: maxKeys,
     timeToLive: (exit) => isRefused(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,
   })
-  /** Digests of recently valid keys, which are accepted even if another client got the address blocked. */
+  /**
+   * The digests of keys that were valid recently. They are accepted even if another client behind the same address got
+   * it blocked.
+   */
   const trusted = yield* Cache.make({
     capacity: maxKeys,
     timeToLive: trustedKeyTtl,
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  /** Looks up a key. Concurrent requests share one lookup, which is repeated if its result is already too old. */
+  /**
+   * Looks up a key. Concurrent requests share one lookup. If it began so long ago that its result has expired, it is
+   * repeated.
+   */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
     const found = yield* Cache.get(lookups, digest)
     return found.asOf > oldest ? found : yield* Cache.get(lookups, digest)
   })
 
+  /** Finds the account of a key that is not remembered, or whose use must be recorded. Wrong keys are counted. */
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted, request: ApiRequest) {
     const sender = yield* guard.findSender(request)
     if (!isWellFormedApiKey(key)) {
@@ -165,7 +176,7 @@ const makeAuthenticator = Effect.gen(function* () {
   type Identified = ReturnType<typeof identify>
   type Failure = Effect.Error<Identified> | MissingApiKey | InvalidApiKey
 
-  /** Returns an `Exit` if the account is known. */
+  /** Returns an `Exit` if the account is known without a lookup. */
   return (
     request: ApiRequest,
   ): Effect.Effect<typeof CurrentAccount.Service, Failure, Effect.Services<Identified>> => {

@@ -1,5 +1,5 @@
 /**
- * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process counts separately:
+ * Blocks addresses that send too many wrong keys (D2; D18, rate limits). Each process counts separately:
  * docs/decisions/0011-wrong-keys-per-process.md
  */
 import { Cache, Clock, Config, Duration, Effect, Metric, Result, Schema } from "effect"
@@ -21,7 +21,10 @@ const tooManyWrongKeys = new RateLimitExceeded({
   error: { message: "Too many wrong API keys from this address. Wait the number of seconds in Retry-After." },
 })
 
-/** Returns an IPv4 address unchanged, or the /64 network of an IPv6 address, which usually belongs to one customer. */
+/**
+ * Returns the network that is blocked as one: an IPv4 address, or the /64 of an IPv6 address, which usually belongs to
+ * one customer.
+ */
 const toNetwork = (text: string) =>
   Result.match(NetAddress.ipFromString(text), {
     onFailure: () => text,
@@ -31,7 +34,7 @@ const toNetwork = (text: string) =>
     },
   })
 
-/** How often a process warns that a trusted proxy names no client. */
+/** How often a process warns that a trusted proxy does not name its client. */
 const warningInterval = Duration.hours(1)
 
 const unnamedClientsTotal = makeCounter(
@@ -40,13 +43,14 @@ const unnamedClientsTotal = makeCounter(
     "not counted.",
 )
 
+/** Creates the guard of a process. It remembers at most `maxNetworks` networks. */
 export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 100_000) {
   const limit = yield* WrongKeysLimitConfig
   const clock = yield* Clock.Clock
   yield* initializeCounters(unnamedClientsTotal)
   let nextWarningAt = -Infinity
 
-  /** Counts the request, and logs a warning if the last one is long ago. */
+  /** Counts the request, and logs a warning unless the last one was recent. */
   const reportUnnamedClient = Effect.fnUntraced(function* (proxy: string) {
     yield* Metric.update(unnamedClientsTotal, 1)
     if (getMonotonicMillis(clock) < nextWarningAt) return
@@ -58,7 +62,7 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     )
   })
 
-  /** Finds the sender's network. Undefined if the sender is a trusted proxy that names no client. */
+  /** Returns the sender's network; undefined if the sender is a trusted proxy that does not name its client. */
   const findSender = ({ address, peerAddress }: ApiRequest): Effect.Effect<string | undefined> => {
     if (address !== undefined) return Effect.succeed(toNetwork(address))
     return peerAddress === undefined ? Effect.undefined : Effect.as(reportUnnamedClient(peerAddress), undefined)

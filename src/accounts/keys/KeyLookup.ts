@@ -1,4 +1,4 @@
-/** D2 (API keys): reads keys and their accounts from the database. */
+/** Reads keys and their accounts from the database (D2, API keys). */
 import { Clock, Effect, FiberSet, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
@@ -19,9 +19,9 @@ export const apiKeyCacheTtlMillis = 500
 /** The result of a key lookup. */
 export interface ApiKeyLookupResult {
   readonly account: typeof CurrentAccount.Service
-  /** Whether `last_used_at` must be updated, and no request has done it yet. */
+  /** Whether `last_used_at` must be updated, and no request has done so yet. */
   readonly isUseDue: boolean
-  /** Start of the lookup (monotonic clock, ms). */
+  /** When the lookup began (monotonic clock, ms). */
   readonly asOf: number
 }
 
@@ -40,6 +40,7 @@ const KeyRow = Schema.Struct({
   is_use_due: Schema.Boolean,
 })
 
+/** The error for a key that does not exist. */
 export const unknownApiKeyError = new InvalidApiKey({
   error: { message: "The API key is unknown. Check that it was copied completely." },
 })
@@ -48,7 +49,7 @@ const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** Partition of the connection pool that only key lookups use, so that reads of a locked table do not delay them. */
+/** The part of the connection pool that only key lookups use, so that they never wait for reads of a locked table. */
 const poolPartition = "keys"
 
 const makeKeyReader = Effect.gen(function* () {
@@ -75,8 +76,8 @@ const makeKeyReader = Effect.gen(function* () {
   }
 
   /**
-   * Updates `last_used_at` in the background, at most once a minute across all processes (§2.5, account), and the
-   * address of the client, if it is known.
+   * Records the use of a key in the background: `last_used_at`, at most once a minute across all processes (§2.5,
+   * account), and the client's address, if it is known.
    */
   const recordUse = Effect.fnUntraced(function* (key_id: number, address: string | undefined) {
     if (recording.has(key_id)) return
@@ -93,7 +94,7 @@ const makeKeyReader = Effect.gen(function* () {
     )
   })
 
-  /** Reads the keys that meet the condition, and updates balances. */
+  /** Reads the keys that meet the condition, and stores what each account can still spend in `PrepaidBalances`. */
   const readKeys = Effect.fnUntraced(function* (condition: Statement.Fragment) {
     const { store, writtenSql } = balances.beginRead()
     const rows = yield* decodeRows(KeyRow)(reader.query(
@@ -123,12 +124,16 @@ const makeKeyReader = Effect.gen(function* () {
   return { readKeys, recordUse, toAccount }
 })
 
+/** Functions that look up a key, and that record its use. */
 export const makeApiKeyLookup = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient
   const { readKeys, recordUse, toAccount } = yield* makeKeyReader
 
-  /** Finds the account of a key by the hexadecimal SHA-256. Fails with 401 if the key is unknown or unusable. */
+  /**
+   * Finds the account of a key by the key's SHA-256 in hexadecimal digits. Fails with 401 if the key is unknown,
+   * disabled, revoked or expired.
+   */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
     const [row] = yield* readKeys(sql`key_hash = decode(${digest}, 'hex')`)
@@ -140,8 +145,8 @@ export const makeApiKeyLookup = Effect.gen(function* () {
 })
 
 /**
- * Makes the function that reads the accounts of the keys of open streams and exports, and records that the keys are in
- * use. The result omits unusable keys.
+ * A function that reads the accounts of keys with open streams or exports, and records that these keys are in use. The
+ * result does not contain keys that no longer work.
  */
 export const makeAccountsByKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

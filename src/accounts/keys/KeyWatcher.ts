@@ -1,4 +1,7 @@
-/** Checks the keys of open streams and exports, so that a revoked key ends them within a second (D2, API keys). */
+/**
+ * Repeatedly checks the keys of open streams and exports, so that revoking a key ends them within a second (D2, API
+ * keys).
+ */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
 import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
@@ -39,8 +42,8 @@ const makeKeyWatcher = Effect.gen(function* () {
   }
   return {
     /**
-     * Passes the current account of the key to `onCheck` twice a second until the scope closes, or undefined if the key
-     * is revoked, disabled or expired. While the database is unreachable, `onCheck` is not called.
+     * Calls `onCheck` twice a second until the scope closes, with the current account of the key, or with undefined if
+     * the key is revoked, disabled or expired. While the database is unreachable, it is not called.
      */
     watch: ({ key_id: keyId }: Account, onCheck: WatchedKey["onCheck"]) =>
       Effect.asVoid(Effect.acquireRelease(
@@ -50,6 +53,7 @@ const makeKeyWatcher = Effect.gen(function* () {
   }
 })
 
+/** Watches the keys of streams and exports. */
 export class KeyWatcher extends Context.Service<KeyWatcher, Effect.Success<typeof makeKeyWatcher>>()(
   "tickerline/accounts/KeyWatcher",
 ) {

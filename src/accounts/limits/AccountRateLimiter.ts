@@ -1,4 +1,4 @@
-/** D18 (rate limits): limits an account's requests per minute, with a token bucket that all processes share. */
+/** Limits an account's requests per minute (D18, rate limits), with a token bucket that all processes share. */
 import { Config, Context, Duration, Effect, Exit, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
@@ -13,10 +13,16 @@ const RequestsPerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximu
 const makeLimitConfig = (name: string, requestsPerMinute: number) =>
   Config.schema(RequestsPerMinute, name).pipe(Config.withDefault(requestsPerMinute))
 
+/** Requests per minute of an account with the tier `basic`. */
 export const BasicTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_BASIC", 200)
+
+/** Requests per minute of an account with the tier `pro`. */
 export const ProTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_PRO", 1_000)
+
+/** Requests per minute of an account with the tier `ultimate`. */
 export const UltimateTierRateLimitConfig = makeLimitConfig("RATE_LIMIT_ULTIMATE", 5_000)
 
+/** Requests per minute by tier. */
 export const RateLimitsByTierConfig = Config.all({
   basic: BasicTierRateLimitConfig,
   pro: ProTierRateLimitConfig,
@@ -28,7 +34,7 @@ const countedLocallyTotal = makeCounter(
   "Requests that this process counted on its own because the shared counts could not be written.",
 )
 
-/** Returns the seconds until this number of tokens is refilled, rounded up; at least 1. */
+/** Returns the seconds until the given number of tokens has been refilled, rounded up; at least 1. */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
 
 interface RateLimitResult {
@@ -58,6 +64,7 @@ const makeAccountRateLimiter = Effect.gen(function* () {
   const memory = yield* Effect.provide(RateLimiter.RateLimiterStore, RateLimiter.layerStoreMemory)
   const buckets = yield* makeSharedTokenBuckets
 
+  /** Takes a token from a bucket in this process, because the shared one is unavailable. */
   const consumeLocally = Effect.fnUntraced(function* (account_id: number, limit: number) {
     yield* Metric.update(countedLocallyTotal, 1)
     const refillRate = Duration.divideUnsafe(Duration.minutes(1), limit)
@@ -69,7 +76,10 @@ const makeAccountRateLimiter = Effect.gen(function* () {
     return { isAllowed, tokens }
   })
 
-  /** Takes a token, unless the request is refused. Call it once per request: it counts even before the effect runs. */
+  /**
+   * Takes a token, or refuses the request if there is none. Must be called once per request: if the process holds a
+   * token, it is taken by the call itself, even if the effect never runs.
+   */
   const countRequest = ({ account_id, tier }: typeof CurrentAccount.Service) => {
     const limit = limits[tier]
     const held = buckets.consumeHeld(account_id, limit)
@@ -82,11 +92,12 @@ const makeAccountRateLimiter = Effect.gen(function* () {
   return {
     getRequestsPerMinute: (tier: Tier) => limits[tier],
     countRequest,
-    /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
+    /** Whether PostgreSQL is unavailable, so that each process only counts its own requests. */
     isCountingLocally: buckets.isUnavailable,
   }
 })
 
+/** Counts requests and refuses those that exceed the account's limit. */
 export class AccountRateLimiter
   extends Context.Service<AccountRateLimiter, Effect.Success<typeof makeAccountRateLimiter>>()(
     "tickerline/accounts/AccountRateLimiter",

@@ -1,6 +1,7 @@
 /**
- * D18 (rate limits): this process's share of the token buckets. Requests take tokens that the process holds; a
- * background fiber obtains more from PostgreSQL, for many accounts at once: docs/decisions/0010-rate-limit-buckets.md
+ * Manages this process's share of the token buckets (D18, rate limits). Requests take tokens that the process already
+ * holds. A background fiber gets more from PostgreSQL, for many accounts at once:
+ * docs/decisions/0010-rate-limit-buckets.md
  */
 import { Context, Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
@@ -8,7 +9,7 @@ import { describeFailure } from "../../postgres/FailureText.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
 import { makeTokenBucketRequester, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
 
-/** How long a share may be used before it is synchronized again, ms. */
+/** How long a share may be used before it must be synchronized with PostgreSQL again, ms. */
 const shareTtlMillis = 500
 
 /** Time limits for PostgreSQL. Tests that count tokens raise them, because a busy machine may be slower. */
@@ -26,9 +27,10 @@ const maxAccountsPerQuery = 100
 
 class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
 
+/** Whether a request may take a token. */
 export interface TokenBucketResult {
   readonly isAllowed: boolean
-  /** Tokens left in the account's bucket; may be fractional. */
+  /** Tokens left in the account's bucket, possibly with a fraction. */
   readonly tokens: number
 }
 
@@ -38,15 +40,18 @@ class Share {
   limit: number
   /** Whole tokens that this process may spend. */
   held = 0
-  /** Tokens left in PostgreSQL at `syncedAt`. Negative if a process with a higher limit used more than `limit`. */
+  /**
+   * Tokens left in PostgreSQL at `syncedAt`. Negative if another process still has a higher limit and has used more
+   * than `limit`.
+   */
   shared = 0
   /** When the last query succeeded (monotonic clock, ms). */
   syncedAt = -Infinity
   /** Tokens spent since `syncedAt`. */
   spent = 0
-  /** Number of tokens that the last query requested in advance, for later requests. */
+  /** How many tokens the last query requested in advance, for later requests. */
   prefetch = 0
-  /** Number of requests waiting for the next query. */
+  /** How many requests wait for the next query. */
   waiting = 0
   /** Completes when the next query ends. */
   nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
@@ -57,7 +62,10 @@ class Share {
   }
 }
 
-/** Allows or refuses a request without PostgreSQL. Returns undefined if the share is too old or too small for that. */
+/**
+ * Allows or refuses a request without asking PostgreSQL. Returns undefined if the share is too old or too small to
+ * decide.
+ */
 const decideLocally = (share: Share, limit: number, now: number): TokenBucketResult | undefined => {
   const age = now - share.syncedAt
   if (share.limit !== limit || age >= shareTtlMillis) return undefined
@@ -67,17 +75,19 @@ const decideLocally = (share: Share, limit: number, now: number): TokenBucketRes
     share.spent += 1
     return { isAllowed: true, tokens: tokens - 1 }
   }
+  // A refusal is certain only until PostgreSQL refills the next token.
   const nextToken = (1 - share.shared) * 60_000 / limit
   if (share.shared >= 1 || age >= nextToken) return undefined
   return { isAllowed: false, tokens }
 }
 
+/** Whether the share should be synchronized in the background: it is half expired, or few of its tokens are left. */
 const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) =>
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
 /**
- * Makes a share's next request to PostgreSQL. The share keeps or obtains enough tokens for half a second at the current
- * rate, and gives back any surplus. Updates the share.
+ * Returns a share's next request to PostgreSQL, and updates the share. The share keeps enough tokens for half a second
+ * at the current rate. It requests those that it lacks, and gives back those that it does not need.
  */
 const makeTokenRequest = (share: Share, now: number): TokenBucketRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
@@ -95,7 +105,10 @@ const applyGrant = (share: Share, { granted, used }: TokenBucketGrant, now: numb
   share.spent = 0
 }
 
-/** Makes the shares of all buckets. While PostgreSQL does not respond, `consume` fails without waiting. */
+/**
+ * Functions that take tokens from the buckets of accounts. While PostgreSQL does not respond, `consume` fails without
+ * waiting.
+ */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const timeouts = yield* TokenBucketStoreTimeouts
   const requestTokens = yield* makeTokenBucketRequester
@@ -123,7 +136,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
 
   /**
    * Synchronizes shares. Retries once, because the connection may have been lost. The retry gives back no tokens,
-   * because the first attempt may have done so.
+   * because the first attempt may have succeeded in doing so.
    */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
@@ -159,8 +172,9 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
 
   const worker = Effect.gen(function* () {
     const batch = yield* Queue.takeBetween(queue, unavailable === undefined ? 1 : 0, maxAccountsPerQuery)
-    // A statement for other accounts, or for none, may succeed although the failed one would fail again, for example
-    // while the disk is full.
+    // While PostgreSQL is unavailable, this also runs without a request, and repeats the failed shares: a statement for
+    // other accounts, or for none, may succeed although the failed one would fail again, for example because the disk
+    // is full.
     const attempted = [...batch, ...failed.filter((share) => !batch.includes(share))].slice(0, maxAccountsPerQuery)
     yield* sync(attempted).pipe(
       Effect.catchDefect(Effect.fail),
@@ -178,7 +192,10 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     )
   })
 
-  /** Gives back the tokens of idle accounts to their buckets in PostgreSQL, and deletes the shares. */
+  /**
+   * Gives the tokens of idle accounts back to their buckets in PostgreSQL. Their shares are deleted once they hold
+   * none.
+   */
   const releaseIdleShares = Effect.sync(() => {
     const now = getMillis()
     for (const share of shares.values()) {
@@ -207,6 +224,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return result
   }
 
+  /** Takes a token, after waiting for PostgreSQL if necessary. Fails if PostgreSQL does not respond in time. */
   const consume = (account_id: number, limit: number): Effect.Effect<TokenBucketResult, TokenStoreUnavailable> =>
     Effect.suspend(() => {
       const result = consumeHeld(account_id, limit)
@@ -226,8 +244,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
       )
     })
 
-  // The empty query opens the connection, so that the first request does not wait. A failure is ignored, because later
-  // queries connect again.
+  // This empty query opens the connection, so that the first request does not have to wait for it. A failure is
+  // ignored: later queries connect again.
   yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
   yield* forkUntraced(Effect.forever(worker))
   yield* repeatInBackground(releaseIdleShares, Duration.millis(shareTtlMillis / 2))

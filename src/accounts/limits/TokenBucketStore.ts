@@ -1,9 +1,10 @@
-/** D18 (rate limits): the accounts' token buckets in PostgreSQL, shared by all processes. */
+/** Keeps the accounts' token buckets in PostgreSQL, where all processes share them (D18, rate limits). */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 
+/** A process's request for tokens of one account. */
 export interface TokenBucketRequest {
   readonly account_id: number
   /** Size of the bucket: requests per minute. */
@@ -16,6 +17,7 @@ export interface TokenBucketRequest {
   readonly returned: number
 }
 
+/** What PostgreSQL grants. */
 const TokenBucketGrant = Schema.Struct({
   account_id: Schema.Finite,
   /** Whole tokens taken from the bucket. */
@@ -23,13 +25,15 @@ const TokenBucketGrant = Schema.Struct({
   /** Tokens missing from a full bucket. More than `limit` if a process with a higher limit has used that many. */
   used: Schema.Finite,
 })
+
+/** The decoded grant. */
 export type TokenBucketGrant = typeof TokenBucketGrant.Type
 
 const decode = decodeRows(TokenBucketGrant)
 
 /**
- * Makes the function that requests tokens. It has its own connection, so it never queues behind reads. The statement
- * locks buckets in account order to prevent deadlocks, and refills them according to PostgreSQL's clock.
+ * A function that requests tokens. It has a connection of its own, so it never queues behind reads. The statement locks
+ * buckets in the order of accounts, which prevents deadlocks, and refills them by PostgreSQL's clock.
  */
 export const makeTokenBucketRequester = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient
@@ -44,12 +48,14 @@ export const makeTokenBucketRequester = Effect.gen(function* () {
         from unnest(${column("account_id")}, ${column("limit")}, ${column("needed")}, ${column("prefetch")},
           ${column("returned")}) as request (account_id, capacity, needed, prefetch, returned)
       )
+      -- An account without a bucket has a full one.
       insert into rate_limit_buckets as bucket (account_id, used, refilled_at, granted)
       select account_id, granted, now(), granted
       from requests, lateral (
         select floor(least(capacity, greatest(needed, least(prefetch, capacity / 16)))) as granted
       ) as new_grant
       order by account_id
+      -- Otherwise: takes back returned tokens, refills the bucket for the time since the last refill, then grants.
       on conflict (account_id) do update set (used, refilled_at, granted) = (
         select refilled.used + new_grant.granted, greatest(bucket.refilled_at, now()), new_grant.granted
         from requests,

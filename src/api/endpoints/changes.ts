@@ -19,9 +19,9 @@ import {
   ChangesApiGroup,
   ChangesQuery,
   ChangeStreamQuery,
-  requiredEndpointsByDataset,
   parseChangeFeedStart,
   readChangeFeedStart,
+  requiredEndpointsByDataset,
 } from "../../contract/endpoints/changes.ts"
 
 type Account = typeof CurrentAccount.Service

@@ -1,4 +1,6 @@
-/** Queues customer emails about changelog entries: §9.6 (notification). They are rendered when they are sent. */
+/**
+ * Queues emails to customers about changelog entries (§9.6, notification). Their text is rendered when they are sent.
+ */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { isEmailAddress } from "../../contract/EmailAddress.ts"
@@ -14,22 +16,22 @@ import type { PageRange } from "../../contract/rules/Cursors.ts"
 import { printedOffset, todayInNewYork } from "../../contract/rules/Dates.ts"
 import { type EmailLinks, renderChangelogEmail } from "./EmailTemplate.ts"
 
-/** An entry is unknown, in the future or not released. */
+/** The entry does not exist, is dated in the future, or is not released yet. */
 export class UnannounceableEntry extends Data.TaggedError("UnannounceableEntry")<{ readonly message: string }> {}
 
-/** The email at the end of a page was removed, so the next page is unknown. */
+/** The email after which the next page begins has been removed, so that page cannot be found. */
 export class NoSuchEmail extends Data.TaggedError("NoSuchEmail")<{ readonly message: string }> {}
 
 interface EntrySelection {
-  /** Ids of the entries to announce. If empty, every entry that is announced by email. */
+  /** The ids of the entries to announce. If empty: every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
-  /** The version of this program. Later releases in the changelog are not released yet. */
+  /** The version of this program. Later releases in the changelog have not been made yet. */
   readonly version: string
 }
 
 /**
- * Finds the entries with the given ids. Without ids, finds the entries that are announced by email, are released and
- * not in the future. Fails if an id is unknown or belongs to an entry that is in the future or not released.
+ * Finds the entries with the given ids. Fails if one of them cannot be announced. Without ids, finds all entries that
+ * are announced by email, are released, and are not dated in the future.
  */
 const findDueEntries = Effect.fnUntraced(function* ({ entryIds, version }: EntrySelection) {
   const today = yield* todayInNewYork
@@ -76,18 +78,21 @@ const Contact = Schema.Struct({
 
 const AddressCount = Schema.Struct({ missing: Schema.Int })
 
-/** Selects the recipients and prepares the email. By default, excludes accounts created after the day of the entry. */
-const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
+/**
+ * Finds the addresses of all accounts, and what is known about each. Accounts with the same address get one email. If
+ * one of them has unsubscribed, the address gets no news.
+ */
+const findContacts = Effect.fnUntraced(function* (entry: ChangelogEntry, includeNewAccounts: boolean) {
   const sql = yield* SqlClient.SqlClient
   const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00${printedOffset.text}`), { days: 1 })
-  // Accounts with the same address get one email. If one has unsubscribed, the address gets no news emails.
-  const contacts = yield* decodeRows(Contact)(sql`
+  return yield* decodeRows(Contact)(sql`
     with contacts as (
+      -- Of several spellings of an address, the oldest account's is used.
       select (array_agg(btrim(contact_email) order by account_id))[1] as recipient,
         coalesce(bool_and(news) filter (where is_old), true) as news, not bool_or(is_old) as is_new,
         min(account_id) as first
       from accounts, lateral (
-        select ${options.includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz as is_old
+        select ${includeNewAccounts} or created_at < ${DateTime.formatIso(nextDay)}::text::timestamptz as is_old
       ) as age
       where btrim(contact_email) <> ''
       group by lower(btrim(contact_email))
@@ -98,10 +103,23 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
     ) as queued
     from contacts order by first
   `)
-  const [addresses] = yield* decodeRows(AddressCount)(sql`
+})
+
+const countAccountsWithoutAddress = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* decodeRows(AddressCount)(sql`
     select count(*)::int as missing from accounts
     where coalesce(btrim(contact_email), '') = '' and account_id not in (select account_id from account_erasures)
   `)
+  return found?.missing ?? 0
+})
+
+/**
+ * Selects the recipients of an entry and renders the email. Unless the options say otherwise, accounts that were
+ * created after the day of the entry are excluded, because they have only known the API as it is since then.
+ */
+const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
+  const contacts = yield* findContacts(entry, options.includeNewAccounts)
   const email = renderChangelogEmail(entry, options)
   const unqueued = contacts.filter(({ is_new, queued }) => !queued && !is_new)
   const valid = unqueued.filter(({ recipient }) => isEmailAddress(recipient))
@@ -109,21 +127,25 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   const selection = {
     entry,
     recipients: subscribed.map(({ recipient }) => recipient),
-    /** Number of addresses for which the outbox already contains the entry, sent or not. */
+    /** Number of addresses for which the entry has already been queued, whether or not it was sent. */
     alreadyQueued: contacts.filter(({ queued }) => queued).length,
     /** Number of addresses that belong only to accounts that were created after the day of the entry. */
     tooNew: contacts.filter(({ is_new, queued }) => is_new && !queued).length,
     /** Number of accounts without a contact address. */
-    withoutAddress: addresses?.missing ?? 0,
-    /** Number of addresses that get no email, because they have unsubscribed from news emails. */
+    withoutAddress: yield* countAccountsWithoutAddress,
+    /** Number of addresses that get no email because they have unsubscribed from news. */
     optedOut: valid.length - subscribed.length,
     invalidAddresses: unqueued.filter(({ recipient }) => !isEmailAddress(recipient)).map(({ recipient }) => recipient),
   }
   return { selection, email }
 })
+
+/** An email and its recipients. */
 export type PreparedAnnouncement = Effect.Success<ReturnType<typeof prepareAnnouncement>>
 
-/** Queues the emails, and webhooks about a deprecation. Repeated and concurrent runs queue each once. */
+/**
+ * Queues the emails and, for a deprecation, webhooks. However often and concurrently this runs, each is queued once.
+ */
 const queueEmails = Effect.fnUntraced(function* ({ selection }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
   const { entry, recipients } = selection
@@ -137,11 +159,12 @@ const queueEmails = Effect.fnUntraced(function* ({ selection }: PreparedAnnounce
 })
 
 interface AnnouncementOptions extends EmailLinks, EntrySelection {
-  /** Includes accounts created after the day of the entry. */
+  /** Whether accounts are included that were created after the day of the entry. */
   readonly includeNewAccounts: boolean
   readonly isDryRun: boolean
 }
 
+/** Queues the emails about the selected entries, all or none, and returns them. A dry run only returns them. */
 export const queueAnnouncements = Effect.fnUntraced(function* (options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
   const entries = yield* findDueEntries(options)
@@ -152,6 +175,7 @@ export const queueAnnouncements = Effect.fnUntraced(function* (options: Announce
     )))
 })
 
+/** How many emails about an entry have which status. */
 export const AnnouncementProgress = Schema.Struct({
   entry_id: Schema.NullOr(Schema.String).annotate({
     description: "Null: the notices to single accounts, which are counted together.",
@@ -162,7 +186,9 @@ export const AnnouncementProgress = Schema.Struct({
   unknown: Schema.Int,
 })
 
-/** Counts the emails of each announced entry by status, oldest announcement first, then those of all notices. */
+/**
+ * Counts the emails by status: for each announced entry, oldest announcement first, and then for all notices together.
+ */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(AnnouncementProgress)(sql`
@@ -176,6 +202,7 @@ export const readAnnouncementProgress = Effect.gen(function* () {
   `)
 })
 
+/** An email whose last attempt failed. */
 export const UndeliveredEmail = Schema.Struct({
   mail_id: Schema.String,
   entry_id: Schema.String,
@@ -214,9 +241,10 @@ export const countUndeliveredEmails = Effect.gen(function* () {
   return row?.emails ?? 0
 })
 
+/** The states in which an operator may queue an email again. */
 export const requeueableEmailStatuses = ["failed", "unknown"] as const
 
-/** Requeues emails with the status `failed` or `unknown`, for one entry or for all. Returns their number. */
+/** Queues emails with the given status again, for one entry or for all. Returns their number. */
 export const requeueUndeliveredEmails = Effect.fnUntraced(
   function* (status: typeof requeueableEmailStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,6 @@
-/** The job that emails accounts which have reached a threshold of their budget (docs/operations/accounts.md). */
+/**
+ * The background job that emails accounts which have reached a threshold of their budget (docs/operations/accounts.md).
+ */
 import { type Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { formatUsd } from "../../accounts/billing/Usd.ts"
@@ -43,8 +45,9 @@ const makeNotice = (alert: typeof BudgetAlert.Type) => {
 }
 
 /**
- * Queues the emails that are due: for each budget only that of the highest threshold. An alert that no process has sent
- * for a day, such as without `SMTP_URL`, is too old to be of use.
+ * Queues the emails that are due. For each budget, only the highest threshold that was reached is reported. An alert
+ * that is more than a day old is not sent any more: it was not sent in time, for example because `SMTP_URL` was not
+ * set, and is no longer of use.
  */
 export const queueBudgetNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -58,7 +61,7 @@ export const queueBudgetNotices = Effect.gen(function* () {
           as notice_id
       from budget_alerts join accounts using (account_id)
       where recorded_at > now() - interval '1 day' and btrim(contact_email) <> ''
-        -- Not if somebody has corrected the budget meanwhile.
+        -- Not if the budget has been changed since.
         and budget_alerts.budget_microdollars = accounts.budget_microdollars and month = budget_month
       order by account_id, budget_alerts.month, budget_alerts.budget_microdollars, percent desc
     ) as due
@@ -67,7 +70,7 @@ export const queueBudgetNotices = Effect.gen(function* () {
   yield* Effect.forEach(due, (alert) => queueNotice(makeNotice(alert)), { discard: true })
 })
 
-/** Runs only if `SMTP_URL` is set, so that no email waits for months. */
+/** Runs only if `SMTP_URL` is set, so that emails do not wait for months until it is. */
 export const budgetNoticesJob = {
   name: "budget-notices",
   every: Duration.minutes(1),

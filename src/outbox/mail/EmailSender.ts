@@ -1,6 +1,7 @@
 /**
- * The job that sends the emails in the outbox: §9.6 (notification). No address gets an entry twice: an email without
- * a reply from the server stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
+ * The background job that sends the emails in the outbox (§9.6, notification). No address gets an entry twice: if the
+ * server does not confirm that it has accepted an email, the email is `unknown` until an operator decides
+ * (docs/decisions/0052-email-delivery.md).
  */
 import { type Config, Duration, Effect, Fiber, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,7 +24,7 @@ const ClaimedEmail = Schema.Struct({
   entry_id: Schema.String,
   recipient: Schema.String,
   attempts: Schema.Int,
-  /** The text of a notice. Null: the email is about a changelog entry, and rendered now. */
+  /** The text of a notice. Null: the email is about a changelog entry, and is rendered when it is sent. */
   stored: Schema.NullOr(EmailContent),
 })
 type ClaimedEmail = typeof ClaimedEmail.Type
@@ -35,14 +36,17 @@ const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 type OutboxLease = Pick<JobLease, "holder" | "holderCondition">
 
 /**
- * Makes the SQL statements of one sender. An email is claimed and handed over only while `holder` has the job's lease,
- * so that a suspended process cannot send an email that another process has taken over.
+ * The SQL statements of one sender. An email is claimed, and handed over to the mail server, only while `holder` has
+ * the job's lease. A process that was suspended therefore cannot send an email that another process has taken over.
  */
 export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, holderCondition }: OutboxLease) {
   const sql = yield* SqlClient.SqlClient
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
-  /** Reads how many emails wait, and whether any must be sent or recovered. Cheap: reads only two small indexes. */
+  /**
+   * Reads how many emails wait, and whether any must be sent or recovered. This is cheap: it reads only two small
+   * indexes.
+   */
   const readState = decodeRows(OutboxState)(sql`
     select (select count(*) from announcement_mails where status = 'queued')::int as waiting,
       exists (select from announcement_mails where status = 'queued' and next_attempt_at <= now())
@@ -50,8 +54,8 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
   `)
 
   /**
-   * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. `handed` emails,
-   * which the server may have accepted, become `unknown`. Returns the number of emails that became `unknown`.
+   * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. Emails with the
+   * status `handed`, which the server may have accepted, become `unknown`; their number is returned.
    */
   const recoverAbandoned = Effect.map(
     sql<{ readonly status: string }>`
@@ -64,7 +68,10 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
     (rows) => rows.filter(({ status }) => status === "unknown").length,
   )
 
-  /** Claims no email about an entry of a later release, which this process cannot render. */
+  /**
+   * Claims the next email that is due. Emails about an entry of a later release are left to other processes, because
+   * this one cannot render them.
+   */
   const claimNext = decodeRows(ClaimedEmail)(sql`
     update announcement_mails as mail
     set status = 'sending', claimed_by = ${holder}::text::uuid, attempts = attempts + 1
@@ -81,7 +88,10 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
       jsonb_build_object('subject', subject, 'text', text, 'html', html, 'operational', operational) end as stored
   `)
 
-  /** Called before the end of the message is sent. Returns false if another process has taken over the email. */
+  /**
+   * Called before the end of the message is sent to the server. Returns false if another process has taken over the
+   * email.
+   */
   const markHanded = (mail_id: string) =>
     Effect.map(
       sql`
@@ -92,7 +102,7 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
       (rows) => rows.length === 1,
     )
 
-  /** Records that the server accepted the email. Requires no lease, because the reply is final. */
+  /** Records that the server has accepted the email. This needs no lease, because the server's reply is final. */
   const markSent = (mail_id: string) =>
     sql`
       update announcement_mails set status = 'sent', sent_at = now(), last_error = null
@@ -105,7 +115,7 @@ export const makeEmailOutboxStatements = Effect.fnUntraced(function* ({ holder, 
       where mail_id = ${mail_id}::text::uuid and status in ('sending', 'handed') and ${isOwn}
     `
 
-  /** Queues the email again. Without `isAttempt`, the attempt does not count, because no server was usable. */
+  /** Queues the email again. If `isAttempt` is false, the attempt does not count, because no server was usable. */
   const postpone = (mail_id: string, seconds: number, reason: string, isAttempt: boolean) =>
     sql`
       update announcement_mails set status = 'queued', claimed_by = null, last_error = ${reason},
@@ -128,6 +138,7 @@ const emailsSentTotal = makeCounter("tickerline_mails_sent_total", "Customer ema
 const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
   makeCounter("tickerline_mails_not_sent_total", "Failed attempts to send a customer email, by outcome.", { why })
 
+/** Returns the effect that each run of the job executes: it sends the emails that are due. */
 const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease: JobLease) {
   const { baseUrl, from, pace, retryAfter, unsubscribe, url } = settings
   const statements = yield* makeEmailOutboxStatements(lease)
@@ -136,7 +147,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
   let waiting = 0
   let failedConnections = 0
   const awaySchedule = doublingSchedule(retryAfter, "15 minutes")
-  /** Twenty attempts, which take about two days. */
+  /** Twenty attempts in total, over about two days. */
   const laterSchedule = Schedule.upTo(doublingSchedule(retryAfter, "4 hours"), { times: 19 })
 
   const { begin, sendNext } = yield* makeOutboxSender({
@@ -161,7 +172,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
       if (outcome === "refused") return Effect.undefined
       return outcome === "away" ? delayAfter(awaySchedule, failedConnections) : delayAfter(laterSchedule, attempts)
     },
-    // Without a usable server, the attempt does not count.
+    // If no server was usable, the attempt does not count.
     postpone: ({ mail_id }, { message, outcome }, delay) =>
       statements.postpone(mail_id, Duration.toSeconds(delay), message, outcome !== "away"),
     giveUp: ({ attempts, mail_id }, { code, message, outcome }) =>
@@ -196,7 +207,8 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
       )
     }
     while (true) {
-      // Until an email is handed over, the server cannot have accepted it, so another process can send it.
+      // Not awaited at first: until the email is handed over, the server cannot have accepted it, and another process
+      // can send it.
       const result = yield* Effect.flatMap(begin(false, (sending) => sendNext(undefined, sending)), Fiber.join)
       if (result._tag === "NoneDue") return
       if (result._tag === "Failed" && result.failure.outcome === "away") return result.delay

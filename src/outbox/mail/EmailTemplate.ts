@@ -5,6 +5,7 @@ import { type ChangelogEntry, changelogPagePath } from "../../contract/Changelog
 import { documentationPath } from "../../contract/rules/Deprecation.ts"
 import { markup } from "../../site/browser/markup.js"
 
+/** The rendered content of an email. */
 export const EmailContent = Schema.Struct({
   subject: Schema.String,
   text: Schema.String,
@@ -12,10 +13,13 @@ export const EmailContent = Schema.Struct({
   /** Whether the email is sent even to customers who have unsubscribed from news emails. */
   operational: Schema.Boolean,
 })
+
+/** The decoded content. */
 export type EmailContent = typeof EmailContent.Type
 
+/** What emails link to. */
 export interface EmailLinks {
-  /** URL of the service, for links. */
+  /** The service's base URL. Without it, emails have no links. */
   readonly baseUrl: Option.Option<string>
   readonly unsubscribeAddress: Option.Option<string>
 }
@@ -70,6 +74,7 @@ interface Contents {
 
 const formatLines = (lines: Contents["facts"]) => lines.map(([label, value]) => `${label}: ${value}`).join("\n")
 
+/** Renders an email as plain text and as HTML. */
 const renderContent = ({ facts, footer, links, paragraphs, title }: Contents) => {
   const text = [
     title,
@@ -91,6 +96,7 @@ ${paragraphs.map((paragraph) => markup`<p>${paragraph}</p>\n`)}${
   return { text: `${text}\n`, html: html.toString() }
 }
 
+/** Renders the email about a changelog entry. */
 export const renderChangelogEmail = (
   entry: ChangelogEntry,
   { baseUrl, unsubscribeAddress }: EmailLinks,

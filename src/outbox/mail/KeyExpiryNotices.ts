@@ -1,4 +1,4 @@
-/** The job that warns accounts by email before their API keys expire (docs/operations/accounts.md). */
+/** The background job that warns accounts by email before their API keys expire (docs/operations/accounts.md). */
 import { type Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
@@ -6,7 +6,7 @@ import type { Job } from "../../postgres/jobs/Job.ts"
 import { loadMailSettings } from "./MailSettings.ts"
 import { queueNotice } from "./Notices.ts"
 
-/** How long before its expiry a key is warned about, in days. */
+/** How many days before the expiry of a key its account is warned. */
 const warningDays = [1, 14]
 
 const ExpiringKey = Schema.Struct({
@@ -15,7 +15,7 @@ const ExpiringKey = Schema.Struct({
   account: Schema.String,
   name: Schema.String,
   key_hint: Schema.String,
-  /** At -05:00, such as `2026-03-02 09:30`, as both times. */
+  /** At -05:00, such as `2026-03-02 09:30`. So is `last_used`. */
   expires: Schema.String,
   last_used: Schema.NullOr(Schema.String),
   notice_id: Schema.String,
@@ -35,8 +35,8 @@ const makeNotice = (key: typeof ExpiringKey.Type) => ({
 })
 
 /**
- * Queues the warnings that are due. If the time of both has come, only the later one is sent, and none if the expiry
- * was set later than the warning would have been sent, such as by a rotation with a short grace period.
+ * Queues the warnings that are due. If both are due, only the later one is sent. No warning is sent if the expiry was
+ * set after the time at which the warning would have been due, for example by a rotation with a short grace period.
  */
 export const queueKeyExpiryNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -58,7 +58,7 @@ export const queueKeyExpiryNotices = Effect.gen(function* () {
   yield* Effect.forEach(due, (key) => queueNotice(makeNotice(key)), { discard: true })
 })
 
-/** Runs only if `SMTP_URL` is set, because a warning must not wait until the key has expired. */
+/** Runs only if `SMTP_URL` is set. Otherwise, a warning could wait until the key has expired. */
 export const keyExpiryJob = {
   name: "key-expiry",
   every: Duration.hours(1),

@@ -1,8 +1,9 @@
-/** Settings for customer emails. Without `SMTP_URL`, no emails are sent. */
+/** Settings for emails to customers. Without `SMTP_URL`, no emails are sent. */
 import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { EmailAddress, isEmailAddress } from "../../contract/EmailAddress.ts"
 import { BaseUrlConfig } from "../../api/BaseUrl.ts"
 
+/** An address with the name that mail programs show. */
 export interface Mailbox {
   readonly name: string
   readonly address: string
@@ -13,6 +14,7 @@ const parseMailbox = (text: string): Mailbox | undefined => {
   return isEmailAddress(address) ? { name, address } : undefined
 }
 
+/** The sender of emails, such as `Tickerline <notices@example.com>`. */
 export const EmailSenderAddressConfig = Config.schema(
   Schema.String.check(Schema.makeFilter((text: string) => parseMailbox(text) !== undefined, {
     message: "must be an email address, such as Tickerline <notices@example.com>",
@@ -20,7 +22,7 @@ export const EmailSenderAddressConfig = Config.schema(
   "MAIL_FROM",
 ).pipe(Config.map((text) => parseMailbox(text) ?? { name: "", address: text }))
 
-/** The address to which customers write if they want no more news emails. */
+/** The address to which customers write if they do not want news any more. */
 export const UnsubscribeAddressConfig = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
 
 const isSmtpUrl = (text: string) => {
@@ -34,6 +36,7 @@ const isSmtpUrl = (text: string) => {
   }
 }
 
+/** The mail server, with the credentials for it. */
 export const SmtpUrlConfig = Config.schema(
   Schema.String.check(Schema.makeFilter(isSmtpUrl, {
     message: "must be the URL of a mail server: smtp://user:password@host:587, or smtps:// for implicit TLS",
@@ -41,11 +44,13 @@ export const SmtpUrlConfig = Config.schema(
   "SMTP_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))
 
+/** How many emails are sent in a minute, at most. */
 export const EmailsPerMinuteConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
   "MAIL_PER_MINUTE",
 ).pipe(Config.withDefault(60))
 
+/** The delay before the first retry. */
 export const EmailRetryDelayConfig = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
 /** Reads the settings. Returns `None` if `SMTP_URL` is not set. */
@@ -57,7 +62,7 @@ export const loadMailSettings = Effect.gen(function* () {
     url: url.value,
     from: yield* EmailSenderAddressConfig,
     unsubscribe: yield* UnsubscribeAddressConfig,
-    /** URL of the service, for links. */
+    /** The service's base URL, for links. */
     baseUrl: yield* BaseUrlConfig,
     /** Delay between two emails. */
     pace,
@@ -66,4 +71,5 @@ export const loadMailSettings = Effect.gen(function* () {
   })
 })
 
+/** The settings if `SMTP_URL` is set. */
 export type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>

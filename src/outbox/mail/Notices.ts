@@ -4,10 +4,11 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { renderNotice } from "./EmailTemplate.ts"
 
+/** An email to one account. */
 export interface Notice {
   /**
-   * Identifies the notice for ever, so that nobody gets it twice: its kind, a colon, and what it is about, such as
-   * `key-expiry:7:…`.
+   * Identifies the notice forever, so that nobody gets it twice. It consists of the kind of notice, a colon, and what
+   * it is about, such as `key-expiry:7:…`.
    */
   readonly id: string
   readonly account_id: bigint
@@ -19,8 +20,8 @@ export interface Notice {
 const decodeQueued = decodeRows(Schema.Struct({ is_queued: Schema.Boolean }))
 
 /**
- * Queues a notice to the contact address of an account. Returns false if the account has no address, is erased, or the
- * notice was queued before.
+ * Queues a notice to the contact address of an account. Returns false if the account has no address or has been erased,
+ * or if the notice was queued before.
  */
 export const queueNotice = Effect.fnUntraced(function* ({ account_id, id, paragraphs, subject }: Notice) {
   const sql = yield* SqlClient.SqlClient

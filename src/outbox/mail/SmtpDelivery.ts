@@ -1,4 +1,4 @@
-/** Composes a MIME message and delivers it to the SMTP server. */
+/** Composes a MIME message, and delivers it to the SMTP server. */
 import { Data, Effect, Option, Redacted } from "effect"
 import MailComposer from "nodemailer/lib/mail-composer"
 import SMTPConnection from "nodemailer/lib/smtp-connection"
@@ -10,15 +10,16 @@ import type { Mailbox, MailSettings } from "./MailSettings.ts"
 // Message
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** An email to one recipient. */
 export interface OutgoingEmail extends EmailContent {
   readonly mail_id: string
   readonly recipient: string
 }
 
-/** Returns the domain of an address. The URL parser converts it to ASCII, so that it is safe in a header. */
+/** Returns the domain of an address. The URL parser converts it to ASCII, which is safe in a header. */
 const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
-/** Composes a message. An email that is sent again keeps its Message-ID, so that mail programs recognize it. */
+/** Composes a message. If it is sent again, it has the same Message-ID, so mail programs recognize the duplicate. */
 export const composeMimeMessage = (
   email: OutgoingEmail,
   { from, unsubscribe }: Pick<MailSettings, "from" | "unsubscribe">,
@@ -32,7 +33,7 @@ export const composeMimeMessage = (
       html: email.html,
       messageId: `<${email.mail_id}@${getDomain(from)}>`,
       headers: {
-        // Suppress out-of-office replies. RFC 3834 defines `Auto-Submitted`, Microsoft `X-Auto-Response-Suppress`.
+        // These headers suppress out-of-office replies. RFC 3834 defines the first one, Microsoft the second.
         "Auto-Submitted": "auto-generated",
         "X-Auto-Response-Suppress": "All",
         ...(email.operational || Option.isNone(unsubscribe)
@@ -48,10 +49,11 @@ export const composeMimeMessage = (
 // Delivery
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** An attempt to deliver an email failed. */
 export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   /**
-   * `away`: no usable server; `later`: refused temporarily; `refused`: refused permanently;
-   * `unknown`: the server received the complete message but did not reply.
+   * `away`: no server was usable. `later`: the server refused the email temporarily. `refused`: it refused the email
+   * permanently. `unknown`: it received the complete message, but did not reply.
    */
   readonly outcome: "away" | "later" | "refused" | "unknown"
   /** The server's reply, which is stored in the outbox. It may contain the recipient's address. */
@@ -73,7 +75,7 @@ const parseServerUrl = (url: Redacted.Redacted) => {
       secure,
       // A password is sent only over TLS, except to a local server. Without a password, TLS is used if it is offered.
       requireTLS: username !== "" && !secure && !isLocal,
-      // STARTTLS is not used with a local server, because its certificate rarely matches its address.
+      // A local server is used without STARTTLS, because its certificate rarely matches its address.
       ignoreTLS: isLocal && !secure,
       connectionTimeout: 10_000,
       greetingTimeout: 10_000,
@@ -85,10 +87,13 @@ const parseServerUrl = (url: Redacted.Redacted) => {
 
 type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["send"]>[2]>[0]
 
-/** Returns the text as one line of at most 500 characters, so that a server's reply cannot forge log lines. */
+/**
+ * Returns the text as one line of at most 500 characters. A server's reply with line breaks could otherwise forge lines
+ * of the log.
+ */
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
-/** Whether the server refused the connection or the sender, in which case all other emails would fail, too. */
+/** Whether the server refused the connection or the sender. If so, it would refuse every other email, too. */
 const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
@@ -112,13 +117,18 @@ interface EmailDelivery {
   readonly from: string
   readonly to: string
   readonly message: Uint8Array
-  /** Awaited before the end of the message is sent. If the result is false, the connection is closed instead. */
+  /**
+   * Called, and awaited, before the end of the message is sent. If the result is false, the connection is closed
+   * instead.
+   */
   readonly confirmHandover: () => Promise<boolean>
 }
 
 const deliveryTimeout = "2 minutes"
 
-/** Returns a function that delivers an email over a new connection. Emails are too rare to keep a connection open. */
+/**
+ * Returns a function that delivers an email. Each gets a new connection, because emails are too rare to keep one open.
+ */
 export const makeSmtpDelivery = (url: Redacted.Redacted) => {
   const { auth, connection: options } = parseServerUrl(url)
   return ({ confirmHandover, from, message, to }: EmailDelivery) =>
@@ -134,6 +144,7 @@ export const makeSmtpDelivery = (url: Redacted.Redacted) => {
           resume(Effect.fail(makeDeliveryError(error, isHandedOver)))
           connection.close()
         }
+        // The connection ends the message, and thereby hands it over, when this generator ends.
         const content = async function* () {
           yield message
           if (!(await confirmHandover())) throw new Error("Another process has taken over.")

@@ -1,6 +1,7 @@
 /**
- * The job that reads the change feed and queues a `dataset.changed` for each transaction, dataset and endpoint that
- * subscribes to it. The rows are not in the message: its receiver reads them with `/v1/changes`.
+ * The background job that reads the change feed, and queues a `dataset.changed` for each transaction, dataset and
+ * endpoint that subscribes to it. The message does not contain the changed rows: its receiver requests them from
+ * `/v1/changes`.
  */
 import { type Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,9 +14,9 @@ import { getEndpointAccess, isTierSufficient, Tier } from "../../contract/rules/
 import {
   changeFeedDatasets,
   type ChangeKind,
-  requiredEndpointsByDataset,
   formatChangeFeedCursor,
   parseChangeFeedStart,
+  requiredEndpointsByDataset,
 } from "../../contract/endpoints/changes.ts"
 import { toSymbolKey } from "../../contract/rules/Tickers.ts"
 import { wantsDatasetsSql } from "./WebhookEndpoints.ts"
@@ -36,12 +37,12 @@ const Subscriber = Schema.Struct({
   tier: Tier,
   datasets: Schema.NullOr(Schema.Array(Schema.String)),
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
-  /** The endpoint gets only what was recorded after this moment. */
+  /** The moment of its creation: the endpoint only gets what was recorded later. */
   since: Schema.String,
 })
 type Subscriber = typeof Subscriber.Type
 
-/** Returns the datasets to which an endpoint subscribes and that its account may read. */
+/** Returns the datasets that an endpoint subscribes to and its account may read. */
 const listDatasets = ({ datasets, tier }: Subscriber) =>
   changeFeedDatasets.filter((dataset) =>
     datasets?.includes(dataset) !== false &&
@@ -50,15 +51,15 @@ const listDatasets = ({ datasets, tier }: Subscriber) =>
     )
   )
 
-/** Returns the value of a key, which is added if it is missing. */
+/** Returns the value of a key. If the map does not have it, it is created and added. */
 const getOrAdd = <K, V>(map: Map<K, V>, key: K, make: () => V) => {
   const found = map.get(key) ?? make()
   map.set(key, found)
   return found
 }
 
-/** What changed in one dataset, limited to what one endpoint subscribes to. */
-class Tally {
+/** Counts what changed in one dataset, of the symbols that one endpoint subscribes to. */
+class DatasetTally {
   readonly counts: Record<ChangeKind, number> = { added: 0, corrected: 0, removed: 0 }
   readonly tickers = new Set<string>()
   hasMoreTickers = false
@@ -72,33 +73,36 @@ class Tally {
   }
 }
 
-/** The changes of one transaction, counted for each endpoint. Endpoints without symbols share a tally per dataset. */
+/**
+ * Counts the changes of one transaction for each endpoint. Endpoints that subscribe to all symbols share one tally per
+ * dataset.
+ */
 class TransactionTally {
   readonly recordedAt: string
-  readonly #all = new Map<string, Tally>()
-  readonly #selected = new Map<Subscriber, Map<string, Tally>>()
+  readonly #all = new Map<string, DatasetTally>()
+  readonly #selected = new Map<Subscriber, Map<string, DatasetTally>>()
 
   constructor(recordedAt: string) {
     this.recordedAt = recordedAt
   }
 
   add(change: RowChangeSummary, byTicker: ReadonlyMap<string, ReadonlySet<Subscriber>>) {
-    const getTally = (tallies: Map<string, Tally>) => getOrAdd(tallies, change.dataset, () => new Tally())
+    const getTally = (tallies: Map<string, DatasetTally>) => getOrAdd(tallies, change.dataset, () => new DatasetTally())
     getTally(this.#all).add(change, () => true)
     const wanting = new Set(change.tickers.flatMap((ticker) => [...byTicker.get(toSymbolKey(ticker)) ?? []]))
     for (const subscriber of wanting) {
-      const tallies = getOrAdd(this.#selected, subscriber, () => new Map<string, Tally>())
+      const tallies = getOrAdd(this.#selected, subscriber, () => new Map<string, DatasetTally>())
       getTally(tallies).add(change, (ticker) => byTicker.get(toSymbolKey(ticker))?.has(subscriber) === true)
     }
   }
 
   /** Returns the tallies of an endpoint by dataset. */
-  tallyFor(subscriber: Subscriber): ReadonlyMap<string, Tally> {
+  tallyFor(subscriber: Subscriber): ReadonlyMap<string, DatasetTally> {
     return subscriber.tickers === null ? this.#all : this.#selected.get(subscriber) ?? new Map()
   }
 }
 
-/** Returns the place of the feed before a change's transaction and the one after it. */
+/** Returns the cursors before and after the transaction of a change. */
 const getTransactionCursors = (cursor: string) => {
   const place = parseChangeFeedStart(cursor)
   if (place._tag !== "Cursor") throw new Error(`${cursor} is not the cursor of a change`)
@@ -111,7 +115,7 @@ const getTransactionCursors = (cursor: string) => {
 
 type TransactionCursors = ReturnType<typeof getTransactionCursors>
 
-/** Makes the messages about a transaction. */
+/** Returns the messages about a transaction. */
 const makeMessages = (
   transaction: TransactionTally,
   { after, before }: TransactionCursors,
@@ -140,6 +144,11 @@ const makeMessages = (
 
 type Message = ReturnType<typeof makeMessages>[number]
 
+type FeedPage = Effect.Success<ReturnType<ChangeFeedReader["Service"]["summarizePage"]>>
+
+/** A change with its place in the feed. */
+type PlacedChange = FeedPage["changes"][number]
+
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 
 const readSubscribers = Effect.gen(function* () {
@@ -154,11 +163,11 @@ const readSubscribers = Effect.gen(function* () {
 
 const formatIds = (subscribers: ReadonlyArray<Subscriber>) => subscribers.map(({ endpoint_id }) => endpoint_id).join()
 
-/** Queues messages. Repeated and concurrent calls queue each message once, because of its key. */
+/** Queues messages. However often and concurrently this runs, each message is queued once, because of its key. */
 const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Message>) {
   const sql = yield* SqlClient.SqlClient
   for (let start = 0; start < messages.length; start += messagesPerStatement) {
-    // Sorted before the calls, because the order in which they are made becomes the order of the messages.
+    // The inner query sorts the messages before the function is called, because they get their order from the calls.
     yield* sql`
       select enqueue_webhook_message(endpoint_id, 'dataset.changed', data, event_key)
       from (
@@ -171,7 +180,10 @@ const queueMessages = Effect.fnUntraced(function* (messages: ReadonlyArray<Messa
   }
 })
 
-/** Moves the place in the feed, unless another process or a new endpoint has moved it. Returns whether it did. */
+/**
+ * Moves the place in the feed, unless another process or a new endpoint has moved it in the meantime. Returns whether
+ * it was moved.
+ */
 const moveFeed = Effect.fnUntraced(function* (from: string | null, to: string) {
   const sql = yield* SqlClient.SqlClient
   const moved = yield* sql`
@@ -180,26 +192,86 @@ const moveFeed = Effect.fnUntraced(function* (from: string | null, to: string) {
   return moved.length === 1
 })
 
-const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit: number) {
-  const subscribers = yield* readSubscribers
-  if (subscribers.length === 0) return
-  const { summarizePage } = yield* ChangeFeedReader
-  const sql = yield* SqlClient.SqlClient
-  // By the key of a symbol, which all of its spellings have (D41).
+/** Returns the subscribers to each symbol, by the key that all spellings of the symbol share (D41). */
+const indexByTicker = (subscribers: ReadonlyArray<Subscriber>) => {
   const byTicker = new Map<string, Set<Subscriber>>()
   for (const subscriber of subscribers) {
     for (const ticker of subscriber.tickers ?? []) {
       getOrAdd(byTicker, toSymbolKey(ticker), () => new Set<Subscriber>()).add(subscriber)
     }
   }
-  const filter = { ...allChangesFilter, datasets: Array.from(new Set(subscribers.flatMap(listDatasets))) }
-  if (filter.datasets.length === 0) return
+  return byTicker
+}
 
+interface CountedTransaction {
+  readonly cursors: TransactionCursors
+  readonly tally: TransactionTally
+}
+
+/**
+ * Groups changes by transaction. A transaction may continue on the next page, so it stays open until another begins.
+ */
+const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscriber>>) => {
+  let open: CountedTransaction | undefined
+  return {
+    /** Adds a change. If it belongs to another transaction than the change before, returns the previous transaction. */
+    add: (change: PlacedChange): CountedTransaction | undefined => {
+      const cursors = getTransactionCursors(change.cursor)
+      const previous = open
+      const isSame = previous?.cursors.after === cursors.after
+      const current = isSame ? previous : { cursors, tally: new TransactionTally(change.recordedAt) }
+      current.tally.add(change, byTicker)
+      open = current
+      return isSame ? undefined : previous
+    },
+    /** Returns the open transaction, to which no further change belongs. */
+    close: () => {
+      const last = open
+      open = undefined
+      return last
+    },
+  }
+}
+
+/**
+ * Queues the messages about the transactions that end on a page of the feed. Returns the place in the feed after them;
+ * undefined if no transaction ends there.
+ */
+const queuePage = Effect.fnUntraced(function* (
+  page: FeedPage,
+  transactions: ReturnType<typeof makeTransactionGrouper>,
+  subscribers: ReadonlyArray<Subscriber>,
+  baseUrl: string,
+) {
+  const messages: Array<Message> = []
+  let end: string | undefined
+  const queueTransaction = Effect.fnUntraced(function* ({ cursors, tally }: CountedTransaction) {
+    messages.push(...makeMessages(tally, cursors, subscribers, baseUrl))
+    end = cursors.after
+    // Bounds the memory that the messages of a page take.
+    if (messages.length >= messagesPerStatement) yield* queueMessages(messages.splice(0))
+  })
+  for (const change of page.changes) {
+    const ended = transactions.add(change)
+    if (ended !== undefined) yield* queueTransaction(ended)
+  }
+  const last = page.hasMore ? undefined : transactions.close()
+  if (last !== undefined) yield* queueTransaction(last)
+  yield* queueMessages(messages)
+  return page.hasMore ? end : page.cursor
+})
+
+const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit: number) {
+  const subscribers = yield* readSubscribers
+  const datasets = Array.from(new Set(subscribers.flatMap(listDatasets)))
+  if (datasets.length === 0) return
+  const { summarizePage } = yield* ChangeFeedReader
+  const sql = yield* SqlClient.SqlClient
+  const filter = { ...allChangesFilter, datasets }
+  const transactions = makeTransactionGrouper(indexByTicker(subscribers))
   const [place] = yield* decodePlace(sql`select cursor from webhook_feed`)
   let queuedUntil = place?.cursor ?? null
   let position = queuedUntil ?? "now"
-  /** The transaction that is being read, which may continue on the next page. */
-  let open: { readonly cursors: TransactionCursors; readonly tally: TransactionTally } | undefined
 
   while (true) {
     const page = yield* summarizePage(parseChangeFeedStart(position), filter, limit).pipe(
@@ -209,31 +281,10 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
           summarizePage({ _tag: "Now" }, filter, limit),
         )),
     )
-    // An endpoint that was created before the page was read may want its changes. The next run has all endpoints.
+    // If an endpoint was created before the page was read, it may want these changes. The next run knows all endpoints.
     if (formatIds(yield* readSubscribers) !== formatIds(subscribers)) return
-    const messages: Array<Message> = []
-    let end = queuedUntil
-    const close = Effect.fnUntraced(function* () {
-      if (open === undefined) return
-      messages.push(...makeMessages(open.tally, open.cursors, subscribers, baseUrl))
-      end = open.cursors.after
-      open = undefined
-      if (messages.length >= messagesPerStatement) yield* queueMessages(messages.splice(0))
-    })
-    for (const change of page.changes) {
-      const cursors = getTransactionCursors(change.cursor)
-      if (open?.cursors.after !== cursors.after) {
-        yield* close()
-        open = { cursors, tally: new TransactionTally(change.recordedAt) }
-      }
-      open.tally.add(change, byTicker)
-    }
-    if (!page.hasMore) {
-      yield* close()
-      end = page.cursor
-    }
-    yield* queueMessages(messages)
-    if (end !== null && end !== queuedUntil) {
+    const end = yield* queuePage(page, transactions, subscribers, baseUrl)
+    if (end !== undefined && end !== queuedUntil) {
       if (!(yield* moveFeed(queuedUntil, end))) return
       queuedUntil = end
     }
@@ -243,8 +294,8 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
 })
 
 /**
- * Queues the messages about all transactions since the last call. The URLs in the messages begin with `baseUrl`. Reads
- * at most `limit` changes at once.
+ * Queues the messages about all transactions since the last call. Their URLs begin with `baseUrl`. At most `limit`
+ * changes are read at once.
  */
 export const queueDatasetEvents = (baseUrl: string, limit = pageSize) =>
   Effect.mapError(
@@ -252,7 +303,10 @@ export const queueDatasetEvents = (baseUrl: string, limit = pageSize) =>
     (error) => ({ message: describeFailure(error) }),
   )
 
-/** Runs only if `WEBHOOKS` is on. Needs no check of its lease, because each message is queued once. */
+/**
+ * Runs only if `WEBHOOKS` is on. It need not check its lease: even if two processes run it, each message is queued
+ * once.
+ */
 export const datasetEventsJob = {
   name: "webhook-events",
   every: Duration.seconds(1),

@@ -1,10 +1,10 @@
-/** The addresses to which webhooks are not sent (SECURITY.md). */
+/** The addresses that webhooks are never sent to (SECURITY.md). */
 import { isIP } from "node:net"
 import { AddressSet } from "../../accounts/AddressSet.ts"
 
 /**
- * All addresses that do not belong to one host in the public Internet (IANA's special-purpose registries). They include
- * the metadata services of cloud providers (169.254.169.254, fd00:ec2::254).
+ * All addresses that do not belong to a single host on the public Internet, according to IANA's registries of
+ * special-purpose addresses. They include the metadata services of cloud providers (169.254.169.254, fd00:ec2::254).
  */
 const internalAddresses = new AddressSet([
   "0.0.0.0/8", // This network, unspecified
@@ -33,6 +33,6 @@ const internalAddresses = new AddressSet([
   "3fff::/20", // Documentation
 ])
 
-/** Whether an address is internal. Text that is no address counts as internal. */
+/** Whether an address is internal. Text that is not an address counts as internal. */
 export const isInternalAddress = (address: string) =>
   isIP(address) === 0 || address.includes("%") || internalAddresses.has(address)

@@ -1,29 +1,33 @@
 /**
- * Decides which endpoints get a turn to be sent their messages, so that neither slow receivers nor accounts with many
- * endpoints delay others (docs/operations/webhooks.md). Knows only what this process has seen.
+ * Decides which endpoints get a turn, in which their messages are sent, so that neither slow receivers nor accounts
+ * with many endpoints delay others (docs/operations/webhooks.md). It only knows what this process has seen.
  */
 import { Duration } from "effect"
 import { LRUCache } from "lru-cache"
 
-/** Maximum number of turns at the same time: in total, of slow endpoints, and of one account. */
+/** Maximum number of turns at the same time: in total, for slow endpoints, and for one account. */
 export const maxTurns = { total: 50, slow: 40, perAccount: 10 }
 
-/** An endpoint is slow if its attempts take longer on average. */
+/** An endpoint is slow if its attempts take longer than this on average. */
 const slowAttempt = Duration.seconds(2)
 
-/** Share of the latest attempt in the average: one timeout makes an endpoint slow, two quick attempts undo it. */
+/**
+ * The weight of the latest attempt in the average: one timeout makes an endpoint slow, and two quick attempts make it
+ * fast again.
+ */
 const latestShare = 0.25
 
-/** Maximum number of endpoints and of accounts that are remembered. A forgotten one counts as new. */
+/** Maximum number of endpoints, and of accounts, that are remembered. One that was forgotten counts as new. */
 const maxRemembered = 20_000
 
+/** An endpoint whose next message is due. */
 export interface DueEndpoint {
   readonly endpoint_id: bigint
   readonly account_id: bigint
 }
 
 interface EndpointHistory {
-  /** Number of its last turn. Turns are counted from 1. */
+  /** The number of its last turn. Turns are numbered from 1. */
   readonly lastTurn: number
   /** Average time of an attempt, ms. */
   readonly averageMillis: number
@@ -31,6 +35,7 @@ interface EndpointHistory {
 
 const newEndpoint: EndpointHistory = { lastTurn: 0, averageMillis: 0 }
 
+/** Creates the turns of a process. */
 export const makeSendTurns = () => {
   const running = new Map<bigint, { readonly account: bigint; readonly isSlow: boolean }>()
   const endpoints = new LRUCache<bigint, EndpointHistory>({ max: maxRemembered })
@@ -42,14 +47,16 @@ export const makeSendTurns = () => {
   const isSlow = (endpoint: bigint) => getHistory(endpoint).averageMillis > Duration.toMillis(slowAttempt)
 
   /**
-   * Finds who is next: of the accounts with the fewest turns now, the one whose last turn was longest ago, and of its
-   * endpoints also that one. The others keep their order.
+   * Finds the endpoint whose turn is next. It belongs to the account that has the fewest turns at the moment and, among
+   * several such accounts, whose last turn was longest ago. Among the endpoints of that account, again the one whose
+   * last turn was longest ago is chosen. Otherwise, the given order decides.
    */
   const findNext = (due: ReadonlyArray<DueEndpoint>) => {
     const current = [...running.values()]
     const turnsByAccount = Map.groupBy(current, ({ account }) => account)
     const countTurns = (account: bigint) => turnsByAccount.get(account)?.length ?? 0
     const mayBeSlow = current.filter((turn) => turn.isSlow).length < maxTurns.slow
+    // `||` continues with the next criterion if the difference is 0.
     const isBefore = (a: DueEndpoint, b: DueEndpoint) =>
       (countTurns(a.account_id) - countTurns(b.account_id) ||
         (accounts.get(a.account_id) ?? 0) - (accounts.get(b.account_id) ?? 0) ||
@@ -66,7 +73,7 @@ export const makeSendTurns = () => {
   }
 
   return {
-    /** Begins the turns of those due endpoints that may be sent a message now, and returns them. */
+    /** Begins turns of due endpoints, as many as may run at the moment, and returns these endpoints. */
     begin: (due: ReadonlyArray<DueEndpoint>) => {
       const begun: Array<DueEndpoint> = []
       while (running.size < maxTurns.total) {

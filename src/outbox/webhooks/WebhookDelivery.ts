@@ -1,4 +1,4 @@
-/** Sends one message to a receiver, only to addresses that were checked (SECURITY.md). */
+/** Sends one message to a receiver. It connects only to addresses that were checked (SECURITY.md). */
 import { Clock, Duration, Effect } from "effect"
 import { Resolver } from "node:dns/promises"
 import { type IncomingMessage, request as requestHttp, type RequestOptions } from "node:http"
@@ -9,15 +9,16 @@ import type { AllowedHosts } from "./WebhookSettings.ts"
 import { signWebhook } from "./WebhookSignature.ts"
 import { checkWebhookUrl, getHost, isAddressPermitted } from "./WebhookUrl.ts"
 
-/** Time that an attempt may take, from the DNS query to the headers of the response. */
+/** How long an attempt may take, from the DNS query to the headers of the response. */
 export const deliveryTimeout = Duration.seconds(15)
 
-/** Time after the headers in which the beginning of the body must arrive. What is later is not read. */
+/** How long to wait for the beginning of the body after the headers have arrived. What comes later is not read. */
 const bodyTimeout = Duration.seconds(2)
 
-/** Maximum number of bytes that are read of a response, and of characters that are kept of it. */
+/** Maximum number of bytes of a response that are read, and of characters that are kept. */
 const [maxBodyBytes, maxExcerptLength] = [4096, 200]
 
+/** A message and its receiver. */
 export interface WebhookRequest {
   readonly message_id: string
   readonly url: string
@@ -26,10 +27,13 @@ export interface WebhookRequest {
   readonly secrets: ReadonlyArray<string>
 }
 
-/** Why an attempt failed. A label of the metrics. */
+/** The reasons why an attempt can fail. Metrics use them as a label. */
 export const deliveryFailures = ["address", "connection", "timeout", "redirect", "status", "gone"] as const
+
+/** One of `deliveryFailures`. */
 export type DeliveryFailure = typeof deliveryFailures[number]
 
+/** The result of an attempt. */
 export type DeliveryResult =
   | { readonly _tag: "Delivered"; readonly status: number }
   | {
@@ -39,7 +43,7 @@ export type DeliveryResult =
     readonly reason: string
     /** The status of the response, if there was one. */
     readonly status?: number
-    /** What the receiver asked for with `Retry-After`, s. */
+    /** The delay that the receiver asked for with `Retry-After`, s. */
     readonly retryAfterSeconds?: number
   }
 
@@ -49,8 +53,9 @@ const fail = (why: DeliveryFailure, reason: string): DeliveryResult => ({ _tag: 
 export type HostResolver = (host: string) => Promise<ReadonlyArray<string>>
 
 /**
- * Queries DNS for both families. Unlike `lookup`, it needs no thread of the pool, which a slow DNS server of a receiver
- * would block for all others, and it reads neither the hosts file nor search domains.
+ * Returns a function that queries DNS for both IPv4 and IPv6 addresses. Unlike `lookup`, it needs no thread of libuv's
+ * pool, so one receiver's slow DNS server cannot block all others. It also reads neither the hosts file nor search
+ * domains.
  */
 export const makeDnsResolver = (): HostResolver => {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
@@ -62,7 +67,7 @@ export const makeDnsResolver = (): HostResolver => {
   }
 }
 
-/** Longest delay that `Retry-After` can cause, s. */
+/** The longest delay that a receiver can ask for, s. */
 const maxRetryAfterSeconds = 24 * 3600
 
 /** Parses the number of seconds, or the date, of a header `Retry-After`. */
@@ -75,7 +80,10 @@ const parseRetryAfter = (text: string | undefined, now: number) => {
 const formatExcerpt = (bytes: Buffer) =>
   bytes.toString("utf8").replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\s]+/gu, " ").trim().slice(0, maxExcerptLength)
 
-/** Reads the beginning of a body. Resolves with what has arrived if the receiver stops or the response is destroyed. */
+/**
+ * Reads the beginning of a body. If the receiver stops sending or the response is destroyed, resolves with what has
+ * arrived.
+ */
 const readExcerpt = (response: IncomingMessage) =>
   new Promise<string>((resolve) => {
     const chunks: Array<Buffer> = []
@@ -95,7 +103,10 @@ interface ArrivedResponse {
   readonly excerpt: Promise<string>
 }
 
-/** The status counts as soon as it has arrived, even if the body never ends. */
+/**
+ * Turns a response into a result. Success depends on the status alone, even if the body never ends. In a failure, the
+ * beginning of the body is part of the reason.
+ */
 const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: ArrivedResponse) {
   const status = response.statusCode ?? 0
   if (status >= 200 && status < 300) return { _tag: "Delivered", status } satisfies DeliveryResult
@@ -115,8 +126,9 @@ const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: Ar
 }, (effect, { response }) => Effect.ensuring(effect, Effect.sync(() => response.destroy())))
 
 /**
- * Sends the request to one of the addresses, without another DNS query. The signal ends the connection. Resolves when
- * the headers of the response have arrived, or with the failure.
+ * Sends the request to one of the addresses, without querying DNS again: a second answer could have other addresses
+ * than those that were checked. The signal ends the connection. Resolves with the response as soon as its headers have
+ * arrived, or with the failure.
  */
 const post = (
   url: URL,
@@ -130,7 +142,7 @@ const post = (
     const options: RequestOptions = {
       method: "POST",
       headers,
-      // A connection of its own: a kept one could outlive the check of its address.
+      // Uses a connection of its own, because a connection that is kept alive could outlive the check of its address.
       agent: false,
       signal,
       lookup: (_host, { all }, done) => {
@@ -148,7 +160,10 @@ const post = (
     request.end(body)
   })
 
-/** Returns a function that makes one attempt. It never fails, and ends after `deliveryTimeout` and `bodyTimeout`. */
+/**
+ * Returns a function that tries once to deliver a message. It never fails, and ends within `deliveryTimeout` plus
+ * `bodyTimeout`.
+ */
 export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostResolver) => {
   const resolveAddresses = Effect.fnUntraced(function* (host: string) {
     if (isIP(host) !== 0) return [host]
@@ -166,7 +181,7 @@ export const makeWebhookDelivery = (allowed: AllowedHosts, resolveHost: HostReso
       const { url } = checked
       const host = getHost(url)
       const addresses = yield* resolveAddresses(host)
-      // One internal address is enough, because the receiver decides which ones a name has.
+      // One internal address is enough to refuse, because the receiver decides which addresses its name has.
       const internal = addresses.find((address) => !isAddressPermitted(allowed, host, address))
       if (internal !== undefined) {
         return fail("address", `${host} has the internal address ${internal}, which is not in WEBHOOKS_ALLOWED_HOSTS.`)

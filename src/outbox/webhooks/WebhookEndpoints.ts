@@ -1,4 +1,4 @@
-/** Creates, lists and changes webhook endpoints, and sends their messages again (docs/operations/webhooks.md). */
+/** Creates, lists and changes webhook endpoints, and sends messages again (docs/operations/webhooks.md). */
 import { Clock, Data, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { unlessErased } from "../../accounts/Accounts.ts"
@@ -12,14 +12,18 @@ import { AllowedHostsConfig } from "./WebhookSettings.ts"
 import { generateWebhookSecret } from "./WebhookSignature.ts"
 import { checkWebhookUrl } from "./WebhookUrl.ts"
 
-/** So that one account cannot occupy all concurrent attempts, and its events are not multiplied without limit. */
+/**
+ * Maximum number of endpoints of an account. It prevents an account from occupying all concurrent attempts, and from
+ * multiplying its events without limit.
+ */
 const maxEndpointsPerAccount = 20
 
+/** There is no webhook endpoint with the given id. */
 export class NoSuchEndpoint extends Data.TaggedError("NoSuchEndpoint")<{ readonly message: string }> {}
 
 class EndpointNotCreated extends Data.TaggedError("EndpointNotCreated")<{ readonly message: string }> {}
 
-/** The previous secret still signs, and there is room for only one. The message says what to do. */
+/** The previous secret is still valid, and there can be only one. The message says what to do. */
 class PreviousSecretValid extends Data.TaggedError("PreviousSecretValid")<{ readonly message: string }> {}
 
 class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: string }> {}
@@ -27,15 +31,19 @@ class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly message: stri
 const noSuchEndpoint = (id: number) =>
   new NoSuchEndpoint({ message: `There is no webhook endpoint ${id}. \`webhooks list\` shows the ids.` })
 
-/** SQL condition of a row in `webhook_endpoints`: the endpoint is enabled and subscribes to changed datasets. */
+/** The SQL condition for endpoints that are enabled and subscribe to changed datasets. */
 export const wantsDatasetsSql = `(disabled_at is null and (events is null or events && '{dataset.changed,dataset.*}'))`
 
-/** SQL expression for the secrets that sign a message to a row of `webhook_endpoints`. */
+/**
+ * The SQL expression for the secrets that sign messages to a row of `webhook_endpoints`: the current one, and the
+ * previous one while it is valid.
+ */
 export const signingSecretsSql =
   "array_remove(array[secret, case when previous_secret_until > now() then previous_secret end], null)"
 
 const toJson = (value: ReadonlyArray<string> | null) => value === null ? null : JSON.stringify(value)
 
+/** The properties of a new endpoint. */
 export interface NewWebhookEndpoint {
   /** Name of an existing account. */
   readonly account: string
@@ -79,16 +87,20 @@ export const createWebhookEndpoint = Effect.fnUntraced(function* (
   })
 }, (write, { account }) => unlessErased(account)(write))
 
+/** How to rotate a secret. */
 export interface SecretRotation {
   /** How long the old secret also signs. */
   readonly grace: Duration.Duration
-  /** Also ends the secret before the old one if it is still valid. Otherwise the rotation is refused. */
+  /** Whether a previous secret that is still valid ends now. If not, the rotation is refused in that case. */
   readonly endPrevious: boolean
 }
 
 const PreviousSecret = Schema.Struct({ valid_until: Schema.NullOr(PrintedTime) })
 
-/** Gives the endpoint a new secret and returns it. Until the grace period ends, the old one signs as well. */
+/**
+ * Gives the endpoint a new secret and returns it. Until the grace period ends, messages are also signed with the old
+ * one.
+ */
 export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { endPrevious, grace }: SecretRotation) {
   const sql = yield* SqlClient.SqlClient
   const secret = generateWebhookSecret()
@@ -111,7 +123,10 @@ export const rotateWebhookSecret = Effect.fnUntraced(function* (id: number, { en
   })
 })
 
-/** Stops sending to an endpoint and queueing events for it. Waiting messages remain until it is enabled. */
+/**
+ * Disables an endpoint: nothing is sent to it and no events are queued for it. Waiting messages remain until it is
+ * enabled.
+ */
 export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, reason: string) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`
@@ -138,6 +153,7 @@ export const deleteWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   if (deleted.length === 0) return yield* noSuchEndpoint(id)
 })
 
+/** An endpoint as the admin API and the command line show it. */
 export const ListedWebhookEndpoint = Schema.Struct({
   endpoint_id: Schema.Int,
   account: Schema.String,
@@ -150,6 +166,7 @@ export const ListedWebhookEndpoint = Schema.Struct({
   created_at: PrintedTime,
 }).annotate({ identifier: "WebhookEndpoint" })
 
+/** The decoded endpoint. */
 export type ListedWebhookEndpoint = typeof ListedWebhookEndpoint.Type
 
 /** Returns endpoints, oldest first; all of them by default. */
@@ -167,9 +184,13 @@ export const listWebhookEndpoints = Effect.fnUntraced(function* ({ after = 0, li
   `)
 })
 
+/** The states of a message. A dead one is not tried again unless an operator sends it again. */
 export const messageStatuses = ["pending", "delivered", "dead"] as const
+
+/** One of `messageStatuses`. */
 export type MessageStatus = typeof messageStatuses[number]
 
+/** A message as the admin API and the command line show it. */
 export const ListedWebhookMessage = Schema.Struct({
   message_id: Schema.String,
   type: Schema.String,
@@ -182,6 +203,7 @@ export const ListedWebhookMessage = Schema.Struct({
   last_error: Schema.NullOr(Schema.String),
 }).annotate({ identifier: "WebhookMessage" })
 
+/** Selects messages of an endpoint. */
 export interface DeliverySelection {
   readonly status: Option.Option<MessageStatus>
   /** Maximum number of messages. */
@@ -205,27 +227,27 @@ export const listWebhookDeliveries = Effect.fnUntraced(function* (id: number, { 
   return endpoints.length === 0 ? yield* noSuchEndpoint(id) : found
 })
 
-/** Selects the messages to send again. Messages must meet all given conditions. */
+/** Selects the messages to send again: those that meet all given conditions. */
 export interface ReplaySelection {
   readonly messageId: Option.Option<string>
   readonly endpointId: Option.Option<number>
-  /** Messages of events since this time, which has a zone. */
+  /** Messages about events since this time, which has an offset. */
   readonly since: Option.Option<string>
-  /** Also messages that the receiver accepted, not only dead letters. */
+  /** Whether messages are included that the receiver has accepted. Otherwise, only dead letters are sent again. */
   readonly includeDelivered: boolean
 }
 
 const ReplayedCounts = Schema.Struct({
   replayed: Schema.Int,
   found: Schema.Int,
-  /** Disabled endpoints that have replayed messages. */
+  /** Disabled endpoints for which messages were queued. */
   disabled: Schema.Array(Schema.BigInt),
 })
 
 /**
- * Queues messages again, with the same ids and in their order, before all that wait. An endpoint gets the oldest ones
- * if they do not all fit. Returns the number of messages that were found and that were queued, and which
- * endpoints get them only after they are enabled.
+ * Queues messages again, with the same ids and in the same order, ahead of all that wait. If an endpoint has no room
+ * for all of them, it gets the oldest. Returns how many messages were found, how many were queued, and which endpoints
+ * are disabled and get theirs only when they are enabled.
  */
 export const replayWebhookMessages = Effect.fnUntraced(
   function* ({ endpointId, includeDelivered, messageId, since }: ReplaySelection) {

@@ -1,4 +1,4 @@
-/** What webhooks report (docs/operations/webhooks.md). Statements queue an event with `enqueue_webhook_event`. */
+/** What webhooks report (docs/operations/webhooks.md). SQL statements queue events with `enqueue_webhook_event`. */
 const webhookEventTypes = [
   "dataset.changed",
   "key.created",
@@ -20,4 +20,6 @@ export const webhookSubscriptions = [
   "budget.*",
   "deprecation.*",
 ] as const
+
+/** One of `webhookSubscriptions`. */
 export type WebhookSubscription = typeof webhookSubscriptions[number]

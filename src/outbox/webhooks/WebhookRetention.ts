@@ -1,4 +1,4 @@
-/** The job that deletes old messages, and queues events about keys that will expire soon. */
+/** The background job that deletes old messages, and queues events about keys that will expire soon. */
 import { type Config, Duration, Effect, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import type { Job } from "../../postgres/jobs/Job.ts"
@@ -8,12 +8,12 @@ import { WebhooksConfig } from "./WebhookSettings.ts"
 /** Maximum number of delivered messages and dead letters that an endpoint keeps. */
 const maxFinishedMessages = 50_000
 
-/** Number of messages that a statement deletes, so that it is short. */
+/** Number of messages that one statement deletes, so that each is short. */
 const batchSize = 1_000
 
 /**
- * Deletes messages thirty days after they were delivered or given up, those that have waited for so long for a disabled
- * endpoint, and the oldest of an endpoint that has too many.
+ * Deletes messages thirty days after they were delivered or given up, messages that have waited for that long for a
+ * disabled endpoint, and the oldest messages of endpoints that have too many.
  */
 export const deleteOldMessages = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -46,7 +46,7 @@ export const deleteOldMessages = Effect.gen(function* () {
   }
 })
 
-/** Queues an event about each active key that expires within a week, once. */
+/** Queues an event about each active key that expires within a week. Each gets only one, because of the event's key. */
 export const queueExpiringKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`

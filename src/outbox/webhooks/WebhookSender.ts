@@ -1,6 +1,6 @@
 /**
- * The job that sends waiting messages: at least once, each endpoint's in order and one at a time. A receiver that hangs
- * or fails delays only its own messages (docs/operations/webhooks.md).
+ * The background job that sends waiting messages. Each is sent at least once; those of an endpoint are sent one at a
+ * time, in order. A receiver that hangs or fails delays only its own messages (docs/operations/webhooks.md).
  */
 import { type Config, Duration, Effect, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,13 +23,13 @@ import { AllowedHostsConfig, WebhooksConfig } from "./WebhookSettings.ts"
 
 const pollInterval = Duration.seconds(1)
 
-/** Only every tenth run updates the metrics, because that takes a count of all waiting messages. */
+/** Only every tenth run updates the metrics, because that has to count all waiting messages. */
 const runsPerReading = 10
 
-/** After this time or this number of messages, an endpoint gets no further message before others had their turn. */
+/** After this time, or this number of messages, an endpoint's turn ends, so that others get theirs. */
 const [maxTurnTime, maxMessagesPerTurn] = [Duration.seconds(5), 100]
 
-/** The delays before the retries, as in the Standard Webhooks specification: about three days in total. */
+/** The delays before the retries, as in the Standard Webhooks specification. They add up to about three days. */
 export const retryDelays = [
   Duration.seconds(5),
   Duration.minutes(5),
@@ -37,22 +37,25 @@ export const retryDelays = [
   ...[2, 5, 10, 14, 20, 24].map(Duration.hours),
 ]
 
-/** Varies each delay by up to 20 %. */
+/** Varies each delay by up to 20 %, so that messages which failed together are not all retried at once. */
 const retrySchedule = Schedule.jittered(
   retryDelays.map(Schedule.duration).reduce((before, delay) => Schedule.concat(before, delay)),
 )
 
-/** Returns the delay before the next attempt: at least what the receiver asked for. Undefined after the last one. */
+/**
+ * Returns the delay before the next attempt, which is at least what the receiver asked for; undefined after the last
+ * one.
+ */
 export const computeRetryDelay = (attempts: number, retryAfterSeconds = 0) =>
   Effect.map(
     delayAfter(retrySchedule, attempts),
     (delay) => delay && Duration.max(delay, Duration.seconds(retryAfterSeconds)),
   )
 
-/** After this number of dead letters without a delivered message, an endpoint is disabled. */
+/** An endpoint is disabled after this number of dead letters without a message that was delivered in between. */
 const maxDeadLettersInARow = 3
 
-/** If an attempt has no result after this time, its sender has died, and the message is sent again. */
+/** If an attempt has no result after this time, its sender must have died, and the message is sent again. */
 const abandonedAfter = Duration.times(deliveryTimeout, 4)
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -89,7 +92,7 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
   const secondsFromNow = (duration: Duration.Duration) =>
     sql`now() + make_interval(secs => ${Duration.toSeconds(duration)}::float8)`
 
-  /** The waiting message of each enabled endpoint that is its next one. */
+  /** The first waiting message of each endpoint. An endpoint's later messages wait for it. */
   const heads = sql`
     webhook_endpoints as endpoint cross join lateral (
       select next_attempt_at from webhook_messages as message
@@ -127,7 +130,8 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
         url, ${sql.literal(signingSecretsSql)} as secrets
     `)
 
-  // The results need no lease. An attempt that was given up and repeated has another number, so its result is ignored.
+  // The condition for storing the result of an attempt. It needs no lease: if the message has been sent again in the
+  // meantime, its number of attempts differs, so the late result is ignored.
   const isAttempt = ({ attempts, message_id }: ClaimedMessage) =>
     sql`message_id = ${message_id} and status = 'pending' and attempts = ${attempts}`
 
@@ -153,7 +157,10 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
       where ${isAttempt(message)}
     `
 
-  /** Returns whether the endpoint is now disabled, because it accepted none of several messages. */
+  /**
+   * Makes the message a dead letter. Returns whether the endpoint is now disabled, because it has accepted none of
+   * several messages.
+   */
   const markDead = (message: ClaimedMessage, { reason, status }: FailedDelivery) =>
     decodeRows(DeadLetter)(sql`
       with dead as (
@@ -172,7 +179,7 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
       returning disabled_at is not null as is_disabled
     `)
 
-  /** Disables the endpoint of a message that got 410. The message waits until the endpoint is enabled again. */
+  /** Disables the endpoint of a message that got 410 (Gone). The message waits until the endpoint is enabled again. */
   const disableGone = (message: ClaimedMessage, { reason, status }: FailedDelivery) =>
     sql`
       with refused as (
@@ -200,7 +207,7 @@ const deadTotal = makeCounter("tickerline_webhooks_dead_total", "Webhook message
 const makeFailureCounter = (why: DeliveryFailure) =>
   makeCounter("tickerline_webhook_failures_total", "Failed attempts to send a webhook message, by reason.", { why })
 
-/** Makes the run of the job. `deliver` makes one attempt. */
+/** Returns the effect that each run of the job executes. `deliver` tries once to deliver a message. */
 export const makeWebhookSender = Effect.fnUntraced(function* (
   deliver: ReturnType<typeof makeWebhookDelivery>,
   lease: SenderLease,
@@ -259,6 +266,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     ],
   }, lease)
 
+  /** Sends an endpoint's messages until its turn ends, one fails, or none is due. */
   const takeTurn = Effect.fnUntraced(function* (endpointId: bigint, sending: Sending) {
     let spent = Duration.zero
     for (let sent = 0; sent < maxMessagesPerTurn && Duration.isLessThan(spent, maxTurnTime); sent += 1) {
@@ -269,7 +277,7 @@ export const makeWebhookSender = Effect.fnUntraced(function* (
     }
   })
 
-  /** Must not be interrupted, so that each turn that begins also ends. */
+  /** Begins the turns of due endpoints. It must not be interrupted, because every turn that begins must also end. */
   const beginTurns = Effect.fnUntraced(function* (due: ReadonlyArray<DueEndpoint>) {
     for (const { endpoint_id } of turns.begin(due)) {
       yield* begin(true, (sending) =>

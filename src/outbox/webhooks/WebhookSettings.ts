@@ -5,7 +5,7 @@ import { AddressSet } from "../../accounts/AddressSet.ts"
 /** Whether this process may send webhooks. */
 export const WebhooksConfig = Config.schema(Schema.Literals(["on", "off"]), "WEBHOOKS").pipe(Config.withDefault("off"))
 
-/** Receivers that the operator permits although their address is internal or their URL begins with http. */
+/** Receivers that the operator permits, although their address is internal or their URL begins with `http`. */
 export interface AllowedHosts {
   /** Host names in lower case. */
   readonly names: ReadonlySet<string>
@@ -14,13 +14,13 @@ export interface AllowedHosts {
 
 const hostNamePattern = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*$/
 
-/** Parses names, addresses and networks. Returns the first entry that is none of these. */
+/** Parses a list of names, addresses and networks. Returns the first entry that is none of these, if there is one. */
 const parseAllowedHosts = (text: string): AllowedHosts | { readonly invalid: string } => {
   const names = new Set<string>()
   const addresses = new AddressSet()
   for (const entry of text.split(",").map((entry) => entry.trim().toLowerCase())) {
     if (addresses.add(entry)) continue
-    // A last label without letters would be read as an IPv4 address in a URL.
+    // In a URL, a name whose last label has no letters would be read as an IPv4 address.
     if (!hostNamePattern.test(entry) || !/[a-z][^.]*$/.test(entry)) return { invalid: entry }
     names.add(entry)
   }
@@ -29,6 +29,7 @@ const parseAllowedHosts = (text: string): AllowedHosts | { readonly invalid: str
 
 const noAllowedHosts: AllowedHosts = { names: new Set(), addresses: new AddressSet() }
 
+/** The receivers that the operator permits. */
 export const AllowedHostsConfig = Config.schema(
   Schema.String.pipe(Schema.decodeTo(
     Schema.declare((value): value is AllowedHosts => typeof value === "object" && value !== null && "names" in value),

@@ -1,8 +1,9 @@
-/** Secrets and signatures of the Standard Webhooks specification. */
+/** Secrets and signatures, as in the Standard Webhooks specification. */
 import { createHmac, randomBytes } from "node:crypto"
 
 const prefix = "whsec_"
 
+/** Creates a secret. */
 export const generateWebhookSecret = () => `${prefix}${randomBytes(32).toString("base64")}`
 
 /** The parts of a message that are signed. */
@@ -13,7 +14,7 @@ export interface SignedMessage {
   readonly body: string
 }
 
-/** Returns the header `webhook-signature`: a signature per secret. */
+/** Returns the value of the header `webhook-signature`: one signature per secret. */
 export const signWebhook = ({ body, id, timestamp }: SignedMessage, secrets: ReadonlyArray<string>) =>
   secrets.map((secret) => {
     const key = Buffer.from(secret.slice(prefix.length), "base64")

@@ -1,4 +1,4 @@
-/** Which URLs a webhook endpoint may have, and to which addresses its messages may go (SECURITY.md). */
+/** Decides which URLs a webhook endpoint may have, and to which addresses its messages may be sent (SECURITY.md). */
 import { isIP } from "node:net"
 import { isInternalAddress } from "./InternalAddresses.ts"
 import type { AllowedHosts } from "./WebhookSettings.ts"
@@ -10,15 +10,16 @@ export const getHost = ({ hostname }: URL) => hostname.replace(/^\[(.*)\]$/, "$1
 
 const isHostAllowed = ({ addresses, names }: AllowedHosts, host: string) => names.has(host) || addresses.has(host)
 
-/** Whether a message may be sent to this address of the host. */
+/** Whether messages may be sent to this address of the host. */
 export const isAddressPermitted = (allowed: AllowedHosts, host: string, address: string) =>
   allowed.names.has(host) || allowed.addresses.has(address) || !isInternalAddress(address)
 
+/** A URL that a webhook endpoint may have, or what is wrong with it. */
 export type CheckedUrl = { readonly url: URL } | { readonly problem: string }
 
 /**
- * Parses a URL, or returns a problem that completes the sentence "The URL …". The parser converts other spellings of an
- * address, such as 2130706433, 0x7f.1 and 127.1, so the check and the connection see the same address.
+ * Parses a URL, or returns a problem that completes the sentence "The URL …". The parser normalizes other spellings of
+ * an address, such as 2130706433, 0x7f.1 and 127.1, so the check sees the same address as the connection.
  */
 export const checkWebhookUrl = (text: string, allowed: AllowedHosts): CheckedUrl => {
   const url = URL.parse(text)
