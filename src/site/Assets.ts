@@ -1,6 +1,7 @@
 /** Reads the scripts and styles in `browser/`, and the search library that they import. */
 import { Effect, FileSystem, Path } from "effect"
 
+/** A file that pages load. */
 export interface Asset {
   /** Such as `style.css`. */
   readonly name: string
@@ -15,7 +16,10 @@ const assetTypes: Readonly<Record<string, string>> = {
 
 const browserFolder = new URL("./browser/", import.meta.url)
 
-/** The search library. Scripts in `browser/` import it by the name of its package, as the server does. */
+/**
+ * The search library. Scripts in `browser/` import it by the name of its package, as Node does. Browsers get a relative
+ * path instead.
+ */
 const searchLibrary = { packageName: "minisearch", asset: "minisearch.js" }
 
 /** Reads the script of the search library, preceded by its license. */
@@ -28,6 +32,7 @@ const loadSearchLibrary = Effect.gen(function* () {
   return `/*!\n${license.trim()}\n*/\n${code.replace(/^\/\/# sourceMappingURL=.*$/m, "")}`
 })
 
+/** Reads all assets. */
 export const loadAssets = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -45,6 +45,7 @@ ${joinMarkup(releases, "\n")}
   }
 }
 
+/** The changelog page. */
 export const changelogPage: SitePage = {
   path: getPagePath("changelog"),
   title: "Changelog",

@@ -1,4 +1,4 @@
-/** The page about corrections: per dataset, how many rows were corrected, how late, and in which fields. */
+/** The page about corrections: how many rows of each dataset were corrected, how late, and in which fields. */
 import {
   type CorrectionDelayClass,
   correctionDelayClasses,
@@ -24,8 +24,8 @@ and after it, and the names of the changed fields (<a href="${getPagePath("chang
 `
 
 /**
- * The page without counts, for the navigation and the search index. The site serves the page of
- * `makeCorrectionsPageWithCounts` instead.
+ * The page without counts, for the navigation and the search index. The site serves the page that
+ * `makeCorrectionsPageWithCounts` returns instead.
  */
 export const correctionsPageWithoutCounts: SitePage = {
   path,
@@ -126,7 +126,7 @@ ${
 recorded; it is not known for rows that are older than the counts.</p>
 ${joinMarkup(results.map(renderDataset), "\n")}`
 
-/** Makes the corrections page. `counts` is undefined if the database cannot be read. */
+/** Returns the corrections page. `counts` is undefined if the database cannot be read. */
 export const makeCorrectionsPageWithCounts = (counts: CorrectionCounts | undefined): SitePage => {
   const { body, description } = correctionsPageWithoutCounts.render()
   const shown = counts === undefined

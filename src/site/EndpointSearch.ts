@@ -1,4 +1,4 @@
-/** Describes endpoints for the search of the site and for the MCP tool `find_endpoint`. */
+/** Describes endpoints, for the search of the site and for the MCP tool `find_endpoint`. */
 import type { CatalogueEndpoint } from "../api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
@@ -6,10 +6,9 @@ import type { Entry } from "./browser/search-matching.js"
 import { getReferencePagePath } from "./Page.ts"
 import { describeResponseFields, resolveSchemaReference } from "./SchemaDescriptions.ts"
 
+/** Returns the operation of an endpoint in the OpenAPI document. */
 export const getEndpointOperation = ({ row }: CatalogueEndpoint) =>
   getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
-
-export const getEndpointTitle = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
 
 /** Describes the fields of the JSON response of an operation. */
 export const describeEndpointFields = (operation: unknown) => {
@@ -19,7 +18,7 @@ export const describeEndpointFields = (operation: unknown) => {
 
 const plain = (text: string) => text.replaceAll("`", "")
 
-/** Makes the entry of an endpoint in the search index: its description, and its parameters and fields. */
+/** Returns the entry of an endpoint in the search index: its description, and its parameters and fields. */
 export const makeEndpointSearchEntry = (endpoint: CatalogueEndpoint): Entry => {
   const operation = getEndpointOperation(endpoint)
   const parameters = getListAt(operation, "parameters").map((parameter) => ({
@@ -32,7 +31,7 @@ export const makeEndpointSearchEntry = (endpoint: CatalogueEndpoint): Entry => {
   }))
   return {
     path: getReferencePagePath(endpoint.row.path),
-    page: `${getEndpointTitle(endpoint)}, ${endpoint.row.path}`,
+    page: `${endpoint.title}, ${endpoint.row.path}`,
     heading: "",
     text: plain(endpoint.row.description),
     fields: plain([...parameters, ...fields].map(({ description, name }) => `${name}: ${description}`).join(" ")),

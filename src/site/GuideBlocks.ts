@@ -1,4 +1,4 @@
-/** Renders special fenced blocks in guides. They show values from the code, so that no guide repeats a value. */
+/** Renders special fenced blocks in guides. They show values from the code, so that guides need not repeat them. */
 import { DateTime, Effect, Option } from "effect"
 import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { renderLineageFigure } from "./browser/lineage-figure.js"
@@ -7,14 +7,20 @@ import type { GuideBlockRenderers } from "./Markdown.ts"
 import { getPagePath } from "./Page.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
 
-/** The timeline ends 200 days after the last change, so that a page does not depend on the day it is rendered. */
+/**
+ * Returns the day on which a timeline ends, 200 days after the last change. It must not depend on the day on which the
+ * page is rendered.
+ */
 const timelineEnd = (body: string) => {
   const dates = Array.from(body.matchAll(/"effective_date":\s*"(\d{4}-\d{2}-\d{2})"/g), ([, date = ""]) => date)
   const last = DateTime.makeUnsafe(`${dates.toSorted().at(-1) ?? "2026-01-01"}T00:00:00Z`)
   return DateTime.formatIsoDate(DateTime.add(last, { days: 200 }))
 }
 
-/** `chain META` draws the response of `/v1/ticker-changes` in the block; `chain META picture` omits the details. */
+/**
+ * Renders a block such as `chain META`, which contains a response of `/v1/ticker-changes`, as a drawing with details;
+ * `chain META picture` omits the details.
+ */
 const renderLineageBlock = (body: string, argument: string) => {
   const [symbol = "", variant = ""] = argument.split(" ")
   // A new block is empty until `test/docs/examples.test.ts` runs with `UPDATE_EXAMPLES=1`.
@@ -45,7 +51,10 @@ const deprecated = catalogueEndpoints.flatMap(({ deprecation, row }) =>
   Option.match(deprecation, { onNone: () => [], onSome: (details) => [{ path: row.path, ...details }] })
 )
 
-/** The deprecated endpoints (§9.4, D24): `deprecations short` renders notices, `deprecations list` a table. */
+/**
+ * Renders the deprecated endpoints (§9.4, D24): as notices for `deprecations short`, as a table for `deprecations
+ * list`.
+ */
 const renderDeprecations = (variant: string) => {
   if (deprecated.length === 0) return markup`<p>No endpoint is deprecated.</p>\n`
   if (variant === "short") {
@@ -73,6 +82,7 @@ const renderDeprecations = (variant: string) => {
   )
 }
 
+/** The renderers of all special blocks. */
 export const makeGuideBlockRenderers = Effect.map(
   makeReferenceTables,
   (renderReferenceTable): GuideBlockRenderers => ({

@@ -8,7 +8,7 @@ import { getPagePath, type SitePage } from "./Page.ts"
 
 const folder = new URL("../../docs/guides/", import.meta.url)
 
-/** Order in the navigation. Guides that are not listed follow in alphabetical order. */
+/** The order of guides in the navigation. Guides that are not listed follow in alphabetical order. */
 const order = [
   "index",
   "first-steps",
@@ -50,12 +50,13 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = { timestamps: [
 
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
 
+/** A guide before it is rendered. */
 export interface Guide {
   readonly name: string
   /** Path relative to `docs`. */
   readonly file: string
   readonly title: string
-  /** Markdown, with the address of this service in its examples. */
+  /** The Markdown, with this service's address in its examples. */
   readonly source: string
 }
 
@@ -79,6 +80,7 @@ export const readGuides = Effect.gen(function* () {
   )
 }).pipe(Effect.orDie)
 
+/** The pages of all guides. */
 export const makeGuidePages = Effect.gen(function* () {
   const blocks = yield* makeGuideBlockRenderers
   return (yield* readGuides).map(({ file, name, source, title }): SitePage => ({

@@ -1,6 +1,6 @@
 /**
- * Serves the documentation. Pages are rendered when they are first requested, then cached with their compressed forms.
- * They load scripts and data only from their own origin.
+ * Serves the documentation. A page is rendered when it is first requested, and then cached together with its compressed
+ * forms. Pages load scripts and data only from their own origin.
  */
 import { Effect, Exit, Function, Layer, Option } from "effect"
 import { cacheCompressedBodies } from "../api/Compression.ts"
@@ -43,7 +43,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join("; ")
 
-/** Forbids scripts from other origins, frames, referrers and access from other windows. */
+/** Forbid scripts from other origins, frames, referrers, and access from other windows. */
 const securityHeaders = {
   "content-security-policy": contentSecurityPolicy,
   "cross-origin-opener-policy": "same-origin",
@@ -77,7 +77,7 @@ const pageFile = (page: SitePage, pages: ReadonlyArray<SitePage>): SiteFile => (
   headers: securityHeaders,
 })
 
-/** The search index. Rendering every page takes a while, so the fiber yields to other requests between pages. */
+/** The search index. Rendering every page takes a while, so the fiber lets other requests run between pages. */
 const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   path: getAssetPath("search.json"),
   contentType: "application/json",
@@ -98,7 +98,7 @@ const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
   return { path: file.path, answer: () => page }
 })
 
-/** Makes the route of the corrections page, which is rendered again when newer counts have been read. */
+/** Returns the route of the corrections page, which is rendered again whenever newer counts have been read. */
 const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
   const { read } = yield* CorrectionCountReader
   const render = (page: SitePage) =>
@@ -165,13 +165,17 @@ const answerUnknownPage = (
 /** Addresses that redirect to the documentation. */
 const redirects = ["/", "/docs"] as const
 
-/** The redirect includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
+/**
+ * Redirects to the start page. The location includes the path of `BASE_URL`, which a load balancer may have removed
+ * from the request.
+ */
 const redirectToStart = (baseUrl: string) =>
   makeEmptyAnswer(302, {
     location: `${getBasePath(baseUrl)}${getPagePath("index")}`,
     "cache-control": "no-cache",
   })
 
+/** The routes of the documentation. */
 export const layer = Layer.effect(
   DocumentationPages,
   Effect.gen(function* () {

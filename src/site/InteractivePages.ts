@@ -1,4 +1,4 @@
-/** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent command. */
+/** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent `curl` command. */
 import { catalogueEndpoints } from "../api/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../api/catalogue/OpenApiDocument.ts"
 import { endpointsByDataset } from "../api/catalogue/DatasetEndpoints.ts"
@@ -6,7 +6,7 @@ import { getListAt, getTextAt } from "./browser/json-values.js"
 import { joinMarkup, markup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
 import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
-/** The form for the visitor's key, activated by `browser/api-key.js`, which hides the fields while a key is set. */
+/** The form for the visitor's key. `browser/api-key.js` activates it, and hides the fields while a key is set. */
 export const apiKeyForm = markup`<div id="key-box" class="key" hidden>
 <div class="field"><p id="key-state" role="status"></p>
 <button type="button" class="quiet" id="key-change" aria-expanded="false" aria-controls="key-form">Change key</button>
@@ -21,7 +21,7 @@ export const apiKeyForm = markup`<div id="key-box" class="key" hidden>
  toward the limits and the cost of your account.</p>
 </form></div>`
 
-/** Renders a notice that is visible until a script hides it. */
+/** Renders a notice that is visible until a script hides it, so only visitors without JavaScript see it. */
 const withoutScripts = (feature: string, path: string) =>
   markup`<div id="without-scripts"><div class="notice">
 <p>${feature} needs JavaScript. This command requests the same data:</p></div>${
@@ -180,4 +180,5 @@ ${state}
   }),
 }
 
+/** All of these pages, in the order of the navigation. */
 export const interactivePages: ReadonlyArray<SitePage> = [explorer, account, invoices, datasets]

@@ -14,15 +14,16 @@ const icon = renderElement("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox
   renderElement("path", { stroke: "#07c", "stroke-width": "3", d: bars }),
 ])
 
-/** Inlined, so that the icon needs no request. */
+/** The icon, inlined so that it needs no request. */
 export const favicon = `data:image/svg+xml,${encodeURIComponent(icon.toString())}`
 
+/** The logo in the header. */
 export const logo = markup`<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="${bars}"/></svg>`
 
 const link = (path: string, title: string, currentPath: string) =>
   markup`<a href="${path}"${path === currentPath && markup` aria-current="page"`}>${title}</a>`
 
-/** The long list of endpoints is expanded only on the reference pages. */
+/** Renders a section of the navigation. The long list of endpoints is expanded only on the reference pages. */
 const renderSection = (section: string, links: Html, currentPath: string) => {
   if (section !== "Endpoints") return markup`<p class="section">${section}</p>${links}`
   const open = currentPath.startsWith(referenceOverviewPath) && " open"
@@ -44,11 +45,12 @@ const mainLinks = [
   [getPagePath("changelog"), "Changelog"],
 ] as const
 
-/** Hidden until a script shows it. Without scripts, the system's theme applies. */
+/** The choice of a theme, hidden until a script shows it. Without scripts, the system's theme applies. */
 export const themeSwitch = markup`<label class="theme" hidden><span>Theme</span><select>${
   ["System", "Light", "Dark"].map((theme) => markup`<option value="${theme.toLowerCase()}">${theme}</option>`)
 }</select></label>`
 
+/** Renders the list of the page's headings, unless there are fewer than two. */
 const renderTableOfContents = (body: Html) => {
   const headings = Array.from(body.toString().matchAll(/<h2 id="([^"]+)">([\s\S]*?)<\/h2>/g))
   if (headings.length < 2) return undefined
@@ -59,7 +61,7 @@ const renderTableOfContents = (body: Html) => {
   return markup`<nav class="contents" aria-label="On this page">${list}</nav>`
 }
 
-/** Makes each heading with an anchor a link to itself, unless the heading contains a link. */
+/** Turns each heading with an anchor into a link to itself, unless it already contains a link. */
 const linkHeadings = (body: Html) => {
   const link = (heading: string, level: string, id: string, title: string) =>
     /<a /.test(title)
@@ -82,7 +84,7 @@ const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<SitePag
   }${neighbour(ordered[index + 1], "next", "Next")}</nav>`
 }
 
-/** Renders a complete HTML document. `pages` are the entries of the navigation. */
+/** Renders a page as a complete HTML document. `pages` are the entries of the navigation. */
 export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) => {
   const { path, scripts, title } = page
   const { body, description } = getPageContent(page)

@@ -46,18 +46,21 @@ interface RenderedGuide {
 export const makeHeadingAnchor = (heading: string) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
 
-/** Resolves a link to a sibling file, such as `lineage.md#candidates`, to its page. */
+/**
+ * Turns a link to another guide, such as `lineage.md#candidates`, into a link to its page. Other links stay as they
+ * are.
+ */
 const linkAddress = (href: string) => {
   const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
   return name === undefined ? href : `${getPagePath(name)}${anchor}`
 }
 
-/** Renders the tokens inside an element, as `marked` does. */
+/** Renders the content of an element. */
 const renderInline = ({ parser }: RendererThis, tokens: Array<Token>) => new Html(parser.parseInline(tokens))
 
 const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
 
-/** Returns the title, which the first line of a guide must have: `# Title`. */
+/** Returns the title of a guide. Its first line must be the title: `# Title`. */
 export const parseGuideTitle = (file: string, source: string) => {
   const [, title] = /^# (.+)\n/.exec(source) ?? []
   if (title === undefined) throw new Error(`docs/${file}: the first line must be the title, "# Title"`)

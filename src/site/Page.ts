@@ -1,4 +1,4 @@
-/** A page of the documentation, and the addresses of pages and assets. */
+/** Defines a page of the documentation, and the addresses of pages and assets. */
 import { Function } from "effect"
 import { documentationPath } from "../contract/rules/Deprecation.ts"
 import type { Html } from "./browser/markup.js"
@@ -8,6 +8,7 @@ import type { Entry } from "./browser/search-matching.js"
 /** Navigation sections, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
+/** A page of the documentation. */
 export interface SitePage {
   /** Such as `/v1/docs/lineage`. */
   readonly path: `/${string}`
@@ -17,7 +18,7 @@ export interface SitePage {
   readonly section: typeof navigationSections[number]
   /** Scripts in `browser/` that the page loads in addition to those of every page. */
   readonly scripts: ReadonlyArray<string>
-  /** Renders the content. Call `getPageContent` instead, which caches the result. */
+  /** Renders the content. Call `getPageContent` instead, which remembers the result. */
   readonly render: () => PageContent
 }
 
@@ -26,7 +27,7 @@ interface PageContent {
   readonly description: string
   /** The content of the `main` element, which starts with an `h1`. */
   readonly body: Html
-  /** Replaces the entries that the search index would take from the body. */
+  /** The page's entry in the search index, instead of the entries that would be taken from the body. */
   readonly search?: Entry
 }
 
@@ -37,8 +38,10 @@ export const getPageContent = Function.memoize((page: SitePage) => page.render()
 export const getPagePath = (name: string): `/${string}` =>
   name === "index" ? documentationPath : `${documentationPath}/${name}`
 
+/** Returns the path of a script, a style sheet or the search index. */
 export const getAssetPath = (name: string) => getPagePath(`assets/${name}`)
 
+/** Path of the overview of the API reference. */
 export const referenceOverviewPath = getPagePath("reference")
 
 /** Returns the path of the reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */

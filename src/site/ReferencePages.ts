@@ -15,12 +15,7 @@ import {
   formatTypeScriptExample,
 } from "./browser/request-examples.js"
 import { renderCorrectionsLink } from "./CorrectionsPage.ts"
-import {
-  describeEndpointFields,
-  getEndpointOperation,
-  getEndpointTitle,
-  makeEndpointSearchEntry,
-} from "./EndpointSearch.ts"
+import { describeEndpointFields, getEndpointOperation, makeEndpointSearchEntry } from "./EndpointSearch.ts"
 import { renderHighlightedCode } from "./Markdown.ts"
 import { getPagePath, getReferencePagePath, referenceOverviewPath, type SitePage } from "./Page.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
@@ -37,6 +32,7 @@ import {
 } from "./SchemaDescriptions.ts"
 import { apiKeyForm } from "./InteractivePages.ts"
 
+/** Renders a section; nothing if its body is empty. */
 const section = (id: string, title: string, body: HtmlValue) => body && markup`<h2 id="${id}">${title}</h2>\n${body}\n`
 
 /** Returns the examples of an operation, ordered by status. */
@@ -50,7 +46,9 @@ const examplesOf = (operation: unknown) =>
     }))
   ).toSorted((left, right) => left.status - right.status)
 
-/** A row of the table of parameters. `value` is the value in the example request; empty if the request lacks it. */
+/**
+ * A row of the table of parameters. `value` is what the example request sends; empty if it does not send the parameter.
+ */
 interface Parameter {
   readonly name: string
   readonly description: string
@@ -60,7 +58,7 @@ interface Parameter {
   readonly type: string
 }
 
-/** Returns the type that decides how the examples in Python and TypeScript write the values of a parameter. */
+/** Returns the type that determines how the Python and TypeScript examples write the values of a parameter. */
 const getExampleType = (name: string, schema: unknown) => {
   const types = new Set(listNonNullSchemaAlternatives(schema).map((type) => getTextAt(type, "type")))
   if (types.has("object")) return "parameters"
@@ -70,7 +68,10 @@ const getExampleType = (name: string, schema: unknown) => {
   return types.has("integer") || name === "limit" ? "number" : "text"
 }
 
-/** Returns the parameters of an operation. Only that of `/estimate` contains parameters that are not declared. */
+/**
+ * Returns the parameters of an operation. `/estimate` also takes those of the estimated endpoint: they are one row,
+ * whose value is a query string.
+ */
 const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyArray<Parameter> => {
   const parameters = getListAt(operation, "parameters").map((parameter) => {
     const [name, schema] = [getTextAt(parameter, "name") ?? "", getValueAt(parameter, "schema")]
@@ -85,7 +86,7 @@ const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyA
   })
 }
 
-/** Returns the options of a select element. Empty for an array, because its description lists the values. */
+/** Returns the options of a select element. An array has none, because its description lists the values. */
 const optionsOf = ({ schema, type }: Parameter) => {
   if (type === "boolean") return ["true", "false"]
   return listNonNullSchemaAlternatives(schema).every((type) =>
@@ -131,6 +132,7 @@ const renderParameters = (parameters: ReadonlyArray<Parameter>, hasForm: boolean
   return rows.length > 0 && markup`<div class="parameters">${table}</div>${hasForm && sendButton}`
 }
 
+/** Returns the error codes that a response can have, from its schema. */
 const errorCodesOf = (response: unknown) => {
   const schema = getValueAt(response, "content", "application/json", "schema")
   const codes = listNonNullSchemaAlternatives(schema)
@@ -178,13 +180,16 @@ const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
   return links.length > 0 && markup`<p class="quiet">Corrections of its data: ${joinMarkup(links, ", ")}.</p>\n`
 }
 
-/** Renders the example request for a client, with a link to its guide, unless the client cannot send the request. */
+/**
+ * Renders the example request in a client's language, with a link to the client's guide; nothing if the client cannot
+ * send it.
+ */
 const renderClientExample = (guide: string, language: "Python" | "TypeScript", program: string) =>
   program !== "" && markup`<details class="example"><summary>${language}</summary>
 ${renderHighlightedCode(language === "Python" ? "python" : "ts", program)}
 <p class="quiet">Requires <a href="${getPagePath(guide)}">the ${language} client</a>.</p></details>`
 
-/** Renders the form that sends the request and shows the response. Pages about streams have no form. */
+/** Renders the form that sends the request and shows the response. Pages about streams do not have it. */
 const renderRequestForm = (request: ExampleRequest, hasParameters: boolean, response: HtmlValue) =>
   markup`<h2 id="try-it">Try it</h2>
 ${request.needsKey && apiKeyForm}
@@ -200,17 +205,45 @@ data-client-method="${request.clientMethod}" hidden>
 <section id="answer" tabindex="-1" aria-label="Response"><div id="state" class="state" role="status"></div>
 <div id="response">${response}</div></section>`
 
+/** Renders who may use the endpoint, and whether it costs money. */
+const renderAccess = ({ isPriced, row }: CatalogueEndpoint) => {
+  const access = row.tier === null
+    ? "No API key required."
+    : markup`Requires an API key of tier <b>${row.tier}</b> or higher.`
+  const price = isPriced
+    ? markup`<a href="${getPagePath("cost")}">Charged</a> by the size of the response.`
+    : "Free of charge."
+  return markup`<p class="quiet">${access} ${price}</p>`
+}
+
+type Example = ReturnType<typeof examplesOf>[number]
+
+const renderFirstExample = ({ body, request }: Example) =>
+  markup`<p>Example response from the sample data to ${
+    renderInlineCode(request)
+  }: <span class="badge good">200</span></p>
+${body}`
+
+const renderOtherExample = ({ body, name, request, status }: Example) =>
+  markup`<details class="example"><summary><span class="badge ${
+    status < 400 ? "good" : "bad"
+  }">${status}</span> ${name}: ${renderInlineCode(request)}</summary>${body}</details>`
+
+const renderResponseFields = (operation: unknown) => {
+  const fields = describeEndpointFields(operation)
+  return fields.length > 0 &&
+    renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" })
+}
+
 const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => {
-  const { isEndless, isPriced, row } = endpoint
-  const title = getEndpointTitle(endpoint)
+  const { isEndless, row, title } = endpoint
   const operation = getEndpointOperation(endpoint)
   const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
-  const fields = describeEndpointFields(operation)
   const examples = examplesOf(operation)
   const firstExample = examples.find(({ status }) => status === 200)
-  const example = firstExample?.request ?? row.path
-  const parameters = listParameters(operation, new URL(example, defaultServerUrl).searchParams)
-  const parameterTable = renderParameters(parameters, !isEndless)
+  const otherExamples = examples.filter((example) => example !== firstExample).map(renderOtherExample)
+  const exampleTarget = firstExample?.request ?? row.path
+  const parameters = listParameters(operation, new URL(exampleTarget, defaultServerUrl).searchParams)
   const request = {
     serviceUrl,
     path: row.path,
@@ -218,32 +251,11 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
     needsKey: row.tier !== null,
     clientMethod: getValueAt(success, "content", "application/json") === undefined ? "" : toEndpointName(row.path),
   }
-  const access = row.tier === null
-    ? "No API key required."
-    : markup`Requires an API key of tier <b>${row.tier}</b> or higher.`
-  const price = isPriced
-    ? markup`<a href="${getPagePath("cost")}">Charged</a> by the size of the response.`
-    : "Free of charge."
-  const exampleRequest = markup`Example response from the sample data to ${renderInlineCode(example)}`
-  const exampleResponse = firstExample !== undefined &&
-    markup`<p>${exampleRequest}: <span class="badge good">200</span></p>
-${firstExample.body}`
-  const moreExamples = examples.filter((example) => example !== firstExample)
-    .map(({ body, name, request, status }) =>
-      markup`<details class="example"><summary><span class="badge ${
-        status < 400 ? "good" : "bad"
-      }">${status}</span> ${name}: ${renderInlineCode(request)}</summary>${body}</details>`
-    )
   const sections = [
-    section("parameters", "Parameters", parameterTable),
-    section(
-      "response-fields",
-      "Response fields",
-      fields.length > 0 &&
-        renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" }),
-    ),
+    section("parameters", "Parameters", renderParameters(parameters, !isEndless)),
+    section("response-fields", "Response fields", renderResponseFields(operation)),
     section("response-headers", "Response headers", renderHeaders(success)),
-    section("examples", "More examples", moreExamples.length > 0 && moreExamples),
+    section("examples", "More examples", otherExamples.length > 0 && otherExamples),
     section("errors", "Errors", renderErrors(operation)),
   ]
   return {
@@ -253,12 +265,12 @@ ${firstExample.body}`
 <p>${renderProse(row.description)}</p>
 ${renderDeprecation(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${renderInlineCode(row.path)}</p>
-<p class="quiet">${access} ${price}</p>
+${renderAccess(endpoint)}
 ${renderCorrectionLinks(endpoint)}${
       // Without `-N`, curl prints events only once many have arrived.
       isEndless
         ? renderHighlightedCode("sh", formatCurlExample(request, "-N "))
-        : renderRequestForm(request, parameters.length > 0, exampleResponse)}
+        : renderRequestForm(request, parameters.length > 0, firstExample && renderFirstExample(firstExample))}
 ${sections}`,
   }
 }
@@ -282,10 +294,11 @@ ${renderEndpointTable({ isPriced: false })}`,
   }),
 }
 
+/** The pages of the API reference. The examples contain the service's base URL. */
 export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<SitePage> => {
   const pages = declaredEndpoints.map((endpoint): SitePage => ({
     path: getReferencePagePath(endpoint.row.path),
-    title: getEndpointTitle(endpoint),
+    title: endpoint.title,
     section: "Endpoints",
     scripts: endpoint.isEndless ? [] : ["try-request.js"],
     render: () => renderEndpointPage(endpoint, baseUrl === "" ? defaultServerUrl : baseUrl),

@@ -1,4 +1,7 @@
-/** Renders tables of errors, endpoints, tiers and prices, from declarations in the code and this service's settings. */
+/**
+ * Renders tables of errors, endpoints, tiers and prices, from declarations in the code and the settings of this
+ * service.
+ */
 import { Effect, Schema } from "effect"
 import * as AccountErrors from "../contract/AccountErrors.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
@@ -18,7 +21,7 @@ import {
 import { formatInteger } from "./browser/number-format.js"
 import { getReferencePagePath } from "./Page.ts"
 
-/** Advice to clients about each error, and whether a retry can succeed. */
+/** For each error: what a client should do, and whether a retry can succeed. */
 const advice = [
   [Errors.BadRequest, "Fix the request; the message names the part that cannot be read.", "no"],
   [AccountErrors.MissingApiKey, "Send the key in `Authorization: Bearer …` or `X-API-Key`.", "no"],
@@ -79,6 +82,7 @@ const errorTable = () =>
     ) => [String(status), renderInlineCode(code), ...[description, action, retry].map(renderProse)]),
   )
 
+/** Renders the table of the endpoints that cost money, or of those that are free. */
 export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }) =>
   renderTable(
     ["Path", "Description", "Tier"],

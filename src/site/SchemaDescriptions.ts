@@ -5,6 +5,7 @@ import { decimalPattern } from "../contract/rules/Filters.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { type Html, markup, renderInlineCode, renderProse } from "./browser/markup.js"
 
+/** Returns the entries of the object at a path; none if there is no object. */
 export const getObjectEntriesAt = (
   value: unknown,
   ...path: ReadonlyArray<string>
@@ -27,6 +28,7 @@ export const listOperationResponses = (operation: unknown) =>
     [status, resolveSchemaReference(response)] as const
   )
 
+/** Returns the alternatives that a schema allows, without references and nested alternatives. */
 const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
   const resolved = resolveSchemaReference(schema)
   const options = [...getListAt(resolved, "anyOf"), ...getListAt(resolved, "oneOf")]
@@ -35,10 +37,14 @@ const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
 
 const isNull = (schema: unknown) => getValueAt(schema, "type") === "null"
 
+/** Returns the alternatives that a schema allows, except null. */
 export const listNonNullSchemaAlternatives = (schema: unknown) =>
   alternatives(schema).filter((option) => !isNull(option))
 
-/** Returns the first value of a keyword in a schema, in the target of its `$ref`, or in its alternatives or `allOf`. */
+/**
+ * Returns the first value of a keyword that is found in a schema, in the target of its `$ref`, in its alternatives, or
+ * in the `allOf` of any of these.
+ */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
   [schema, resolveSchemaReference(schema), ...listNonNullSchemaAlternatives(schema)]
     .flatMap((option) => [option, ...getListAt(option, "allOf")])
@@ -55,7 +61,10 @@ export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> 
     return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
-/** Names a format such as `date`. The size of a number matters only to code generators. */
+/**
+ * Returns the name of a format, such as `date`. The formats of numbers are omitted, because only code generators need
+ * them.
+ */
 const describeSimpleType = (schema: unknown) => {
   const type = getTextAt(schema, "type") ?? "any"
   if (getTextAt(schema, "pattern") === decimalPattern.source) return "number"
@@ -70,6 +79,7 @@ const typeName = (schema: unknown): string => {
   return Array.from(new Set([...names, ...nullable])).join(" or ")
 }
 
+/** Renders the name of a schema's type, such as `array of string or null`. */
 export const renderSchemaType = (schema: unknown) => markup`<span class="type">${typeName(schema)}</span>`
 
 /** Describes the range and the default, such as `1 to 100. Default: 20.` */
@@ -96,10 +106,11 @@ interface FieldDescription {
   readonly cells: ReadonlyArray<Html>
 }
 
-/** Describes each field of a response once, followed by the fields inside it. */
+/** Describes each field of a response once, followed by the fields that it contains. */
 export const describeResponseFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
   const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
     listNonNullSchemaAlternatives(schema).flatMap((option) => {
+      // A recursive schema is described only once.
       if (ancestors.includes(option)) return []
       const inside = [...ancestors, option]
       if (getValueAt(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)

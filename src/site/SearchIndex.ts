@@ -1,4 +1,4 @@
-/** The search index for `browser/search-dialog.js`: one entry for each page and each heading. */
+/** Builds the search index for `browser/search-dialog.js`: one entry for each page and for each heading. */
 import type { Entry } from "./browser/search-matching.js"
 import { changelogPage } from "./ChangelogPage.ts"
 import { getPageContent, referenceOverviewPath, type SitePage } from "./Page.ts"
@@ -38,6 +38,6 @@ export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<Entry> => 
       const [element = "", id = "", heading = ""] = /^<h[23] id="([^"]+)">([\s\S]*?)<\/h[23]>/.exec(part) ?? []
       return entry(`${path}#${id}`, searchableText(heading), part.slice(element.length))
     }),
-    // Omits the sections of tool pages that are empty until a script fills them.
+    // Sections of tool pages that are empty until a script fills them have nothing to find.
   ].filter(({ heading, text }) => section !== "Tools" || heading === "" || text !== "")
 }

@@ -16,6 +16,8 @@ import { ResultUnit } from "../../contract/rules/Paging.ts"
 import type { CatalogueEndpointRow } from "../../contract/endpoints/catalogue.ts"
 
 export interface CatalogueEndpoint {
+  /** The name of the endpoint. Unlike `row.label`, it does not say that the endpoint is deprecated. */
+  readonly title: string
   readonly row: typeof CatalogueEndpointRow.Type
   readonly deprecation: Option.Option<Deprecation>
   /** Whether responses cost money: D27 (prices). */
@@ -34,6 +36,7 @@ export interface CatalogueEndpoint {
 
 /** The documentation is part of the catalogue, but not of the OpenAPI document. */
 const documentationPage: CatalogueEndpoint = {
+  title: "Documentation",
   row: {
     path: documentationPath,
     label: "Documentation",
@@ -62,6 +65,7 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
       const middlewareKeys = new Set(Array.from(middleware, ({ key }) => key))
       const summary = Context.getOrUndefined(mergedAnnotations, OpenApi.Summary) ?? endpoint.identifier
       found.push({
+        title: summary,
         row: {
           path: endpoint.path,
           label: Option.isSome(deprecation) ? `DEPRECATED ${summary}` : summary,

@@ -102,6 +102,7 @@ const keyColumns = ["Key", "Name", "Status", "Endpoints", "Last used (-05:00)", 
 
 const latestSignal = makeLatestRequestSignal()
 
+/** Loads and shows everything. If the key is refused or nothing arrives, shows only that error. */
 const load = async () => {
   const signal = latestSignal()
   if (!hasApiKey()) {
@@ -119,7 +120,7 @@ const load = async () => {
     requestWithKey("/v1/account/api-keys?limit=100", signal),
   ])
   const rejected = [account, overview, latest, keys].find(({ status }) => status === 401 || status === 0)
-  // Uses the service's clock, because the visitor's may be wrong.
+  // The service's clock decides which day it is, because the visitor's may be wrong.
   const serviceTime = Date.parse(overview.headers.get("Date") ?? "")
   const today = formatNewYorkTime(Number.isFinite(serviceTime) ? serviceTime : Date.now()).slice(0, 10)
   const from = new Date(Date.parse(today) - (Number(period.value) - 1) * 86_400_000).toISOString().slice(0, 10)
@@ -133,7 +134,10 @@ const load = async () => {
     state.replaceChildren(createErrorNotice(rejected, () => void load()))
     return
   }
-  /** @param {HTMLElement} section @param {ApiResponse | undefined} response @param {() => Node | Html} render */
+  /**
+   * Fills a section with its content, or with the error in its response.
+   * @param {HTMLElement} section @param {ApiResponse | undefined} response @param {() => Node | Html} render
+   */
   const fill = (section, response, render) => {
     const failed = response !== undefined && response.status !== 200
     const content = failed ? createErrorNotice(response, () => void load()) : render()

@@ -1,13 +1,13 @@
 /**
- * The visitor's API key: stored in this tab only (`sessionStorage`), sent as a header to this origin only, and shown
- * only in the field where it is typed.
+ * Manages the visitor's API key. It is stored only in this tab (`sessionStorage`), sent only to this origin, as a
+ * header, and shown only in the field where it is typed.
  */
 import { requireElement } from "./dom.js"
 import { getTextAt } from "./json-values.js"
 
 const storageKey = "tickerline-key"
 
-/** Undefined if storage is disabled. The key is then kept only until the visitor leaves the page. */
+/** Undefined if the browser's storage is disabled. The key is then kept only until the visitor leaves the page. */
 const storage = (() => {
   try {
     const { sessionStorage } = globalThis
@@ -20,7 +20,7 @@ const storage = (() => {
 
 let apiKey = storage?.getItem(storageKey) ?? ""
 
-/** The error code if the service rejected the current key; otherwise empty. */
+/** The error code with which the service rejected the current key; empty if it did not. */
 let rejection = ""
 
 /** Called after `rejection` has changed. */
@@ -38,6 +38,7 @@ const storeKey = (value) => {
   }
 }
 
+/** Whether the visitor has set a key. */
 export const hasApiKey = () => apiKey !== ""
 
 /**
@@ -99,7 +100,7 @@ export const requestWithKey = async (path, signal, accept = "application/json") 
       rejection = response.status === 401 ? getTextAt(body, "error", "code") ?? "" : ""
       onRejectionChange()
     }
-    // Something else answered, such as the login page of a network.
+    // Something else than the service responded, such as the login page of a network.
     if (response.ok && accept === "application/json" && body === undefined) return noResponse
     return { status: response.status, headers: response.headers, text, body }
   } catch {

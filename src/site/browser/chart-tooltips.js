@@ -1,4 +1,7 @@
-/** Tooltips for charts. Unlike native tooltips, they appear immediately, work on touch screens and fit the figure. */
+/**
+ * Adds tooltips to charts. Unlike native tooltips, they appear immediately, work on touch screens, and stay inside the
+ * figure.
+ */
 import { createElement } from "./dom.js"
 
 /** @param {HTMLElement} figure */

@@ -1,4 +1,4 @@
-/** A bar chart of daily amounts, with a table of the same numbers. Pure. */
+/** Renders a bar chart of daily amounts, and a table of the same numbers. Pure. */
 import {
   figureLayouts,
   makeNumericColumn,
@@ -149,7 +149,10 @@ const chartTable = ({ days, format, name, subset, values }) => {
   }</details>`
 }
 
-/** @param {Chart} chart */
+/**
+ * Renders the chart in both layouts, with its table.
+ * @param {Chart} chart
+ */
 export const renderDailyChart = (chart) =>
   markup`<figure class="plotted">${
     figureLayouts.map(([layout, width]) => drawChart(chart, layout, width))

@@ -1,4 +1,4 @@
-/** Creates and finds elements. Markup comes only from `markup.js` and the pure modules, which escape every value. */
+/** Creates and finds elements. All markup comes from `markup.js` and the pure modules, which escape every value. */
 import { renderCodeBlock } from "./markup.js"
 import { watchOverflow } from "./scroll-hints.js"
 
@@ -16,6 +16,7 @@ export const requireElement = (id, type) => {
 }
 
 /**
+ * Creates an element.
  * @param {string} name
  * @param {Readonly<Record<string, string>>} attributes
  * @param {ReadonlyArray<string | Node>} children text or elements
@@ -80,10 +81,13 @@ export const parseHtml = (html) => {
   return fragment
 }
 
-/** @param {string} label @param {string} text */
+/** Creates a code block with a copy button. @param {string} label @param {string} text */
 export const createCodeBlock = (label, text) => parseHtml(renderCodeBlock(label, text))
 
-/** Returns a function that aborts the previous request and creates an abort signal for the next one. */
+/**
+ * Returns a function that aborts the previous request, and creates the abort signal of the next one. Only the latest
+ * response can therefore change the page.
+ */
 export const makeLatestRequestSignal = () => {
   let controller = new AbortController()
   return () => {

@@ -8,7 +8,7 @@ import { renderProse } from "./markup.js"
 /** @param {ApiResponse} response */
 const codeOf = ({ body }) => getTextAt(body, "error", "code")
 
-/** @param {ApiResponse} response */
+/** Returns what the visitor can do. @param {ApiResponse} response */
 const adviceFor = (response) => {
   const seconds = response.headers.get("Retry-After")
   const retry = seconds === null ? "" : ` Try again in ${seconds} s.`
@@ -65,6 +65,7 @@ const titlesByCode = new Map([
 const isTemporary = ({ status }) => status === 0 || status === 429 || status >= 500
 
 /**
+ * Creates a notice that explains an error response.
  * @param {ApiResponse} response
  * @param {() => void} retry called by the button "Try again", which only temporary errors have
  */

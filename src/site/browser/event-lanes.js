@@ -1,4 +1,7 @@
-/** Renders the events of a `/v1/timeline` response in one lane per type: a drawing and lists of links to rows. Pure. */
+/**
+ * Renders the events in a response of `/v1/timeline`, in one lane per type: as a drawing, and as lists of links to the
+ * rows. Pure.
+ */
 import { getListAt, getTextAt } from "./json-values.js"
 import { isIsoDate } from "./lineage-response.js"
 import { figureLayouts, markup, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
@@ -68,7 +71,7 @@ const drawLanes = (lanes, axis, { layout, width }) => {
   }, [...drawYearGrid(axis, height), ...drawn])
 }
 
-/** A longer list shows its newest events, and the others on request. */
+/** A list with more events than this shows only the newest ones, and the others on request. */
 const maxListedEvents = 12
 const shortListLength = 8
 
@@ -92,7 +95,7 @@ const renderLane = ([type, events], index) => {
 }
 
 /**
- * Renders at least one event as HTML, on the time axis of the lineage.
+ * Renders events, of which there must be at least one, on the time axis of the lineage.
  * @param {import("./lineage-response.js").Lineage} lineage
  * @param {ReadonlyArray<CompanyEvent>} events
  * @param {string} today `YYYY-MM-DD`

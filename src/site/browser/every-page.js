@@ -41,7 +41,7 @@ addEventListener("storage", ({ key, newValue }) => {
 
 enhanceCodeAndTables(document)
 
-// Moves only the focus, because the explorer reads the fragment of the address as a symbol.
+// Moves only the focus. Following the link would change the address, whose fragment the explorer reads as a symbol.
 document.querySelector(".skip")?.addEventListener("click", (event) => {
   event.preventDefault()
   document.querySelector("main")?.focus()

@@ -1,4 +1,4 @@
-/** The page with invoices: a list of months, and the invoice of the month in the fragment of the address. */
+/** The page with the invoices: a list of months, and the invoice of the month in the fragment of the address. */
 import { activateKeyForm, hasApiKey, requestWithKey } from "./api-key.js"
 import { createElement, makeLatestRequestSignal, parseHtml, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"

@@ -17,6 +17,7 @@ export const getValueAt = (value, ...path) => {
 }
 
 /**
+ * Returns the text at a path.
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  */
@@ -26,6 +27,7 @@ export const getTextAt = (value, ...path) => {
 }
 
 /**
+ * Returns the finite number at a path.
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  */
@@ -35,6 +37,7 @@ export const getNumberAt = (value, ...path) => {
 }
 
 /**
+ * Returns the list at a path.
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  * @returns {ReadonlyArray<unknown>}
@@ -45,6 +48,7 @@ export const getListAt = (value, ...path) => {
 }
 
 /**
+ * Returns the texts in the list at a path.
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  */

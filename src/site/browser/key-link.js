@@ -1,16 +1,16 @@
 /**
- * Takes the demo key from the address of the link that the service prints on a terminal, such as
- * `#key=tl_live_…&symbol=OSTK`, and leaves `#OSTK` there. A classic script at the start of every page, so that the key
- * is gone from the address before anything else loads.
+ * Takes the demo key from the address of a link that the service prints on a terminal, such as
+ * `#key=tl_live_…&symbol=OSTK`, and leaves `#OSTK`. This is a classic script at the start of every page, so that the
+ * key is gone from the address before anything else loads.
  */
 {
-  // The name that `api-key.js` uses.
+  // The same name as in `api-key.js`.
   const storageKey = "tickerline-key"
   const keyLink = /^#key=(tl_live_[0-9A-Za-z]{38})(?:&symbol=([^&]*))?$/
-  // Elsewhere, a link of somebody else must not make the visitor use the key of another account.
+  // On other hosts, somebody could send the visitor a link with the key of another account.
   const isOnThisMachine = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(location.hostname)
 
-  /** Returns whether a key was stored. Does not replace the visitor's own key. */
+  /** Stores the key in the address, unless the visitor has already set a key. Returns whether it was stored. */
   const takeKey = () => {
     if (!location.hash.startsWith("#key=")) return false
     const [, key, symbol = ""] = keyLink.exec(location.hash) ?? []
@@ -27,7 +27,7 @@
   }
 
   takeKey()
-  // The link was opened in a tab that shows this page.
+  // Runs if the link is opened in a tab that already shows this page.
   addEventListener("hashchange", () => {
     if (takeKey()) location.reload()
   })

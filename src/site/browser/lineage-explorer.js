@@ -38,7 +38,7 @@ const decodedFragment = () => {
 
 const readAddress = () => {
   const text = decodedFragment()
-  // The skip link in a new tab. No symbol is as long as this fragment.
+  // This is the skip link, opened in a new tab. No symbol is as long as its fragment.
   if (text === document.querySelector("main")?.id) return { symbol: "", cik: undefined }
   const [, symbol = text, cik] = /^(.*):(\d{1,10})$/.exec(text) ?? []
   return { symbol, cik }
@@ -54,7 +54,8 @@ const candidateHref = (symbol, cik) => `#${encodeURIComponent(symbol)}:${cik}`
 let shown
 
 /**
- * Returns the path of the request. Encodes single quotes, so that a shell command can quote the path.
+ * Returns the path of the request. Single quotes are encoded, so that the shell command can put the path in single
+ * quotes.
  * @param {string} symbol
  */
 const pathFor = (symbol) => `/v1/ticker-changes?ticker=${encodeURIComponent(symbol).replaceAll("'", "%27")}`
@@ -114,15 +115,18 @@ const describeEvents = (count, { body, headers }) => {
 }
 
 /**
- * Says why there is nothing to show: the service cannot be reached, or it refused the request.
- * @param {string} subject @param {import("./api-key.js").ApiResponse} response
+ * Says why there is nothing to show: the service cannot be reached, or has refused the request.
+ * @param {string} subject
+ * @param {import("./api-key.js").ApiResponse} response
  */
 const describeMissing = (subject, { status }) =>
   status === 0
     ? `The ${subject} cannot be loaded, because the service cannot be reached.`
     : `The ${subject} cannot be shown.`
 
-/** Shows the company's events and links to its rows. Hides both for a refusal if no candidate has been chosen. */
+/**
+ * Shows the company's events, and links to its rows. An ambiguous symbol has neither until a candidate has been chosen.
+ */
 const showCompany = async () => {
   const lineage = parseLineage(shown?.body)
   if (lineage === undefined) return
@@ -153,6 +157,7 @@ const showCompany = async () => {
   eventsState.textContent = describeEvents(found.length, response)
 }
 
+/** Requests the lineage of the symbol in the address, and shows it. */
 const load = async () => {
   const signal = reset()
   const { symbol } = readAddress()
@@ -190,7 +195,9 @@ const load = async () => {
   await showCompany()
 }
 
-/** Offers a button instead of sending the request, because responses cost money. */
+/**
+ * Called when the key changes. Offers a button instead of sending the request at once, because responses cost money.
+ */
 const onKeyChange = () => {
   reset()
   const { symbol } = readAddress()

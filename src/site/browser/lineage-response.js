@@ -1,4 +1,7 @@
-/** §2.2, D21 (ticker changes): reads a response body (a chain or a refusal) and explains it in words. Pure. */
+/**
+ * Reads a response of `/v1/ticker-changes` (a chain or a refusal), and explains it in words (§2.2, D21: ticker
+ * changes). Pure.
+ */
 import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"
 
 /**
@@ -32,7 +35,7 @@ import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./jso
  * @property {number} candidateCount of all candidates, including those omitted from a long refusal
  */
 
-/** @param {string} text */
+/** Whether the text is a date, `YYYY-MM-DD`. @param {string} text */
 export const isIsoDate = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text))
 
 /**
@@ -113,7 +116,10 @@ export const parseLineage = (body) => {
   }
 }
 
-/** @param {{ readonly cik: string | undefined, readonly company: string | undefined }} issuer */
+/**
+ * Formats an issuer as its name and CIK, or what is known of them.
+ * @param {{ readonly cik: string | undefined, readonly company: string | undefined }} issuer
+ */
 export const formatIssuer = ({ cik, company }) =>
   cik === undefined ? company : company === undefined ? `CIK ${cik}` : `${company} (CIK ${cik})`
 
@@ -162,7 +168,7 @@ const reasonLabels = new Map([
   ["max_hops_exceeded", "beyond the twelfth change"],
 ])
 
-/** @param {string} reason */
+/** Returns the short form of a reason. @param {string} reason */
 export const getReasonLabel = (reason) => reasonLabels.get(reason) ?? reason
 
 /**

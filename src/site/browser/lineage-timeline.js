@@ -1,5 +1,5 @@
 /**
- * Draws a lineage as a timeline: one row per symbol, with a bar for each period in which it was in use, and a numbered
+ * Draws a lineage as a timeline: one row per symbol, a bar for each period in which the symbol was used, and a numbered
  * joint for each change from one row to another. Pure.
  */
 import { summarizeLineage } from "./lineage-response.js"
@@ -146,6 +146,85 @@ const drawJoint = ({ hasConflict, x, y }, number) =>
   ])
 
 /**
+ * A bar for a period. `isOpen` means that the symbol is still in use.
+ * @typedef {Box & { readonly isOpen: boolean, readonly className: string }} Bar
+ */
+
+/**
+ * Draws a bar, as an arrow if the symbol is still in use.
+ * @param {Bar} bar
+ */
+const drawBar = ({ className, height, isOpen, width, x, y }) => {
+  if (!isOpen) return renderElement("rect", { class: className, x, y, width: Math.max(1, width), height })
+  const tip = 8
+  const length = Math.max(1, width - tip)
+  const half = height / 2
+  return renderElement("path", {
+    class: className,
+    d: `M${roundCoordinate(x)} ${roundCoordinate(y)}h${roundCoordinate(length)}l${tip} ${half}l-${tip} ${half}h${
+      roundCoordinate(-length)
+    }z`,
+  })
+}
+
+/**
+ * A change: the joint in the new symbol's row, and the line to it from the old symbol's row.
+ * @typedef {Joint & { readonly fromY: number }} Link
+ */
+
+/** @param {Link} link */
+const drawLine = ({ fromY, hasConflict, x, y }) =>
+  renderElement("path", {
+    class: hasConflict ? "change clash" : "change",
+    d: `M${roundCoordinate(x)} ${roundCoordinate(fromY)}V${roundCoordinate(y)}`,
+  })
+
+/**
+ * Returns the space that a line and its joint take, which dates must not cover.
+ * @param {Link} link
+ * @returns {ReadonlyArray<Box>}
+ */
+const boxesOf = ({ fromY, x, y }) => {
+  const [above, below] = [Math.min(fromY, y), Math.max(fromY, y)]
+  return [{ x: x - 2, y: above, width: 4, height: below - above }, { x: x - 12, y: y - 12, width: 24, height: 24 }]
+}
+
+/**
+ * Places the rows, bars and joints of a drawing.
+ * @param {ReadonlyArray<Change>} changes
+ * @param {ReadonlyArray<string>} symbols
+ * @param {import("./time-axis.js").TimeAxis} axis
+ */
+const placeParts = (changes, symbols, { left, right, xOf }) => {
+  const issuers = issuersOf(changes)
+  /** @param {string} symbol */
+  const yOf = (symbol) => yearsHeight + symbols.indexOf(symbol) * rowHeight + rowHeight / 2 + 6
+  const positions = spread(changes.map(({ date }) => xOf(Date.parse(date))), left + 14, right - 14)
+  const links = changes.map(({ date, from, reasons, to }, index) => ({
+    x: positions[index] ?? left,
+    y: yOf(to),
+    fromY: yOf(from),
+    date,
+    hasConflict: reasons.length > 0,
+  }))
+  const bars = symbols.flatMap((symbol) =>
+    periodsOf(changes, symbol).map(({ cik, from, to }) => {
+      const x = from === undefined ? left : positions[from] ?? left
+      const end = to === undefined ? right : positions[to] ?? right
+      return {
+        x,
+        y: yOf(symbol) - barHeight / 2,
+        width: end - x,
+        height: barHeight,
+        isOpen: to === undefined,
+        className: `bar ${from === undefined ? "open-start " : ""}${colourOf(cik, issuers)}`,
+      }
+    })
+  )
+  return { yOf, links, bars }
+}
+
+/**
  * Draws a lineage with at least one change.
  * @param {Lineage} lineage
  * @param {{ readonly id: string, readonly today: string, readonly dates: ReadonlyArray<string>,
@@ -154,29 +233,9 @@ const drawJoint = ({ hasConflict, x, y }, number) =>
 export const drawLineageTimeline = (lineage, { dates, id, layout, today, width }) => {
   const changes = lineage.changes.slice(0, maxDrawnChanges)
   const symbols = [...new Set(changes.flatMap(({ from, to }) => [from, to]))]
-  const issuers = issuersOf(changes)
   const axis = makeTimeAxis(symbols, [...changes.map(({ date }) => date), ...dates], { today, width })
-  const { left, right } = axis
   const height = yearsHeight + symbols.length * rowHeight + axisMargin
-  /** @param {string} symbol */
-  const yOf = (symbol) => yearsHeight + symbols.indexOf(symbol) * rowHeight + rowHeight / 2 + 6
-  const positions = spread(changes.map(({ date }) => axis.xOf(Date.parse(date))), left + 14, right - 14)
-  const joints = changes.map(({ date, reasons, to }, index) => ({
-    x: positions[index] ?? left,
-    y: yOf(to),
-    date,
-    hasConflict: reasons.length > 0,
-  }))
-  const bars = symbols.flatMap((symbol) =>
-    periodsOf(changes, symbol).map(({ cik, from, to }) => ({
-      x: from === undefined ? left : positions[from] ?? left,
-      end: to === undefined ? right : positions[to] ?? right,
-      y: yOf(symbol) - barHeight / 2,
-      isOpen: to === undefined,
-      className: `bar ${from === undefined ? "open-start " : ""}${colourOf(cik, issuers)}`,
-    }))
-  )
-
+  const { bars, links, yOf } = placeParts(changes, symbols, axis)
   const names = symbols.map((symbol) =>
     renderTextElement("text", {
       class: symbol === lineage.ticker ? "symbol requested" : "symbol",
@@ -184,38 +243,8 @@ export const drawLineageTimeline = (lineage, { dates, id, layout, today, width }
       y: yOf(symbol) + 4,
     }, shorten(symbol))
   )
-  const drawnBars = bars.map(({ className, end, isOpen, x, y }) => {
-    if (!isOpen) {
-      return renderElement("rect", { class: className, x, y, width: Math.max(1, end - x), height: barHeight })
-    }
-    // Draws an arrow, because the symbol is still in use.
-    const length = Math.max(1, end - 8 - x)
-    const half = barHeight / 2
-    return renderElement("path", {
-      class: className,
-      d: `M${roundCoordinate(x)} ${roundCoordinate(y)}h${roundCoordinate(length)}l8 ${half}l-8 ${half}h${
-        roundCoordinate(-length)
-      }z`,
-    })
-  })
-  const lines = changes.map(({ from, reasons, to }, index) =>
-    renderElement("path", {
-      class: reasons.length > 0 ? "change clash" : "change",
-      d: `M${roundCoordinate(positions[index] ?? left)} ${roundCoordinate(yOf(from))}V${roundCoordinate(yOf(to))}`,
-    })
-  )
-  const obstacles = [
-    ...bars.map(({ end, x, y }) => ({ x, y, width: end - x, height: barHeight })),
-    ...changes.flatMap(({ from, to }, index) => {
-      const x = positions[index] ?? left
-      const [above, below] = [Math.min(yOf(from), yOf(to)), Math.max(yOf(from), yOf(to))]
-      return [
-        { x: x - 2, y: above, width: 4, height: below - above },
-        { x: x - 12, y: yOf(to) - 12, width: 24, height: 24 },
-      ]
-    }),
-  ]
-  const frame = { x: left, y: yearsHeight - 4, width: width - 2 - left, height: height - yearsHeight + 4 }
+  const obstacles = [...bars, ...links.flatMap(boxesOf)]
+  const frame = { x: axis.left, y: yearsHeight - 4, width: width - 2 - axis.left, height: height - yearsHeight + 4 }
   const omitted = lineage.count > changes.length
     ? ` The timeline shows the first ${changes.length} of ${lineage.count} changes.`
     : ""
@@ -229,9 +258,9 @@ export const drawLineageTimeline = (lineage, { dates, id, layout, today, width }
   }, [
     ...drawYearGrid(axis, height),
     ...names,
-    ...drawnBars,
-    ...lines,
-    ...joints.map((joint, index) => drawJoint(joint, index + 1)),
-    ...drawDates(joints, obstacles, frame),
+    ...bars.map(drawBar),
+    ...links.map(drawLine),
+    ...links.map((link, index) => drawJoint(link, index + 1)),
+    ...drawDates(links, obstacles, frame),
   ])
 }

@@ -17,6 +17,7 @@ export const loadEveryPage = async (target, signal) => {
     if (response.status !== 200) return { rows, failure: response }
     rows.push(...getListAt(response.body, "results"))
     if (getValueAt(response.body, "has_more") !== true) return { rows, failure: undefined }
+    // The link to the next page has `after` if the list grows (D8).
     const [, after] = /[?&](after=[^&>]*)[^>]*>; rel="next"/.exec(response.headers.get("link") ?? "") ?? []
     place = after === undefined ? "" : `&${after}`
   }

@@ -1,5 +1,5 @@
 /**
- * Builds all HTML and SVG, with every value escaped. Pure, because the server uses it too
+ * Builds all HTML and SVG, and escapes every value. Pure, because the server uses it too
  * (docs/decisions/0061-one-markup-module-for-server-and-browser.md).
  */
 
@@ -15,8 +15,8 @@ const escapeText = (text) =>
     .replace(/[&<>"']/g, (character) => entities[character] ?? character)
 
 /**
- * Markup that is inserted as it is. Only `markup` creates it, except from the output of other libraries and from other
- * `Html`; `test/house.test.ts` lists the files that do so.
+ * Markup, which templates insert as it is. Only `markup` creates it, except where the output of another library or
+ * existing `Html` is wrapped; `test/house.test.ts` lists the files that do so.
  */
 export class Html {
   /** @type {string} */
@@ -95,7 +95,7 @@ export const renderElement = (name, attributes, children = []) =>
  */
 export const renderTextElement = (name, attributes, content) => renderElement(name, attributes, [content])
 
-/** @param {string} text */
+/** Renders text as code. @param {string} text */
 export const renderInlineCode = (text) => markup`<code>${text}</code>`
 
 /**
@@ -119,6 +119,7 @@ export const renderCodeBlock = (label, code) => {
 /** @typedef {HtmlValue | { readonly title: HtmlValue, readonly isNumeric: true }} Column */
 
 /**
+ * Returns a column whose values are right-aligned numbers.
  * @param {HtmlValue} title
  * @returns {Column}
  */
@@ -189,5 +190,8 @@ export const renderSvg = ({ className, description, height, id, title, width }, 
     ...children,
   ])
 
-/** Every image is drawn at both widths, because scaled text is unreadable on phones. The style sheet shows one. */
+/**
+ * The widths at which every image is drawn. The style sheet shows one of the two drawings: scaled text would be
+ * unreadable on phones.
+ */
 export const figureLayouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])

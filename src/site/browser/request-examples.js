@@ -38,7 +38,7 @@ export const formatRequestPath = ({ parameters, path }) => {
 }
 
 /**
- * Encodes `$` and backticks, which a shell interprets even inside double quotes.
+ * Returns the command for curl. Encodes `$` and backticks, which a shell interprets even inside double quotes.
  * @param {ExampleRequest} request
  * @param {string} [flags] flags of curl, each followed by a space
  */
@@ -51,7 +51,7 @@ export const formatCurlExample = (request, flags = "") => {
 const encodeShellCharacter = (character) => character === "$" ? "%24" : "%60"
 
 /**
- * Whether the method `get` of the clients can send the request: it returns JSON, and no complete lists.
+ * Whether the clients' method `get` can send the request. It decodes JSON, and does not return complete lists.
  * @param {ExampleRequest} request
  */
 const canClientsSend = ({ clientMethod, parameters }) =>
@@ -61,8 +61,8 @@ const canClientsSend = ({ clientMethod, parameters }) =>
   )
 
 /**
- * Writes a number only if it then has the same digits; other values that are no number are for the service to refuse.
- * Texts and numbers of JSON are also literals of Python and TypeScript.
+ * Writes a value as a literal of Python and TypeScript, in which texts and numbers look as in JSON. A value becomes a
+ * number only if that keeps all of its characters; otherwise it stays text, which the service may refuse.
  * @param {ExampleParameter} parameter
  * @param {(value: boolean) => string} formatBoolean
  */

@@ -1,4 +1,6 @@
-/** The search dialog, opened by its button, by `/` or by Ctrl+K. It loads the search when it first opens. */
+/**
+ * The search dialog, which opens with its button, with `/` and with Ctrl+K. The search is loaded when it first opens.
+ */
 import { createElement } from "./dom.js"
 
 const maxResults = 12
@@ -31,6 +33,7 @@ const resultItem = ({ entry: { fields, heading, page, path, text }, terms }, cut
   )
 }
 
+/** Creates the dialog, and returns the function that opens it. */
 const createDialog = () => {
   const field = document.createElement("input")
   field.type = "search"

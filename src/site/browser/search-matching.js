@@ -54,10 +54,10 @@ const listParts = (word) => {
   return parts.length === 1 ? [] : parts
 }
 
-/** Ignored beside other words, because most texts contain them. */
+/** Words that are ignored if the query has others, because most texts contain them. */
 const commonWords = new Set("a an and at by for from in is its of on or the through to with".split(" "))
 
-/** A longer query is a sentence, of which few texts contain every word. */
+/** A query with more words counts as a sentence, and few texts contain all of its words. */
 const maxRequiredWords = 3
 
 /** A name with a different digit is a different name, and a short word is similar to many. @param {string} word */
@@ -95,7 +95,7 @@ export const makeSearch = (entries) => {
     tokenize: (text) => splitWords(text).flatMap((word) => [word, ...listParts(word)]),
     searchOptions: {
       boost: { title: 8, parent: 2, path: 4, text: 2 },
-      // Adds weight to a page, so that it ranks above sections with similar matches.
+      // Ranks a page above sections that match equally well.
       boostDocument: (id) => entries[id]?.heading === "" ? 1.5 : 1,
     },
   })
@@ -117,7 +117,7 @@ export const makeSearch = (entries) => {
     const found = complete.length > 0 ? complete : index.search({ combineWith: "OR", queries })
     const matches = found.flatMap(({ id, terms }) => {
       const entry = entries[id]
-      // Single letters, such as the second part of `10-K`, would be marked all over an excerpt.
+      // Single letters, such as the second part of `10-K`, would be highlighted all over an excerpt.
       return entry === undefined ? [] : [{ entry, terms: terms.filter((term) => term.length > 1) }]
     })
     return [...matches.filter(({ entry }) => !entry.isChange), ...matches.filter(({ entry }) => entry.isChange)]

@@ -1,4 +1,4 @@
-/** Applies the chosen theme before the first paint. A classic script, which blocks rendering until it has run. */
+/** Applies the chosen theme before the first paint. This is a classic script, so rendering waits for it. */
 {
   const root = document.documentElement
   root.dataset["scripts"] = "on"

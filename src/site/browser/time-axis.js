@@ -5,6 +5,8 @@ const dayMillis = 86_400_000
 
 /** Height of the row with the years, above a drawing. */
 export const yearsHeight = 26
+
+/** Space to the left and right of an axis. */
 export const axisMargin = 12
 
 /**

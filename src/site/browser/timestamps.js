@@ -1,6 +1,6 @@
 /**
- * §2.1, D15 (timestamps): the API prints times at -05:00 all year. During daylight saving time, New York's clock is one
- * hour ahead of these times. Instants are epoch milliseconds. Pure.
+ * Parses and formats the API's timestamps (§2.1, D15). The API prints times at -05:00 all year; during daylight saving
+ * time, New York's clock is one hour ahead of them. Instants are epoch milliseconds. Pure.
  */
 
 const hourMillis = 3_600_000

@@ -15,7 +15,11 @@ const sumBy = (rows, groupField, sumField) => {
   return sums
 }
 
-/** @param {ReadonlyArray<unknown>} rows @param {ReadonlyArray<string>} days */
+/**
+ * Renders charts of the requests and the cost per day.
+ * @param {ReadonlyArray<unknown>} rows of `/v1/usage/daily`
+ * @param {ReadonlyArray<string>} days
+ */
 export const renderUsageCharts = (rows, days) => {
   /** @param {string} field */
   const byDay = (field) => {

@@ -56,8 +56,8 @@ const listColumns = (operation: unknown) => {
 }
 
 /**
- * Returns whether the endpoint returns a list: with numbered pages and formats, or in JSON with `after`. Pages with
- * both begin at a place, which only the link to the page has.
+ * Returns how a list continues: `pages` with numbered pages and formats, or `after` in JSON with a cursor. Numbered
+ * pages may also begin at a place (`hasPlaces`), which only the link to the next page states.
  */
 const describePaging = (operation: unknown) => {
   const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
@@ -85,11 +85,12 @@ const listQueryableEndpoints = () => {
 let queryableEndpoints: ReturnType<typeof listQueryableEndpoints> | undefined
 
 /**
- * Returns the endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams.
- * The list is made when it is first needed, because it depends on the complete OpenAPI document.
+ * Returns the endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams. The
+ * list is created when it is first needed, because it depends on the complete OpenAPI document.
  */
 export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
 
+/** An endpoint as the tools see it. */
 export type McpEndpointDescription = ReturnType<typeof getQueryableEndpoints>[number]
 
 /** Finds an endpoint by its path, with or without a trailing slash. */

@@ -51,6 +51,7 @@ const FindEndpointResult = Schema.Struct({
   message: Schema.optionalKey(Schema.String),
 })
 
+/** The declaration of the tool. */
 export const mcpFindEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
   title: "Find an endpoint",
   description:
@@ -78,6 +79,7 @@ const search = (text: string): ReadonlyArray<McpEndpointDescription> => {
   return exact === undefined ? (endpointSearch ??= makeEndpointSearch())(text).slice(0, maxMatches) : [exact]
 }
 
+/** The function that handles calls of the tool. */
 export const makeFindEndpointToolHandler = Effect.gen(function* () {
   const { getPricePerGigabyte } = yield* PriceLookup
   const decode = makeToolArgumentsDecoder(FindEndpointArguments)

@@ -78,24 +78,27 @@ const parseMessage = (body: string): Result.Result<typeof Message.Type, PlainAns
 
 const responseTypes = ["application/json", "text/event-stream"]
 
-/** Lists the types that the client accepts by name, because Effect's MCP server understands no `*`. */
+/**
+ * Lists the response types that the client accepts. Effect's MCP server needs their names, because it does not
+ * understand `*`.
+ */
 const listAcceptedTypes = (accept: string | undefined) =>
   new Negotiator({ headers: { accept } }).mediaTypes(responseTypes).join(", ")
 
-/** Messages for the refusals that Effect's MCP server sends without a body, by status. */
+/** Messages for refusals that Effect's MCP server sends without a body, by status. */
 const refusalMessages: Readonly<Record<number, string>> = {
   406: `Accept must allow ${responseTypes.join(" and ")}.`,
   415: "Content-Type must be application/json.",
 }
 
-/** Returns the protocol version in a message; undefined before version 2026-07-28, whose messages contain none. */
+/** Returns the protocol version that a message itself states. Messages before version 2026-07-28 state none. */
 const getOwnVersion = ({ params }: typeof Message.Type): unknown =>
   Predicate.hasProperty(params, "_meta") &&
     Predicate.hasProperty(params._meta, "io.modelcontextprotocol/protocolVersion")
     ? params._meta["io.modelcontextprotocol/protocolVersion"]
     : undefined
 
-/** Announces what this server does in the answer of Effect's MCP server. */
+/** Replaces the capabilities in a response of Effect's MCP server by those that this server has. */
 const announceInAnswer = (answer: PlainAnswer): PlainAnswer => {
   if (!(answer.body instanceof Uint8Array)) return answer
   const json = parseJson(new TextDecoder().decode(answer.body))
@@ -125,7 +128,7 @@ const tooManyMessages = new RateLimitExceeded({
   },
 })
 
-/** The caller of the message that Effect's MCP server answers. The router passes it on to the tools. */
+/** The caller of the message that Effect's MCP server is answering. The middleware passes it on to the tools. */
 const CurrentCaller = Context.Reference<McpCaller["Service"] | undefined>("tickerline/site/CurrentCaller", {
   defaultValue: () => undefined,
 })
@@ -142,7 +145,7 @@ const callerMiddleware = HttpRouter.middleware<{ provides: McpCaller }>()(
   ),
 )
 
-/** Makes the request that Effect's MCP server gets. */
+/** Returns the request that is passed to Effect's MCP server. */
 const toHttpRequest = (request: ApiRequest, body: string) => {
   const headers = new Headers()
   for (const [name, value] of Object.entries(request.headers)) {
@@ -165,7 +168,7 @@ const toAnswer = ({ body, headers, status }: HttpServerResponse.HttpServerRespon
   }
 }
 
-/** Makes what the pipeline needs of the MCP server. `routes` has the route of Effect's MCP server. */
+/** The MCP server as the request pipeline calls it. */
 const makeEndpoint = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
   const { answerRequest } = yield* SessionlessMcpServer
@@ -174,7 +177,7 @@ const makeEndpoint = Effect.gen(function* () {
   const withSlot = makeMessageSlots()
   const httpApp = router.asHttpEffect()
 
-  /** Refuses web pages of foreign origins, and all methods but POST. */
+  /** Responds to everything that is not a message: refuses web pages of other origins, and all methods but POST. */
   const answerOther = (request: ApiRequest): Answer | ErrorAnswer | undefined => {
     const origin = getHeader(request, "origin")
     if (origin !== undefined && !origins.includes(origin)) return originRefused
@@ -183,8 +186,8 @@ const makeEndpoint = Effect.gen(function* () {
   }
 
   /**
-   * Answers a message above the rate limit: a tool call with a result that a model can read, others with 429. Usage
-   * records 429 in both cases.
+   * Responds to a message that exceeds the rate limit: to a tool call with a result that a model can read, to any other
+   * with 429. Usage records 429 in both cases.
    */
   const refuseMessage = (
     { headers, request }: McpMessage,
@@ -202,7 +205,7 @@ const makeEndpoint = Effect.gen(function* () {
     return { answer, recordedStatus: 429 }
   }
 
-  /** Answers with Effect's MCP server, which understands messages of protocol version 2026-07-28. */
+  /** Passes a message to Effect's MCP server, which understands protocol version 2026-07-28. */
   const answerWithRouter = (caller: McpCaller["Service"], body: string, scope: Scope.Scope) =>
     httpApp.pipe(
       Effect.provideService(HttpServerRequest.HttpServerRequest, toHttpRequest(caller.request, body)),
@@ -211,6 +214,37 @@ const makeEndpoint = Effect.gen(function* () {
       Effect.orDie,
       Effect.map(toAnswer),
     )
+
+  /** Responds to a message of protocol version 2026-07-28, or of one that this server does not know. */
+  const answerStateless = Effect.fnUntraced(
+    function* (
+      { id, method }: typeof Message.Type,
+      caller: McpCaller["Service"],
+      slot: MessageSlot,
+      body: string,
+      scope: Scope.Scope,
+    ) {
+      const answer = yield* slot.run(answerWithRouter(caller, body, scope))
+      if (id === undefined && answer.status === 200) return makeEmptyAnswer(202, {})
+      const text = refusalMessages[answer.status]
+      if (text !== undefined) return makeJsonRpcError(answer.status, -32600, text, id)
+      return method === "server/discover" ? announceInAnswer(answer) : answer
+    },
+  )
+
+  /** Responds to a message of a protocol version in which the client first sends `initialize`. */
+  const answerInitialized = Effect.fnUntraced(
+    function* (
+      { id, method, params }: typeof Message.Type,
+      version: string,
+      caller: McpCaller["Service"],
+      slot: MessageSlot,
+    ) {
+      if (id === undefined) return makeEmptyAnswer(202, {})
+      const reply = slot.run(answerRequest({ id, method, params }, version))
+      return makeJsonAnswer(200, yield* Effect.provideService(reply, McpCaller, caller))
+    },
+  )
 
   const answerMessage = Effect.fnUntraced(
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
@@ -225,29 +259,25 @@ const makeEndpoint = Effect.gen(function* () {
       if (Result.isFailure(parsed)) return { answer: refusal === undefined ? parsed.failure : toErrorAnswer(refusal) }
       const parsedMessage = parsed.success
       if (refusal !== undefined) return refuseMessage(message, parsedMessage, refusal)
-      const { id, method, params } = parsedMessage
+
+      const { id, method } = parsedMessage
       const header = getHeader(request, "mcp-protocol-version")
       const own = getOwnVersion(parsedMessage)
-      const version = own !== undefined
+      const isStateless = own === header && own === McpProtocol.v2026_07_28.protocolVersion
+      const initializedVersion = own !== undefined
         ? undefined
         // Whichever version its header names, this message negotiates one.
         : method === "initialize"
         ? oldestVersion
         : findInitializedProtocolVersion(header)
-      const isStateless = own === header && own === McpProtocol.v2026_07_28.protocolVersion
-      if (id !== undefined && !servedMethods.has(method) && (version !== undefined || isStateless)) {
+      if (id !== undefined && !servedMethods.has(method) && (initializedVersion !== undefined || isStateless)) {
         return { answer: makeJsonRpcError(isStateless ? 404 : 200, -32601, `Method not found: ${method}`, id) }
       }
-      if (version === undefined) {
-        const answer = yield* slot.run(answerWithRouter(caller, body.success, scope()))
-        if (id === undefined && answer.status === 200) return { answer: makeEmptyAnswer(202, {}) }
-        const text = refusalMessages[answer.status]
-        if (text !== undefined) return { answer: makeJsonRpcError(answer.status, -32600, text, id) }
-        return { answer: method === "server/discover" ? announceInAnswer(answer) : answer }
+      return {
+        answer: initializedVersion === undefined
+          ? yield* answerStateless(parsedMessage, caller, slot, body.success, scope())
+          : yield* answerInitialized(parsedMessage, initializedVersion, caller, slot),
       }
-      if (id === undefined) return { answer: makeEmptyAnswer(202, {}) }
-      const reply = slot.run(answerRequest({ id, method, params }, version))
-      return { answer: makeJsonAnswer(200, yield* Effect.provideService(reply, McpCaller, caller)) }
     },
   )
 
@@ -264,7 +294,7 @@ const makeEndpoint = Effect.gen(function* () {
   return McpEndpoint.of({ answerOther, answer })
 })
 
-/** The MCP server. */
+/** The MCP server: Effect's for protocol version 2026-07-28, and `SessionlessMcpServer` for earlier ones. */
 export const layer = Layer.effect(McpEndpoint, makeEndpoint).pipe(
   Layer.provide(
     Layer.unwrap(Effect.map(allowedOrigins, (origins) =>

@@ -6,7 +6,7 @@ import { failWithApiError } from "./ToolErrors.ts"
 
 const decoder = new TextDecoder()
 
-/** Makes the function that sends a GET request with the caller's key. It fails unless the response is 200. */
+/** A function that sends a GET request with the caller's key. It fails unless the response is 200. */
 export const makeInternalApiClient = Effect.map(
   Effect.all([Clock.Clock, MaxResultTokensConfig]),
   ([clock, maxTokens]) =>
@@ -17,7 +17,7 @@ export const makeInternalApiClient = Effect.map(
         ...request,
         method: "GET",
         target: query === "" ? path : `${path}?${query}`,
-        // The key is in the raw headers.
+        // No other header is needed: the key is read from the raw headers.
         headers: { host: request.headers["host"] },
         startedAt: clock.currentTimeMillisUnsafe(),
         via: "mcp",

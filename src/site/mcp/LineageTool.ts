@@ -1,4 +1,4 @@
-/** The tool `lineage`: the chain of symbol changes of a company (§4.1), from `/v1/ticker-changes`. */
+/** The tool `lineage`: the chain of a company's symbol changes (§4.1). It requests `/v1/ticker-changes`. */
 import { Effect, Schema } from "effect"
 import { ChangeEvent } from "../../contract/rules/Errors.ts"
 import { makeInternalApiClient } from "./InternalApiClient.ts"
@@ -6,6 +6,7 @@ import { fitRowsToTokens, MaxResultTokensConfig } from "./ResultSize.ts"
 import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 import { TickerChangesResponse } from "../../contract/endpoints/ticker-changes.ts"
 
+/** The path of the endpoint that the tool requests. */
 export const tickerChangesEndpointPath = "/v1/ticker-changes"
 
 const LineageArguments = Schema.Struct({
@@ -33,6 +34,7 @@ const LineageResult = Schema.Struct({
   request_id: Schema.String,
 })
 
+/** The declaration of the tool. */
 export const mcpLineageTool = makeReadOnlyMcpTool("lineage", {
   title: "Symbol history of a company",
   description:
@@ -45,6 +47,7 @@ export const mcpLineageTool = makeReadOnlyMcpTool("lineage", {
 
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(TickerChangesResponse))
 
+/** The function that handles calls of the tool. */
 export const makeLineageToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const maxTokens = yield* MaxResultTokensConfig

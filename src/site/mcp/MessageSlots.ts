@@ -1,10 +1,10 @@
-/** Limits the messages of one account that are in progress, so that a flood of them does not delay other accounts. */
+/** Limits how many messages of one account are in progress, so that a flood of them does not delay other accounts. */
 import { Effect, Semaphore } from "effect"
 
-/** Messages of one account that the process answers at once. */
+/** Maximum number of messages of an account that the process handles at once. */
 const maxRunning = 8
 
-/** Messages of one account whose body the process holds: those that it answers, and those that wait. */
+/** Maximum number of messages of an account that the process holds: those that it handles, and those that wait. */
 export const maxMessagesPerAccount = 64
 
 interface AccountSlots {
@@ -12,11 +12,13 @@ interface AccountSlots {
   held: number
 }
 
+/** A message's place among those of its account. */
 export interface MessageSlot {
-  /** Waits until fewer than `maxRunning` messages of the account are being answered. */
+  /** Runs an effect once fewer than `maxRunning` messages of the account are being handled. */
   readonly run: <A, E, R>(answer: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
+/** Creates the slots of all accounts. */
 export const makeMessageSlots = () => {
   const accounts = new Map<number, AccountSlots>()
 
@@ -44,7 +46,7 @@ export const makeMessageSlots = () => {
       return Effect.acquireUseRelease(
         Effect.sync(() => take(account_id)),
         ({ running }) =>
-          // Requests of others that have arrived in the meantime go first.
+          // Lets requests of others go first that have arrived in the meantime.
           use({ run: (answer) => running.withPermit(Effect.andThen(Effect.yieldNow, answer)) }),
         (slots) => release(account_id, slots),
       )

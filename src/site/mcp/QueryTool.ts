@@ -52,12 +52,12 @@ export const QueryArguments = Schema.Struct({
   ),
 })
 
-/** Parameters that the tools set from other members of the request. */
+/** Parameters that the tools set themselves, from other parts of the request. */
 const ownParameters: ReadonlySet<string> = new Set(["format", "limit", "page"])
 
 /**
- * A request for rows of an endpoint, and the content of a cursor. A cursor is not secret and gives no access: a forged
- * one can state only what the arguments of `query` can.
+ * A request for rows of an endpoint, which is also the content of a cursor. A cursor is not secret and gives no access:
+ * a forged one can only state what the arguments of `query` can state, too.
  */
 const RowsRequest = Schema.Struct({
   endpoint: Schema.String,
@@ -111,6 +111,7 @@ const QueryResult = Schema.Struct({
   results: Schema.optionalKey(Schema.Array(Schema.Json).annotate({ description: "Rows as objects." })),
 })
 
+/** The declaration of the tool. */
 export const mcpQueryTool = makeReadOnlyMcpTool("query", {
   title: "Query an endpoint",
   description:
@@ -121,7 +122,10 @@ export const mcpQueryTool = makeReadOnlyMcpTool("query", {
   success: QueryResult,
 })
 
-/** Converts the values of parameters to text. A list becomes its items, separated by commas and quoted (D33). */
+/**
+ * Converts the values of parameters to text. The items of a list are separated by commas, and quoted if necessary
+ * (D33).
+ */
 export const encodeToolParameterValues = (
   parameters: NonNullable<typeof QueryArguments.Type["parameters"]> = {},
 ): Readonly<Record<string, string>> =>
@@ -132,7 +136,7 @@ export const encodeToolParameterValues = (
     ]),
   )
 
-/** Finds the endpoint at a path. For an unknown path, fails with the same error as the API. */
+/** Finds the endpoint at a path. An unknown path fails with the same error as in the API. */
 const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
   const details = findQueryableEndpoint(path)
   if (details !== undefined) return details
@@ -146,7 +150,10 @@ const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
   return yield* failWithToolError({ code, message })
 })
 
-/** Returns the given format, but JSON for endpoints with groups: a group is one JSON object, but several CSV rows. */
+/**
+ * Returns the format to request. Endpoints with groups always use JSON: a group is one JSON object, but several CSV
+ * rows.
+ */
 const chooseFormat = ({ endpoint, paging }: McpEndpointDescription, format: RowsRequest["format"]) =>
   paging === "pages" && endpoint.unit === "row" ? format : "json"
 
@@ -167,7 +174,7 @@ const readPage = Effect.fnUntraced(function* (text: string) {
   return page >= 1 && page <= maxPage ? page : yield* failWithInvalidArgument("page", describeRange(maxPage))
 })
 
-/** Makes the first request for rows of an endpoint, from its parameters. */
+/** Returns the first request for rows of an endpoint, from the parameters of the call. */
 const beginRows = Effect.fnUntraced(function* (
   details: McpEndpointDescription,
   format: RowsRequest["format"],
@@ -211,8 +218,9 @@ export const readQueryArguments = Effect.fnUntraced(function* (sent: typeof Quer
 const bySkippedRows = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
 
 /**
- * Finds a page that contains the row at `position` (0 is the first row). The page size is between half of `maxLimit`
- * and `maxLimit`, such that the fewest rows of the page come before the position.
+ * Finds a page that contains the row at `position` (0 is the first row). Its size is at most `maxLimit`, at least half
+ * of that, and chosen so that the fewest rows on the page precede the position. A cursor can therefore continue at any
+ * row, although the API only has numbered pages.
  */
 export const choosePageContainingPosition = (position: number, maxLimit: number) => {
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()
@@ -238,7 +246,7 @@ interface Rows {
   readonly header: ReadonlyArray<string> | undefined
   readonly rows: ReadonlyArray<unknown>
   readonly message: string | undefined
-  /** With the parameter `after`: where the next rows begin. Undefined if there are none yet. */
+  /** For lists with a cursor: where the next rows begin. Undefined if there are none yet. */
   readonly after: string | undefined
 }
 
@@ -285,12 +293,14 @@ const describeHeaders = (headers: Readonly<Record<string, string>>) => {
   }
 }
 
+/** The function that handles calls of the tool. */
 export const makeQueryToolHandler = Effect.gen(function* () {
   const send = yield* makeInternalApiClient
   const { getLastChange } = yield* DatasetVersions
   const maxTokens = yield* MaxResultTokensConfig
   const decode = makeToolArgumentsDecoder(QueryArguments)
 
+  /** Requests a page, and reads its rows from the requested position on. */
   const requestRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const { format, parameters, skip } = choosePageParameters(details, request)
     const response = yield* send(details.path, new URLSearchParams(parameters))
@@ -313,7 +323,7 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     if (paging === "pages") {
       const link = findLink(response.headers["link"], "next")
       const hasMore = isCut || link !== null
-      // The next rows are of the same moment.
+      // With `as_of=now`, the next rows must show the same moment as these.
       const moment = request.parameters["as_of"] === presentMoment ? response.headers["x-as-of"] : undefined
       const place = readLinkParameters(link)?.get("after") ?? undefined
       const parameters = { ...request.parameters, ...optionalText("as_of", moment), ...optionalText("after", place) }
@@ -324,7 +334,10 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     return { ...request, parameters: { ...request.parameters, after: place }, limit }
   }
 
-  /** Reads rows, and encodes those that fit into the result. `summary` is what the result says about the response. */
+  /**
+   * Requests rows, and encodes those that fit into the result. `summary` is the part of the result that does not depend
+   * on how many fit.
+   */
   const readFittingRows = Effect.fnUntraced(function* (details: McpEndpointDescription, request: RowsRequest) {
     const page = yield* requestRows(details, request)
     const { format, header, message, response, rows } = page
@@ -346,35 +359,37 @@ export const makeQueryToolHandler = Effect.gen(function* () {
     return { page, summary, fitted, isCut: fitted.rows.length < rows.length }
   })
 
+  /** Returns what the result omits, and other remarks, as sentences. */
+  const describeOmissions = (
+    { endpoint: { row: { successor } }, paging }: McpEndpointDescription,
+    { fitted, isCut, page: { message, rows } }: Effect.Success<ReturnType<typeof readFittingRows>>,
+  ) => [
+    ...(isCut
+      ? [
+        `Truncated to about ${maxTokens} tokens: ${fitted.rows.length} of the ${rows.length} rows read. ` +
+        (paging !== "none" ? "next_cursor continues with the next row." : "Narrow the request with its parameters."),
+      ]
+      : []),
+    ...(fitted.isShortened ? [`The text and lists in the row were cut, because it exceeds ${maxTokens} tokens.`] : []),
+    ...(successor === null ? [] : [`This endpoint is deprecated. Use ${successor} instead.`]),
+    ...(message === undefined ? [] : [message]),
+  ]
+
   return Effect.fnUntraced(function* (sent: unknown) {
     const { details, request: first } = yield* Effect.flatMap(decode(sent), readQueryArguments)
     let request = first
     let read = yield* readFittingRows(details, request)
-    // Only the end of a page is a place at which the next one can begin, so a shorter page is read.
+    // If only the end of a page is a place at which the next one can begin, a shorter page is requested, until all of
+    // its rows fit.
     while (details.hasPlaces && read.isCut) {
       request = { ...first, limit: read.fitted.rows.length }
       read = yield* readFittingRows(details, request)
     }
     const { fitted, isCut, page, summary } = read
-    const { format, header, message, rows } = page
-    const { row: { successor } } = details.endpoint
+    const { format, header } = page
     const next = continueRows(details, request, page, fitted.rows.length)
     const next_cursor = next === undefined ? undefined : yield* Effect.orDie(encodeCursor(next))
-    const notices = [
-      ...(isCut
-        ? [
-          `Truncated to about ${maxTokens} tokens: ${fitted.rows.length} of the ${rows.length} rows read. ` +
-          (details.paging !== "none"
-            ? "next_cursor continues with the next row."
-            : "Narrow the request with its parameters."),
-        ]
-        : []),
-      ...(fitted.isShortened
-        ? [`The text and lists in the row were cut, because it exceeds ${maxTokens} tokens.`]
-        : []),
-      ...(successor === null ? [] : [`This endpoint is deprecated. Use ${successor} instead.`]),
-      ...(message === undefined ? [] : [message]),
-    ]
+    const notices = describeOmissions(details, read)
     return {
       ...summary,
       row_count: fitted.rows.length,

@@ -1,4 +1,4 @@
-/** Limits the size of tool results, because every token takes space in the context of a model. */
+/** Limits the size of tool results, because every token takes up space in the context of a model. */
 import { Config, Schema } from "effect"
 
 /** Maximum size of a result in tokens. */
@@ -7,7 +7,7 @@ export const MaxResultTokensConfig = Config.schema(
   "MCP_RESULT_TOKENS",
 ).pipe(Config.withDefault(25_000))
 
-/** Set low, to overestimate sizes. Otherwise, a client might cut a result that the service considers small enough. */
+/** A low estimate, which overestimates sizes: a client might cut a result that the service considers small enough. */
 const bytesPerToken = 3
 
 /** Estimates the size of a value in a JSON result, in tokens. */
@@ -22,7 +22,7 @@ const shorten = (value: unknown, maxLength: number): unknown => {
 
 /**
  * Shortens the strings and lists in a value until it has at most `maxTokens`. Returns null if that is impossible.
- * `encode` returns what the result contains instead of the value, whose size counts.
+ * `encode` returns what the result contains in place of the value; the size of that counts.
  */
 export const shortenToMaxTokens = (value: unknown, maxTokens: number, encode = (value: unknown) => value) => {
   if (estimateTokens(encode(value)) <= maxTokens) return value
@@ -33,7 +33,7 @@ export const shortenToMaxTokens = (value: unknown, maxTokens: number, encode = (
   return null
 }
 
-/** Encodes the first rows, as many as fit. If not even the first row fits, encodes only that row, shortened. */
+/** Encodes as many of the first rows as fit. If not even the first row fits, encodes only that row, shortened. */
 export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number, encode = (row: unknown) => row) => {
   let tokens = 0
   const encoded = rows.map(encode)

@@ -1,6 +1,6 @@
 /**
- * Serves the protocol versions in which a client first sends `initialize`, but keeps no sessions: each message gets its
- * own connection, which is initialized, used once and closed. See docs/decisions/0112-mcp-server.md.
+ * Serves the protocol versions in which a client first sends `initialize`, but without sessions: each message gets a
+ * connection of its own, which is initialized, used once and closed (docs/decisions/0112-mcp-server.md).
  */
 import { Context, Deferred, Effect, Layer, Option, Predicate, Queue } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
@@ -10,15 +10,19 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 /** Protocol versions in which a client first sends `initialize`, newest first. */
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
-/** The version assumed if a message names none. After the initialization, clients may omit the version. */
+/** The version that is assumed if a message names none, which clients may do after the initialization. */
 export const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
-/** Returns the version that `MCP-Protocol-Version` names. Without this header, the oldest one; undefined if unknown. */
+/**
+ * Returns the version that the header `MCP-Protocol-Version` names; undefined if it is unknown. Without the header,
+ * returns the oldest version.
+ */
 export const findInitializedProtocolVersion = (header: string | undefined) =>
   header === undefined
     ? oldestVersion
     : protocols.map(({ protocolVersion }) => protocolVersion).find((version) => version === header)
 
+/** A JSON-RPC request. */
 export interface JsonRpcRequest {
   readonly id: string | number
   readonly method: string
@@ -39,15 +43,16 @@ const unwrapError = (error: unknown): unknown =>
     : error
 
 /**
- * Announces what the server does, in a result of `initialize` or `server/discover`. Effect's server also announces
- * logs, completions and subscriptions, but there is nothing to complete, and notifications need a session.
+ * Replaces the capabilities in a result of `initialize` or `server/discover` by those that this server has. Effect's
+ * server also announces logs, completions and subscriptions, but there is nothing to complete, and notifications need a
+ * session.
  */
 export const announceCapabilities = (result: unknown): unknown =>
   Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities")
     ? { ...result, capabilities: { tools: {}, resources: {} } }
     : result
 
-/** The methods of these capabilities, and those of the protocol itself. */
+/** The methods that belong to these capabilities, and those of the protocol itself. */
 export const servedMethods: ReadonlySet<string> = new Set([
   "initialize",
   "ping",
@@ -71,6 +76,7 @@ const serialization = RpcSerialization.jsonRpc({ controlMessages: false })
 
 type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
 
+/** Responds to messages of the protocol versions before 2026-07-28. */
 export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, {
   /** Returns the JSON-RPC response to a request of the given version. */
   readonly answerRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
@@ -111,7 +117,10 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
         )
         const writeMessage = yield* Deferred.await(ready)
 
-        /** Passes a message to the MCP server. Hides the HTTP request, because Effect would start a session for it. */
+        /**
+         * Passes a message to the MCP server. Hides the HTTP request from it, because Effect would start a session for
+         * that.
+         */
         const write = (...message: Parameters<WriteMessage>) =>
           Effect.updateContext(
             writeMessage(...message),

@@ -20,7 +20,7 @@ type ArgumentsSchema = Schema.Codec<unknown, unknown> & { readonly fields: Schem
 const toJsonSchema = (schema: ArgumentsSchema): JsonSchema.JsonSchema =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema
 
-/** Makes a read-only tool. Its handler uses `makeToolArgumentsDecoder`, so that errors are worded as in the API. */
+/** Declares a read-only tool. Its handler uses `makeToolArgumentsDecoder`, so that errors are worded as in the API. */
 export const makeReadOnlyMcpTool = <const Name extends string, Success extends Schema.Top>(
   name: Name,
   { arguments: schema, description, success, title }: {

@@ -1,8 +1,9 @@
-/** Errors of tools: the API's error, and what the model should do next. */
+/** The errors of tools, which contain the API's error and what the model should do next. */
 import { Effect, Option, Schema } from "effect"
 import { McpCaller } from "./McpCaller.ts"
 import { shortenToMaxTokens } from "./ResultSize.ts"
 
+/** The error of a tool. */
 export const McpToolError = Schema.Struct({
   error: Schema.Struct({
     code: Schema.String,
@@ -12,6 +13,8 @@ export const McpToolError = Schema.Struct({
   next_step: Schema.String,
   request_id: Schema.String,
 })
+
+/** The decoded error. */
 export type McpToolError = typeof McpToolError.Type
 
 /** Returns what the model should do about an error. `retryAfter` is the number of seconds to wait. */

@@ -21,7 +21,7 @@ const canUse = (account: Account, paths: ReadonlyArray<string>) =>
 
 const canUseAny = (account: Account) => canUse(account, getQueryableEndpoints().map(({ path }) => path))
 
-/** For each tool name: whether an account may see the tool. All accounts may see a tool without an entry. */
+/** For each tool: whether an account may see it. A tool without an entry is visible to all accounts. */
 const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
   [mcpQueryTool.name]: canUseAny,
   [mcpLineageTool.name]: (account) => canUse(account, [tickerChangesEndpointPath]),
@@ -57,6 +57,7 @@ const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
     ),
   )))
 
+/** Registers the tools and the guides. */
 export const mcpRegistrationsLayer = Layer.merge(
   McpServer.toolkit(tools).pipe(Layer.provide(offered.layer), Layer.provide(handlers)),
   guides,
