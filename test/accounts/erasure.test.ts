@@ -1,4 +1,6 @@
-/** Erasing accounts: what goes, what stays, and what happens at the same time (docs/operations/erasure.md). */
+/**
+ * Erasing accounts: what is erased, what stays, and what happens to concurrent requests (docs/operations/erasure.md).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,13 +16,14 @@ import { beginTransaction } from "../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as Service from "../support/Service.ts"
 
-/** Everything that a customer of these tests can be recognized by contains this text. */
+/** Every value by which a customer of these tests could be recognized contains this text. */
 const trace = "zyxw"
 
 /**
- * The tables with a column that may refer to a customer or identify one. An erasure deletes their rows of the account,
- * or empties and replaces some columns, and keeps others, which say nothing once the account is erased. A migration
- * that changes this must also replace `erase_account` or `continue_erasure`, and change docs/operations/erasure.md.
+ * The tables with a column that may refer to a customer or identify one. An erasure deletes the account's rows, or
+ * empties or replaces some columns. Other columns stay, because they say nothing once the account is erased. A
+ * migration that changes any of this must also replace `erase_account` or `continue_erasure`, and change
+ * docs/operations/erasure.md.
  */
 const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly<Record<"erased" | "kept", string>>>> =
   {
@@ -30,7 +33,7 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
       kept: "account_id balance_microdollars budget_microdollars budget_month budget_spent_microdollars budget_stops " +
         "created_at last_charged_at tier",
     },
-    // The admin and digests, which are removed after a day.
+    // The administrator, and digests that are removed after a day.
     admin_requests: { erased: "body", kept: "admin headers key_hash request_hash requested_at status" },
     admin_tokens: "about others",
     announcement_mails: {
@@ -80,7 +83,7 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
     webhook_messages: "deleted",
   }
 
-/** All columns of the tables that have one with such a name. */
+/** Reads all columns of the tables that have a column with such a name. */
 const readTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly table: string; readonly columns: string }>`
@@ -111,7 +114,7 @@ const readSums = Effect.fnUntraced(function* (account_id: number) {
   return { daily, totals }
 })
 
-/** The tables of which a row contains the text. */
+/** Finds the tables that have a row with the text. */
 const findText = Effect.fnUntraced(function* (text: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* Effect.forEach(Object.keys(knownTables), (table) =>
@@ -150,7 +153,7 @@ const finish = Effect.fnUntraced(function* (account_id: number) {
 const target = "/v1/account"
 
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An erasure", (it) => {
-  it.effect("knows every table that may identify a customer (operations/erasure)", () =>
+  it.effect("covers every table that may identify a customer (operations/erasure)", () =>
     Effect.gen(function* () {
       const known = yield* readTables
       assert.deepStrictEqual(Object.keys(known), Object.keys(knownTables).toSorted())
@@ -161,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       }
     }))
 
-  it.effect("leaves no trace of the customer, and all sums (operations/erasure)", () =>
+  it.effect("leaves no trace of the customer, but keeps all sums (operations/erasure)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key, key_id } = yield* createCustomer(`${trace} Inc`, {
@@ -270,7 +273,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.match(again.out, /was erased at/)
     }))
 
-  it.effect("finds a former address in notices if the audit log no longer has it (operations/erasure)", () =>
+  it.effect("finds a former address in notices even if the audit log no longer has it (operations/erasure)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id } = yield* createCustomer("forgotten")
@@ -287,7 +290,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.deepStrictEqual(yield* findText("forgotten"), [])
     }))
 
-  it.effect("gives the names of erased accounts to no other account (operations/erasure)", () =>
+  it.effect("never gives the name of an erased account to another one (operations/erasure)", () =>
     Effect.gen(function* () {
       for (
         const args of [["accounts", "create", "erased-99", "--tier", "pro"], [

@@ -180,7 +180,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.deepStrictEqual(Array.from(all), Array.from(page.results))
       assert.strictEqual(responses.length, Math.ceil(page.count / 3) + 1)
       responses.length = 0
-      // All pages are of the moment of the first.
+      // All pages show the moment of the first one.
       yield* Stream.runDrain(tickerline.gapStats.pages({ ...query, as_of: "now" }))
       assert.strictEqual(new Set(responses.map(({ as_of }) => as_of)).size, 1)
       assert.isNotNull(responses[0]?.as_of)

@@ -44,10 +44,10 @@ const numbersTo = (count: number) => Array.from({ length: count }, (_, index) =>
 /** Returns the number of the last change before a cursor of the stub; 0 without a cursor. */
 const numberOf = (after: string | null) => after === null ? 0 : Number.parseInt(after, 10)
 
-/** A block of the stream: a change, a heartbeat, or (`moved`) a heartbeat with a new cursor. */
+/** A block of the stream: a change, a heartbeat, or a heartbeat with a new cursor (`moved`). */
 const Block = Schema.Literals(["change", "change", "heartbeat", "moved"])
 
-/** A scripted connection: it refuses the request, or sends blocks and is cut after `cut` percent of their bytes. */
+/** A scripted connection. It refuses the request, or it sends blocks and is cut after `cut` percent of their bytes. */
 const Connection = Schema.Struct({
   refusal: Schema.Literals(["none", "none", "none", "429", "503", "lost"]),
   blocks: Schema.Array(Block),
@@ -349,13 +349,13 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
 type Controller = ReadableStreamDefaultController<Uint8Array>
 type ScriptedReply = Extract<FeedStubReply, { readonly status: number }> | ((stream: Controller) => void)
 
-/** Makes a reply that sends the events, and then ends or stays open. */
+/** Returns a reply that sends the events, and then ends or stays open. */
 const events = (text: string, ending: "end" | "open"): ScriptedReply => (stream) => {
   stream.enqueue(Buffer.from(text))
   if (ending === "end") stream.close()
 }
 
-/** Makes an HTTP client with scripted responses. `reply` returns the response to the request with an index. */
+/** Returns an HTTP client with scripted responses. `reply` returns the response to the request with the given index. */
 const scripted = (reply: (index: number) => ScriptedReply) => {
   const urls: Array<string> = []
   const toResponse = (reply: ScriptedReply) => {

@@ -248,7 +248,7 @@ const compressedSizeOf = (input: string) =>
     return gzipSync(code, { level: 9 }).length
   })
 
-/** Calls a method of an endpoint. Returns its answer, or the fields of the error. */
+/** Calls a method of an endpoint. Returns its result, or the fields of the error. */
 const answerOf = async (client: unknown, path: string, query: object): Promise<unknown> => {
   const get = Service.valueAt(client, toEndpointName(path), "get")
   if (!Predicate.isFunction(get)) return "no such method"
@@ -262,7 +262,7 @@ const answerOf = async (client: unknown, path: string, query: object): Promise<u
   }
 }
 
-/** What a body may become, on its way or in a newer service. */
+/** The ways in which a body may be damaged in transit, or changed by a newer service. */
 const changesOfBodies = [
   (body: string) => body,
   (body: string) => body.replaceAll(/:(null|true|false)/g, ":0"),
@@ -463,5 +463,5 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
 
   it.effect("prints the documented output of every example (client guide)", () => runGuideExamples)
 
-  it.effect("prints in every example of a reference page what curl prints (§4.5)", () => runReferenceExamples)
+  it.effect("prints the same as curl in every example of a reference page (§4.5)", () => runReferenceExamples)
 })

@@ -1,4 +1,4 @@
-/** Sends the recorded requests, and brings their responses and usage into a form that is equal in every run. */
+/** Sends the recorded requests, and brings their responses and usage into a form that is the same in every run. */
 import { Array, Data, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
@@ -19,7 +19,7 @@ interface ReceivedResponse {
   readonly bytes: Buffer
 }
 
-/** Names and values of headers, of which Node gives the names and the values alternately. */
+/** Pairs the names and values of headers, which Node gives in one alternating list. */
 const toHeaders = (raw: ReadonlyArray<string>) => {
   const headers: Record<string, string> = {}
   for (const [name = "", value = ""] of Array.chunksOf(raw, 2)) {
@@ -34,7 +34,7 @@ interface SendOptions extends Pick<RecordedRequest, "body" | "method" | "target"
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Makes a client that sends one request after the other over one connection. */
+/** Returns a client that sends one request after the other over one connection. */
 const makeSender = (port: number) =>
   Effect.map(
     Effect.acquireRelease(
@@ -111,7 +111,7 @@ interface TagMemory {
 
 const makeTagMemory = (): TagMemory => ({ last: `"none"`, tagsByBody: new Map(), bodiesByTag: new Map() })
 
-/** Replaces the values that differ between runs, after it has checked them. All other values stay. */
+/** Checks the values that differ between runs, and replaces them. All other values stay. */
 const normalize = (
   request: RecordedRequest,
   sentId: string | null,
@@ -206,7 +206,7 @@ export const describeRequest = ({ body, headers, ifNoneMatch, key, method = "GET
     body ?? "",
   ].filter((part) => part !== "").join(" ")
 
-/** Sends the requests one after the other to the instance at the port. `keys`: API keys by name. */
+/** Sends the requests one after the other to the instance at the port. `keys` are API keys by name. */
 export const sendRequests = Effect.fnUntraced(function* (
   port: number,
   keys: ReadonlyMap<string, string>,
@@ -246,7 +246,7 @@ export const sendRequests = Effect.fnUntraced(function* (
   )
 }, Effect.scoped)
 
-/** Reads the stored usage, that of each account in the order in which its requests ended, without that of `scout`. */
+/** Reads the stored usage of all accounts but `scout`, for each account in the order in which its requests ended. */
 export const readUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<RecordedUsage & { readonly request_id: string }>`
@@ -257,7 +257,7 @@ export const readUsage = Effect.gen(function* () {
   return rows.map(({ request_id, ...usage }) => ({ request_id, usage }))
 })
 
-/** Makes the `SampleReader` of an instance. */
+/** Creates the `SampleReader` of an instance. */
 export const makeSampleReader = (port: number, key: string) =>
   Effect.map(makeSender(port), (send): SampleReader => (target) =>
     Effect.flatMap(

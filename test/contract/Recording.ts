@@ -66,16 +66,16 @@ export interface Exchange {
   readonly instance: InstanceName
   readonly request: RecordedRequest
   readonly response: RecordedResponse
-  /** The row that the request leaves. Null if it leaves none. */
+  /** The row of usage that the request leaves; null if it leaves none. */
   readonly usage: RecordedUsage | null
 }
 
-/** The form of the file, in which headers and usage take less space. */
+/** The format of the file, which keeps headers and usage short. */
 const Line = Schema.Struct({
   request: RecordedRequest,
   response: Schema.Struct({
     ...responseFields,
-    /** The headers that are not usual. Null: the response lacks a usual header. */
+    /** The headers that differ from the usual ones. Null: the response lacks a usual header. */
     headers: Schema.Record(Schema.String, Schema.NullOr(Schema.String)),
   }),
   /** The values of the fields of `RecordedUsage`, in their order. */

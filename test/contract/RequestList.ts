@@ -1,4 +1,4 @@
-/** Makes the list of requests that `recorded-requests.test.ts` records, from the contract of the last release. */
+/** Creates the list of requests that `recorded-requests.test.ts` records, from the contract of the last release. */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { getResultRows } from "../support/ListClients.ts"
@@ -60,7 +60,7 @@ const findValues = (column: string, rows: ReadonlyArray<unknown>): ReadonlyArray
   rows.flatMap((row) => valueAt(row, column)).filter((value) => Predicate.isString(value) || Predicate.isNumber(value))
     .map(String).toSorted((a, b) => Number(a) - Number(b) || (a < b ? -1 : a > b ? 1 : 0))
 
-/** Values of parameters that are not named like a column. */
+/** The values of parameters that do not have the name of a column. */
 const fallbacks: Readonly<Record<string, string>> = {
   query: "offering",
   tag: "offering",
@@ -75,7 +75,7 @@ const fallbacks: Readonly<Record<string, string>> = {
 const isNumber = ({ pattern, type }: Parameter["schema"]) =>
   type === "number" || type === "integer" || pattern === decimalPattern.source
 
-/** Chooses a valid value. Bounds are quartiles of the rows, so that they keep some of them. */
+/** Chooses a valid value. Bounds are quartiles of the rows, so that some rows are within them. */
 const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>): string => {
   if (name === "ticker") return "GAP7"
   if (schema.type === "boolean") return "true"
@@ -575,7 +575,7 @@ const browserRequests = ["https://app.example.com", "https://other.example.com",
 
 const accountPath = /^\/v1\/(account|usage|overview|datasets)/
 
-/** Makes the requests for each instance. */
+/** Creates the requests for each instance. */
 export const makeRequestList = Effect.fnUntraced(function* (readSample: SampleReader) {
   const { paths } = yield* readContract
   const endpoints = Object.entries(paths).map(([path, { get: { parameters = [] } }]) => ({ path, parameters }))

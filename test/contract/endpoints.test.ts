@@ -235,7 +235,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     ({ parameters, path }) =>
       Effect.gen(function* () {
         const kinds = new Map(getDocumentedParameters(path).map(({ kind, name }) => [name, kind]))
-        // A symbol or another text may be so called.
+        // A symbol, or another text, may have this name.
         const isRefused = ({ name, required }: Parameter) =>
           !required && !["text", "ticker", "tickers"].includes(kinds.get(name) ?? "words")
         for (const part of Arr.chunksOf(parameters.filter(isRefused), 18)) {
@@ -485,7 +485,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const refusal = yield* sendRequest(target, { key: narrow })
         assert.strictEqual(refusal.status, 403)
         assert.strictEqual(valueAt(refusal.body, "error", "code"), "endpoint_not_allowed")
-        // An estimate is refused because of the endpoint that it estimates.
+        // An estimate is refused for the reason that applies to the estimated endpoint.
         const refused = path === "/estimate" ? new URL(target, "http://x").searchParams.get("endpoint") : path
         const details = { endpoint: refused, allowed: ["/v1/nowhere"] }
         assert.deepStrictEqual(valueAt(refusal.body, "error", "details"), details)

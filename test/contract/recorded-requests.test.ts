@@ -89,7 +89,7 @@ const createKeys = Effect.gen(function* () {
   return keys
 })
 
-/** Gives all times that responses contain a fixed value, and keeps background jobs from running. */
+/** Gives all times in responses a fixed value, and keeps background jobs from running. */
 const fixTimes = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const times = [
@@ -135,7 +135,7 @@ const readRecordedLists = Effect.map(Recording.readRecording, (exchanges): Reque
 })
 
 /**
- * Finds rows of usage without a request, second rows of a request, and rows of an account in another order than its
+ * Finds rows of usage without a request, requests with two rows, and accounts whose rows are not in the order of their
  * requests. Requests of different accounts in the same millisecond have no order.
  */
 const listUsageProblems = (
@@ -143,7 +143,7 @@ const listUsageProblems = (
   rows: Effect.Success<typeof Exchanges.readUsage>,
 ) => {
   const order = sent.map(({ requestId }) => requestId)
-  // The rows that count refused requests are written apart.
+  // Rows that count refused requests are written separately.
   const billed = Map.groupBy(rows.filter(({ usage }) => usage.status_code !== 429), ({ usage }) => usage.account)
   const places = Array.from(
     billed.values(),
@@ -163,7 +163,7 @@ const listUsageProblems = (
   ]
 }
 
-/** Fails unless there are no problems. vitest shows a long text in full only as the message of an error. */
+/** Fails if there are problems. vitest shows a long text in full only as the message of an error. */
 const failWith = (problems: ReadonlyArray<string>) =>
   problems.length === 0
     ? Effect.void
@@ -175,7 +175,7 @@ const databaseLayer = Service.sampleDatabaseLayer.pipe(
 )
 
 layer(databaseLayer, { timeout: "180 seconds" })("A recorded request", (it) => {
-  it.effect("gets the same status, headers and body, and leaves the same usage (§9.2)", () =>
+  it.effect("gets the same status, headers and body, and is recorded in the same way (§9.2)", () =>
     Effect.gen(function* () {
       const keys = yield* Effect.provideServiceEffect(createKeys, SecureRandom.SecureRandom, predictableRandom)
       yield* fixTimes

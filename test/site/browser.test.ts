@@ -20,7 +20,7 @@ import { recordInvoicedUsage } from "../support/InvoicedUsage.ts"
 
 // @module-tag slow
 
-/** Three of the generated endpoint pages: the shortest, the longest, and one with a deprecation. */
+/** Three of the generated endpoint pages: the shortest, the longest, and one of a deprecated endpoint. */
 const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
 
 /** The themes with their checks. The dark theme differs only in its colors, so only the contrast is checked in it. */
@@ -195,7 +195,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const { page, problems } = yield* openWithKey("/v1/docs/datasets")
         for (const path of ["explorer", "explorer#OSTK", "account", "datasets", "reference/news"]) {
           const address = `/v1/docs/${path}`
-          // Another page in between, because a change of the fragment alone does not load a page.
+          // Opens another page in between, because a change of the fragment alone does not load a page.
           yield* open(page, "/v1/docs")
           yield* open(page, address)
           yield* runInBrowser(() => page.waitForLoadState("networkidle"))
@@ -212,7 +212,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           assert.strictEqual(yield* runInBrowser(() => page.title()), title)
           if (shown !== "") assert.strictEqual(yield* runInBrowser(() => result.innerText()), shown)
         }
-        // In a new tab, the link is an address that the explorer must not take for a symbol.
+        // In a new tab, the skip link is an address that the explorer must not mistake for a symbol.
         const sent: Array<string> = []
         page.on("request", (request) => sent.push(new URL(request.url()).pathname))
         yield* open(page, "/v1/docs")
@@ -382,7 +382,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.match(first ?? "", /\/key-link\.js\b/)
         // The previous entry of the history is the empty page with which the tab began.
         assert.strictEqual(yield* runInBrowser(() => page.evaluate("history.length")), 2)
-        // Opened in the tab that already shows the page, without a key.
+        // Opens the link in the tab that already shows the page, without a key.
         yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())
         yield* waitFor(page, "API key required")
         yield* runInBrowser(() => page.evaluate(`location.href = ${JSON.stringify(link)}`))
@@ -394,7 +394,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "keeps the visitor's own key, and ignores what is no key, but removes both from the address (README, SECURITY.md)",
+      "keeps the visitor's own key, ignores what is not a key, and removes either from the address (README, SECURITY.md)",
     ),
     () =>
       Effect.gen(function* () {
@@ -764,12 +764,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         yield* takeScreenshot(page, "invoices-320")
 
-        // The width of A4 without margins.
+        // The width of an A4 page without margins.
         yield* runInBrowser(() => page.setViewportSize({ width: 718, height: 1_000 }))
         yield* runInBrowser(() => page.emulateMedia({ media: "print" }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         assert.strictEqual((yield* findCutTables(page)).scrolling, 0)
-        // The width of A4 with usual margins.
+        // The width of an A4 page with the usual margins.
         yield* runInBrowser(() => page.setViewportSize({ width: 718, height: 1_000 }))
         const lines = runInBrowser(() => page.locator("td time").first().evaluate((day) => day.getClientRects().length))
         assert.strictEqual(yield* lines, 1, "days are in one line")
@@ -927,7 +927,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           if (path === "/v1/docs/reference/news") {
             assert.isFalse(yield* runInBrowser(() => changeKeyButton(page).isVisible()))
             yield* enterKey(page, demoKey)
-            // The focus stays in the box, although the field is gone.
+            // The focus stays in the box, although the field has disappeared.
             assert.strictEqual(yield* focusedId, "key-change")
           }
           yield* waitFor(page, `Key ${demoKey.slice(0, 12)}… is used until you close this tab.`)

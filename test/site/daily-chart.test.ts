@@ -1,4 +1,4 @@
-/** §2.1, D29 (usage): the chart of usage and cost by day. */
+/** The chart of usage and cost by day (§2.1; D29, usage). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary } from "effect"
 import { computeAxisTicks, listDaysBetween, renderDailyChart } from "../../src/site/browser/daily-chart.js"

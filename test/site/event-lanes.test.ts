@@ -1,4 +1,4 @@
-/** D35: the lanes of a company's events, drawn on the time axis of its chain. */
+/** The lanes of a company's events, drawn on the time axis of its chain (D35). */
 import { assert, describe, it } from "@effect/vitest"
 import { parseTimelineEvents, renderEventLanes } from "../../src/site/browser/event-lanes.js"
 import { parseLineage } from "../../src/site/browser/lineage-response.js"

@@ -1,4 +1,4 @@
-/** §2.2, D21 (ticker changes): the figure of a lineage, with its timeline and text. */
+/** The figure of a lineage, with its timeline and text (§2.2; D21, ticker changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
@@ -44,7 +44,7 @@ const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.
     })),
 )
 
-/** Makes the body that the service sends for the events. */
+/** Returns the body that the service sends for the events. */
 const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unknown => {
   if (first === undefined) throw new Error("a component has at least one event")
   const answer = resolveLineage([first, ...others])
@@ -74,7 +74,7 @@ describe("The lineage figure", () => {
     const html = render(responseBody(events))
     const body = responseBody(events)
     const shown = Schema.is(Schema.Struct({ error: Schema.Any }))(body) ? body.error.details.events : []
-    // A change that is recorded with a CIK and without is one (D20).
+    // A change that is recorded with and without a CIK counts as one (D20).
     const count = Schema.is(Schema.Struct({ count: Schema.Int }))(body) ? body.count : shown.length
     const conflicting = shown.filter(({ reasons }: { reasons: ReadonlyArray<string> }) => reasons.length > 0)
     const drawnConflicts = shown.slice(0, 20).filter(({ reasons }: { reasons: ReadonlyArray<string> }) =>

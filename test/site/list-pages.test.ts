@@ -1,4 +1,4 @@
-/** D27 (invoices), D29 (usage): the pages about the account load complete lists. */
+/** The pages about the account load complete lists (D27, invoices; D29, usage). */
 import { afterEach, assert, describe, it, vi } from "@effect/vitest"
 import { loadEveryPage } from "../../src/site/browser/list-pages.js"
 

@@ -71,7 +71,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         ["complianse", "/v1/docs/reference/nasdaq-compliance"],
       ] as const
       for (const [query, path] of queries) assert.strictEqual(search(query)[0]?.entry.path, path, query)
-      // A form with another number is another form.
+      // Forms with different numbers are different forms.
       for (const { entry, terms } of search("10-Q")) assert.notInclude(terms, "10-k", entry.path)
     }))
 
@@ -89,7 +89,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         if (new Set(kinds).size === 2) mixed += 1
       }
       assert.isAbove(mixed, 5)
-      // An entry of the changelog is still found.
+      // Entries of the changelog are still found.
       for (const { heading, path } of changes) {
         assert.include(search(heading).map(({ entry }) => entry.path), path, heading)
       }
@@ -157,7 +157,7 @@ describe("The search", () => {
 
   const text = Arbitrary.schema(Schema.String)
 
-  it.prop("finds nothing or something for any query, and never fails (README, documentation)", [text], ([query]) => {
+  it.prop("never fails, whatever the query (README, documentation)", [text], ([query]) => {
     const found = makeSearch([entry("/a", "Paging", "", "text")])(query)
     assert.isAtMost(found.length, 1)
   })

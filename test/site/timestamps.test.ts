@@ -1,4 +1,4 @@
-/** §2.1, D15 (timestamps): the converter in the documentation agrees with the API. */
+/** The converter in the documentation agrees with the API (§2.1; D15, timestamps). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema } from "effect"
 import {

@@ -1,4 +1,4 @@
-/** D27 (budgets): what counts towards a budget, who is notified, and which requests are refused. */
+/** What counts towards a budget, who is notified, and which requests are refused (D27, budgets). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -17,7 +17,7 @@ import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts
 
 const thresholds = [75, 90, 100]
 
-/** The last month, this month and the next month in New York: the first day, and times of its first and last usage. */
+/** Last month, this month and next month in New York: the first day, and times of the first and last usage. */
 const readMonths = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
@@ -192,7 +192,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
       assert.deepStrictEqual(webhooks, alerts)
     }))
 
-  it.effect("alerts again when it was raised, and at once if it is lowered below what is spent (operations/accounts)", () =>
+  it.effect("alerts again after it is raised, and at once if it is lowered below what has been spent (operations/accounts)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, name } = yield* createBudgeted("raised", { microdollars: 100n, stops: false })
@@ -223,7 +223,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
       assert.deepStrictEqual(yield* readEvents, [...first, event(75, 120, 105, true)])
     }))
 
-  it.effect("that is removed no longer limits what an account may spend, and streams that began before (D13)", () =>
+  it.effect("no longer limits the account, or streams that are open, once it is removed (D13)", () =>
     Effect.gen(function* () {
       const { getRemaining, update } = yield* PrepaidBalances
       const stream = { account_id: 1, spendable_microdollars: 5 }
@@ -265,13 +265,13 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
       assert.match(found[1]?.subject ?? "", /^Tickerline: The budget for [A-Z][a-z]+ 20\d\d is used up$/)
       assert.include(found[1]?.text.replaceAll(/\s+/g, " "), "From now on, requests for data get 402")
       assert.strictEqual((yield* readEmails).length, 2)
-      // An amount that somebody has corrected before the email was queued alarms nobody.
+      // If the budget is changed before the email is queued, the alert about the old amount is dropped.
       const mistyped = yield* createBudgeted("mistyped", { microdollars: 50n, stops: true })
       yield* Accounts.updateAccount(mistyped.name, { contact_email: "mistyped@budget.example" })
       yield* writeCosts(mistyped.account_id, 60)
       yield* setBudget(mistyped.name, { microdollars: 5_000n, stops: true })
       assert.strictEqual((yield* readEmails).length, 2)
-      // An alert that nobody has sent for a day is not sent any more.
+      // An alert that was not sent within a day is not sent any more.
       const late = yield* createBudgeted("late", { microdollars: 10n, stops: false })
       yield* writeCosts(late.account_id, 10)
       yield* sql`
@@ -294,7 +294,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
   excludeTestServices: true,
   timeout: "120 seconds",
 })("A budget that stops its account", (it) => {
-  it.effect("refuses data with 402 until it is raised, removed or the month ends; free endpoints answer (D13, D27)", () =>
+  it.effect("refuses data with 402 until it is raised or removed, or the month ends, but free endpoints respond (D13, D27)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -339,7 +339,7 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
       yield* setBudget(name, { microdollars: 1_000_000_000n, stops: true })
       yield* sql`update accounts set budget_spent_microdollars = 1000000000 where account_id = ${account_id}`
       yield* untilStatus(402)
-      // As if it had been spent last month.
+      // Moves the spent amount to last month.
       yield* sql`update accounts set budget_month = budget_month - interval '1 month' where account_id = ${account_id}`
       yield* untilStatus(200)
       const [, spentThisMonth] = yield* readOverview

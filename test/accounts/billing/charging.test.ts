@@ -1,4 +1,4 @@
-/** D27 (prices), D29 (usage): responses, recorded usage and charges agree to the microdollar. */
+/** Responses, recorded usage and charges agree to the microdollar (D27, prices; D29, usage). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -28,7 +28,7 @@ interface Answer {
   readonly isAccountKnown: boolean
 }
 
-/** A PostgreSQL server that starts again on the same port after a test has killed it. */
+/** A PostgreSQL server that restarts on the same port after a test has killed it. */
 class KillableDatabase
   extends Context.Service<KillableDatabase, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
     "test/accounts/KillableDatabase",

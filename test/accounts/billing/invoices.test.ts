@@ -1,4 +1,4 @@
-/** D27 (invoices): what an invoice contains, and that all invoices together are exactly the recorded usage. */
+/** What an invoice contains, and that all invoices together are exactly the recorded usage (D27, invoices). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Sink } from "effect"
 import { HttpClient } from "effect/http"
@@ -25,7 +25,7 @@ import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-/** Creates an account that has existed since a time. */
+/** Creates an account with the given time of creation. */
 const createOld = Effect.fnUntraced(function* (name: string, created_at: string, options: CustomerOptions = {}) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* createCustomer(name, options)
@@ -38,7 +38,7 @@ const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Partia
   yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 
-/** Corrects the sums of a day, as an operator may: adds a request with a cost, or with -1, takes it back. */
+/** Corrects the sums of a day, as an operator may: adds a request with a cost, or takes one back (-1). */
 const correctSums = Effect.fnUntraced(function* (account_id: number, day: string, cost: number, sign: 1 | -1 = 1) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -86,7 +86,7 @@ const readSums = Effect.fnUntraced(function* (account_id: number, until: string)
   return sums
 })
 
-/** All invoices of an account with their lines, and their digests computed anew. */
+/** Reads all invoices of an account with their lines, and computes their digests again. */
 const readInvoices = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const invoices = yield* sql<{ readonly digest: string; readonly csv: string; readonly row: string }>`
@@ -138,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
               const endpoint = choose(["/v1/news", "/v1/screener"])
               const bytes = choose([0, 1, 999, 1_000_003])
               const price = choose([0, 1, 2_000_000, 123_456_789])
-              // An export that its client has left has a cost and the status 499.
+              // An export whose client disconnected has a cost and the status 499.
               const status_code = choose([200, 200, 304, 404, 499])
               const cost = status_code === 200 || status_code === 499 ? computeDataCost(bytes, price) : 0
               const kind = cost > 0 ? `charged ${price}` : status_code >= 400 ? "refused 0" : "free 0"
@@ -169,7 +169,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             }])
             expectLine(day, "/v1/screener", "refused 0", requests, requests * 50, 0)
           } else if (action === "corrected") {
-            // A request is moved to another day, so that the sums of all days stay those of the recorded requests.
+            // Moves a request to another day, so that the sums of all days remain those of the recorded requests.
             const cost = choose([0, 5])
             for (const sign of [1, -1] as const) {
               const day = chooseDay()
@@ -190,7 +190,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             assert.strictEqual(lines, billed, `seed ${seed}`)
           }
         }
-        // What came after the last of the months is a correction in the next invoice.
+        // What is recorded after the last month is closed becomes a correction in the next invoice.
         yield* close("2026-08", name)
         const sums = yield* readSums(account_id, "2026-09-01")
         assert.strictEqual(new Set(Object.values(sums)).size, 1, `seed ${seed}: ${JSON.stringify(sums)}`)
@@ -276,7 +276,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
       assert.deepInclude(again, { code: 0, out: "2026-05 is closed already. Nothing was changed.\n" })
       assert.match((yield* run("close", "2026-07", "--account", "ordered")).err, /but none for 2026-06/)
       assert.match((yield* run("close", "2026-04", "--account", "ordered")).err, /ordered has an invoice for 2026-05/)
-      // Late requests of the time before the first invoice stay out of all.
+      // Late requests from before the first invoice are in no invoice.
       yield* writeUsage(
         { account_id, requested_at: Date.parse("2026-04-16T12:00:00Z") },
         { account_id, requested_at: Date.parse("2026-05-16T12:00:00Z") },
@@ -288,7 +288,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
       ])
     }))
 
-  it.effect("contain what is written while a month is closed once: in this invoice or in the next (D27, D29)", () =>
+  it.effect("contain usage that is written while a month is being closed exactly once (D27, D29)", () =>
     Effect.gen(function* () {
       const { account_id, name } = yield* createOld("concurrent", "2026-05-01T00:00:00Z")
       const request = { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") }
@@ -320,11 +320,11 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
         "truncate invoices, invoice_lines",
         `insert into invoice_lines select account_id, month, 2, usage_date, endpoint, kind, requests, bytes,
           price_per_gb_microdollars, cost_microdollars from invoice_lines where account_id = ${account_id}`,
-        // Lines without an invoice.
+        // A line needs an invoice.
         `insert into invoice_lines values (${account_id}, '2026-06', 1, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)`,
       ]
       for (const statement of statements) yield* Effect.flip(sql.unsafe(statement))
-      // A line that is inserted while its month is being closed.
+      // A line cannot be inserted while its month is being closed.
       const { commit } = yield* beginTransaction(sql`select close_invoice(${account_id}, '2026-06', null)`)
       const adding = yield* Effect.forkChild(Effect.flip(sql`
         insert into invoice_lines values (${account_id}, '2026-06', 9, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)
@@ -415,7 +415,7 @@ layer(serviceWithSettings({ PRICE_PER_GB_MICRODOLLARS: "123456789", ENDPOINT_PRI
   excludeTestServices: true,
   timeout: "120 seconds",
 })("The daily sums for invoices", (it) => {
-  it.effect("have the price of each request by its kind, also of exports, HEAD and 304 (D27, D29)", () =>
+  it.effect("have the price of each kind of request, including exports, HEAD and 304 (D27, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("priced")
@@ -452,7 +452,7 @@ layer(serviceWithSettings({ PRICE_PER_GB_MICRODOLLARS: "123456789", ENDPOINT_PRI
       assert.deepStrictEqual(rows.filter(({ cost, text }) => cost > 0 !== text.includes("charged")), [])
     }))
 
-  it.effect("of all accounts are closed although one has a later invoice (D27)", () =>
+  it.effect("of all other accounts are closed even if one account has a later invoice (D27)", () =>
     Effect.gen(function* () {
       const first = yield* createOld("closed first", "2026-05-01T00:00:00Z")
       const second = yield* createOld("closed second", "2026-05-01T00:00:00Z")

@@ -1,4 +1,4 @@
-/** D29 (usage): rows wait in memory until PostgreSQL stores them, and each is stored only once. */
+/** Rows wait in memory until PostgreSQL stores them, and each is stored only once (D29, usage). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -51,7 +51,7 @@ const base = Layer.unwrap(Effect.map(
   (url) => Layer.merge(makePoolableClientLayer({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-/** Starts usage metering as one process would; `stop` shuts it down. Logs nothing, because failures are expected. */
+/** Starts usage metering as a process does; `stop` shuts it down. It logs nothing, because failures are expected. */
 const startMetering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
@@ -112,12 +112,13 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       }])
     }))
 
-  it.effect("settles accounts that change meanwhile (D27, D29)", () =>
+  it.effect("settles accounts that are changed at the same time (D27, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const before = yield* readSums
       const { makeBatch, write } = yield* makeRecordWriter
-      // With statistics, PostgreSQL chooses the plans of a table in use. Some of them crashed PostgreSQL 18.
+      // With statistics, PostgreSQL chooses the plans that it uses for tables in production. Some of them crashed
+      // PostgreSQL 18.
       for (const _ of [1, 2]) {
         yield* write(
           makeBatch(Array.from({ length: 50 }, (_, index) => makeUsageRecord({ account_id: 1 + index % 3 }))),
@@ -165,7 +166,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
         const { makeBatch, write } = yield* makeRecordWriter
         for (let at = 0; at < 5; at++) {
           const batch = makeBatch(Array.from({ length: 25 }, () => makeUsageRecord()))
-          // At the same time, as if the first attempt had lost its connection.
+          // Sends the batch twice at the same time, as if the first attempt had lost its connection.
           yield* Effect.all([write(batch), write(batch)], { concurrency: "unbounded" })
           if (at % 2 === 0) yield* settleUsage
         }

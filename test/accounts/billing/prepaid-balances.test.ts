@@ -1,4 +1,4 @@
-/** D13, D27 (prepaid balances, budgets): how far concurrent requests can spend what is left, across processes. */
+/** How far concurrent requests can spend what is left, across processes (D13; D27, prepaid balances, budgets). */
 import { assert, layer } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -21,8 +21,8 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 // @module-tag slow
 
 /**
- * News of 18 MB as CSV, more than the buffers between the service and a client hold. The texts compress badly. Those of
- * the lists that many requests read are shorter.
+ * News that is 18 MB as CSV: more than the buffers between the service and a client can hold. The texts hardly
+ * compress. Those for lists that many requests read are shorter.
  */
 const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
@@ -119,7 +119,7 @@ const customer = Effect.fnUntraced(function* (amount: number, limit: Limit = "ba
 
 const page = "/v1/news?limit=100"
 
-/** Returns what a 402 says that the account can still spend. */
+/** Returns the amount that, according to a 402, the account can still spend. */
 const readBalance = (text: string) => valueAt(JSON.parse(text), "error", "details", "balance_microdollars")
 
 layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurrent requests", (it) => {
@@ -170,7 +170,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
           )
           assert.strictEqual(pages.filter(({ status }) => status === 200).length, 3)
           const refused = pages.filter(({ status }) => status === 402)
-          // A busy machine answers the others with 503.
+          // On a busy machine, the others get 503.
           assert.isAbove(refused.length, 0)
           for (const { headers, text } of refused) {
             assert.include(text, "is used up")
@@ -216,14 +216,15 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
             { concurrency: "unbounded", discard: true },
           )
           const { balance } = yield* assertExact(account_id, initial, requests.length)
-          // Exports never spend more than is left. Each process can spend it once on pages, and exceed it by a page.
+          // Exports never spend more than is left. Each process may spend that amount once more on pages, and exceed it
+          // by one page.
           assert.isAtLeast(balance, hasPages ? -initial - 2 * pageCost : 0, `seed ${seed}`)
         }
       }),
     300_000,
   )
 
-  it.effect("leave a part of the balance for others, and 402 says what is reserved (D13)", () =>
+  it.effect("leave part of the balance for others, and the 402 says how much is reserved (D13)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const ports = yield* Ports

@@ -1,4 +1,4 @@
-/** D27 (prices): the cost of data, the settings for prices, and free endpoints. */
+/** The cost of data, the settings for prices, and free endpoints (D27, prices). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, Layer, Schema } from "effect"
 import * as Accounts from "../../../src/accounts/Accounts.ts"

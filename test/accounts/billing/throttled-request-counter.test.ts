@@ -1,4 +1,4 @@
-/** D29 (usage): requests refused with 429 are counted in memory until the counts are written. */
+/** Requests refused with 429 are counted in memory until the counts are written (D29, usage). */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as RefusalCounter from "../../../src/accounts/billing/ThrottledRequestCounter.ts"
@@ -15,7 +15,7 @@ const Step = Schema.Union([
 
 const steps = Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(200)))
 
-/** Models the table in memory. Like the SQL statement, changes a row only if its count is still `countsBefore`. */
+/** Models the table in memory. As in the SQL statement, a row changes only if its count is still `countsBefore`. */
 const makeTable = () => {
   const rows = new Map<string, ThrottledRequestCount>()
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {

@@ -1,4 +1,4 @@
-/** D29 (usage): requests wait as numbers in columns, from which they are packed. */
+/** Requests wait as numbers in columns, from which they are packed (D29, usage). */
 import { assert, it } from "@effect/vitest"
 import { Struct } from "effect"
 import { UsageColumns } from "../../../src/accounts/billing/UsageColumns.ts"
@@ -37,7 +37,7 @@ const makeRecord = (choose: RandomChooser, accounts: Choices<number>, ids: Choic
   })
 }
 
-/** Reads a packed number, as `packed_number` of the database does. */
+/** Reads a packed number, as the database function `packed_number` does. */
 const readPacked = (packed: Uint8Array, place: number) => {
   const [width = 0] = packed
   return packed.subarray(1 + width * place, 1 + width * (place + 1)).reduce((number, byte) => number * 256 + byte, 0)

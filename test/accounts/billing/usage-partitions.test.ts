@@ -1,4 +1,4 @@
-/** D29 (usage): monthly partitions are created ahead of time, and dropped after the retention period. */
+/** Monthly partitions are created ahead of time, and dropped after the retention period (D29, usage). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"

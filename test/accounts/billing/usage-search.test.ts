@@ -32,7 +32,7 @@ const writeRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecor
 
 const madeIds = new Set<string>()
 
-/** Makes an id of the service, but no id twice although the tests go back in time. */
+/** Returns an id as the service creates it. It never returns the same id twice, although the tests go back in time. */
 const makeNewId = (now: number): string => {
   const id = makeRequestId(now)
   if (madeIds.has(id)) return makeNewId(now)
@@ -86,7 +86,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
             endpoint: choose(["/v1/news", "/v1/screener"]),
           })
         })
-        // An id that a client has made in the form of the service's has the time, but not the suffix of a writer.
+        // An id that a client has created in the service's format has the time, but not the suffix of a writer.
         const requested_at = start + round * 2 * dayMillis + 77
         const request_id = `${makeNewId(requested_at).slice(0, 30)}abcdef`
         const all = [...records, makeUsageRecord({ ...choose(customers), requested_at, request_id })]
@@ -152,7 +152,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
       assert.deepInclude(yield* read, { key_status: "revoked", is_settled: true })
     }))
 
-  it.effect("shows the newest requests if a client repeats an id, and rows that count 429 (D29)", () =>
+  it.effect("shows the newest requests if a client repeats an id, including rows that count 429 responses (D29)", () =>
     Effect.gen(function* () {
       const customer = yield* createSender("repeats")
       const records = Array.from(
@@ -238,7 +238,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
       assert.lengthOf((yield* find("last", { account: "long" })).requests, 2)
     }))
 
-  it.effect("finds the request of an account although others have the id many times (D12)", () =>
+  it.effect("finds the request of an account even if others have used the same id many times (D12)", () =>
     Effect.gen(function* () {
       const [mine, others] = [yield* createSender("one of many"), yield* createSender("many")]
       const request_id = "019e0000-0000-7000-8000-000000000001"

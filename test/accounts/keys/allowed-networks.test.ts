@@ -87,7 +87,7 @@ layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with
       assert.strictEqual(used?.address, "203.0.113.9")
     }))
 
-  it.effect("is refused for a stored response, and each refusal is in the usage (D2, D17, D29)", () =>
+  it.effect("is refused even if the response is stored, and usage lists each refusal (D2, D17, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("cached", { networks })

@@ -19,7 +19,7 @@ const account = CurrentAccount.of({
 
 const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 
-/** Makes a cache whose `add` takes the time of the lookup from the test clock. */
+/** Creates a cache whose `add` takes the time of the lookup from the test clock. */
 const makeTestKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const recentKeys = yield* makeRecentKeys

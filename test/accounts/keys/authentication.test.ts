@@ -1,4 +1,4 @@
-/** §5 (authentication), D2 (API keys), D3 (tiers). Each test creates the keys that it changes. */
+/** Authentication, API keys and tiers (§5, D2, D3). Each test creates the keys that it changes. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, it, layer } from "@effect/vitest"
 import { Arbitrary, Clock, ConfigProvider, Duration, Effect, Layer, Redacted, Schedule, Schema } from "effect"

@@ -1,4 +1,4 @@
-/** D2 (API keys), D18 (rate limits): an address that sends too many wrong keys is blocked. */
+/** An address that sends too many wrong keys is blocked (D2, API keys; D18, rate limits). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Logger, Metric, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -73,7 +73,8 @@ describe("In one process,", () => {
       const { key: unseen } = yield* createCustomer("not seen before")
       assert.strictEqual(yield* statusFrom(null, right), 200)
       yield* sendWrongKeys(null)
-      // Wrong, mistyped and valid but unused keys get the same response, so that nobody learns which keys are valid.
+      // Wrong, mistyped and valid but unused keys get the same response, so that nobody can find out which keys are
+      // valid.
       for (const key of [yield* generateKey, mistypeKey(right), "nonsense", unseen]) {
         const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
         for (const answer of [yield* sendFrom(null, key), bearer]) {
@@ -394,7 +395,7 @@ layer(serviceAtNoon({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8"
   },
 )
 
-it.effect("the guard warns again after an hour, but not with each request, of a proxy that names no client (D18)", () =>
+it.effect("the guard warns about a proxy that names no client once an hour, not with each request (D18)", () =>
   Effect.gen(function* () {
     const logged: Array<unknown> = []
     const request = makeApiRequest({ address: undefined, peerAddress: "10.0.0.1" })

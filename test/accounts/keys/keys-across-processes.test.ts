@@ -1,4 +1,4 @@
-/** D2, D17, D18: changes to keys, tiers and balances take effect in all processes that share PostgreSQL. */
+/** Changes to keys, tiers and balances take effect in all processes that share PostgreSQL (D2, D17, D18). */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -92,7 +92,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         )
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // All requests but the first ones are answered from the response cache.
+        // The response cache answers all but the first requests.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }

@@ -1,4 +1,4 @@
-/** D2 (API keys), D11 (errors): no log, trace, error or response repeats a key, no matter where a client puts it. */
+/** No log, trace, error or response repeats a key, no matter where a client puts it (D2, API keys; D11, errors). */
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"

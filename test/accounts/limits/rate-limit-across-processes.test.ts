@@ -1,4 +1,4 @@
-/** D18 (rate limits): an account's token bucket, used by several processes that share only PostgreSQL. */
+/** An account's token bucket, used by several processes that share only PostgreSQL (D18, rate limits). */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Context, Duration, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -50,7 +50,10 @@ const Step = Schema.Struct({
 const Steps = Schema.Array(Step).check(Schema.isMinLength(1), Schema.isMaxLength(12))
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 400 }))
 
-/** Gives the account a full bucket without refills for ten minutes, so that a slow machine does not change counts. */
+/**
+ * Gives the account a full bucket that is not refilled for ten minutes, so that a slow machine does not change the
+ * counts.
+ */
 const fillBucket = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -212,7 +215,7 @@ it.live(
 )
 
 it.live(
-  "while PostgreSQL does not respond, requests fail, the later ones without a wait, and afterwards counting continues (D18)",
+  "while PostgreSQL does not respond, requests fail, all but the first without waiting, and then counting continues (D18)",
   () =>
     Effect.gen(function* () {
       const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))

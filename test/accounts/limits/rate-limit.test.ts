@@ -1,4 +1,4 @@
-/** D18 (rate limits): the responses of one process below and above an account's limit. */
+/** The responses of one process below and above an account's limit (D18, rate limits). */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -210,7 +210,7 @@ const competing = [
   { old_ticker: "LIMA", new_ticker: "LIMC", effective_date: "2021-01-01", status: "confirmed" },
 ]
 
-/** Stores an ambiguous lineage (409), and removes a table (500). */
+/** Causes failures: stores an ambiguous lineage (409), and removes a table (500). */
 const makeFailures = Layer.effectDiscard(Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* insertRows("ticker_changes", ...competing)

@@ -4,9 +4,9 @@ import { Clock, Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
 import {
   CalendarDate,
-  QueryNow,
   NonFutureDate,
   PastDate,
+  QueryNow,
   todayInChicago,
   todayInNewYork,
 } from "../../../src/contract/rules/Dates.ts"

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { makeRequestId, readRequestNumber } from "../../../src/contract/rules/RequestIds.ts"
 
 describe("A request id", () => {
-  it("is a UUID of version 7 with the time, and no other request of the millisecond has it (D12)", () => {
+  it("is a version 7 UUID with the time, and differs from all others of the same millisecond (D12)", () => {
     const now = Date.parse("2026-11-27T08:00:00.123Z")
     const ids = Array.from({ length: 4_096 }, () => makeRequestId(now))
     assert.strictEqual(new Set(ids).size, 4_096)
@@ -11,7 +11,7 @@ describe("A request id", () => {
     assert.strictEqual(Number.parseInt((ids[0] ?? "").replace("-", "").slice(0, 12), 16), now)
   })
 
-  it("has a number that usage stores, if this process made it at that time, and in this spelling (D12, D29)", () => {
+  it("has a number that usage can store only if this process created it, at that time and in this spelling (D12, D29)", () => {
     for (const now of [0, 1, Date.now(), 2 ** 48 - 1]) {
       const id = makeRequestId(now)
       assert.strictEqual(readRequestNumber(id, now), Number.parseInt(id.slice(15, 18), 16))

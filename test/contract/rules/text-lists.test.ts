@@ -1,4 +1,4 @@
-/** D33: lists of values in one parameter, and the same rule in the clients and in SQL. */
+/** Lists of values in one parameter, and the same rule in the clients and in SQL (D33). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -27,7 +27,7 @@ describe("A list of values", () => {
     { arbitrary: { runs: getInputCount(2_000) } },
   )
 
-  it("is refused as programming languages print it, unless the brackets are in double quotes (D33)", () => {
+  it("is refused in the form that programming languages print, unless the brackets are in double quotes (D33)", () => {
     for (const text of [`["A", "B"]`, `['A', 'B']`, "[A, B]", "('A', 'B')", "{'A'}", "[A B]"]) {
       assert.include(parseTextList(text), {
         reason: "must not have brackets around its values; separate several values by commas: A,B",
@@ -37,7 +37,7 @@ describe("A list of values", () => {
     assert.deepStrictEqual(parseTextList(formatTextList(["[A]"])), { values: ["[A]"] })
   })
 
-  it("has no missing values as programming languages print them, unless they are in double quotes (D33)", () => {
+  it("must not contain a missing value as programming languages print it, except in double quotes (D33)", () => {
     for (const text of ["null", "NULL", "undefined", "None", "nil", "<nil>", "NaN"]) {
       for (const list of [text, `A,${text}`, ` ${text} `]) {
         assert.include(parseTextList(list), {
@@ -48,7 +48,7 @@ describe("A list of values", () => {
     }
   })
 
-  it("has values in double quotes or without, which mean the same (D33)", () => {
+  it("may have its values in double quotes, without a difference in meaning (D33)", () => {
     for (
       const [text, ...values] of [
         ["8-K", "8-K"],
@@ -76,7 +76,7 @@ describe("A list of values", () => {
     }
   })
 
-  it("has the values of an array that a language model sends (D33, guides/mcp)", () => {
+  it("contains exactly the values of an array that a language model sends (D33, guides/mcp)", () => {
     const industry = ["Wholesale-Drugs, Proprietaries", "Retail"]
     assert.deepStrictEqual(encodeToolParameterValues({ industry, limit: 5 }), {
       industry: `"Wholesale-Drugs, Proprietaries",Retail`,
@@ -123,7 +123,7 @@ layer(service, { excludeTestServices: true, timeout: "60 seconds" })("A filter b
           select conname as name from pg_constraint where conrelid = ${table}::regclass and contype = 'c'
         `
         for (const check of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(check.name)}`
-        // Countries of this table are stored in capital letters, and file numbers have no small ones.
+        // Countries in this table are in capital letters, and file numbers have no lower-case ones.
         const isCapital = table === "pump_and_dump_tracker" || column === "file_no"
         const values = stored.map((text) => isCapital ? text.toUpperCase() : text)
         const nth = (index: Statement.Fragment) => sql`(${values}::text[])[1 + ${index} % ${values.length}::int]`

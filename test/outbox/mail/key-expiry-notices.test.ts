@@ -10,7 +10,7 @@ import { createCustomer, retryUntil } from "../../support/CustomerUsage.ts"
 import * as MailServer from "../../support/MailServer.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 
-/** Moves the expiry of a key, which was set `elapsed` hours ago, so that it is in `hours`. */
+/** Moves the expiry of a key to `hours` from now, as if it had been chosen `elapsed` hours ago. */
 const setExpiry = Effect.fnUntraced(function* (key_id: number, hours: number, elapsed: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update api_keys set expires_at = now() + make_interval(hours => ${hours}) where key_id = ${key_id}`
@@ -63,7 +63,7 @@ layer(database, { excludeTestServices: true, timeout: "60 seconds" })("Before a 
       ])
     }))
 
-  it.effect("no warning is sent that would follow the choice of the expiry at once (operations/accounts)", () =>
+  it.effect("no warning is sent right after the expiry was chosen (operations/accounts)", () =>
     Effect.gen(function* () {
       const rotate = Effect.fnUntraced(function* (name: string, grace: Duration.Duration) {
         const { key_id } = yield* createCustomer(name)

@@ -22,7 +22,7 @@ const parseAllowedHosts = (text: string) =>
 const secrets = [generateWebhookSecret()]
 const message = { message_id: "msg_1", body: `{"type":"webhook.test","data":{"text":"é"}}`, secrets }
 
-/** Makes one attempt with the given allow-list, and the addresses of every host name. */
+/** Tries once to deliver a message, with the given allow-list and the addresses that every host name has. */
 const deliver = Effect.fnUntraced(
   function* (url: string, allowed = "127.0.0.1", addresses: ReadonlyArray<string> = [], queries: Array<string> = []) {
     const resolveHost = (host: string) => {
@@ -224,7 +224,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
       assert.isAtMost(reason.length, 220)
     }).pipe(Effect.scoped))
 
-  it.effect("has the result of the status that arrived, even if the body does not end (docs/operations/webhooks.md)", () =>
+  it.effect("succeeds or fails by its status, even if the body never ends (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       receiver.behaviour.answer = (_, response) => {
@@ -232,7 +232,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
         return undefined
       }
       const attempt = yield* Effect.forkChild(deliver(receiver.url))
-      // Nothing shows when the status has arrived, so the clock of the attempt goes on, more and more slowly.
+      // Nothing shows when the status has arrived, so the test clock keeps advancing, more and more slowly.
       const goOn = Effect.provideService(TestClock.adjust("2 seconds"), Clock.Clock, yield* Clock.Clock)
       yield* TestClock.withLive(
         Effect.suspend(() => receiver.received.length === 0 ? Effect.void : goOn).pipe(Effect.repeat({
@@ -282,8 +282,8 @@ describe("The delays between attempts", () => {
 
 describe("A healthy endpoint", () => {
   /**
-   * Returns how long an endpoint with a message every ten seconds waits at most, s: until the others had an attempt, and
-   * afterwards. The others belong to `slowAccounts`, and their attempts take 14 s.
+   * Returns the longest wait of an endpoint that gets a message every ten seconds, s: until the others have had an
+   * attempt, and after that. The others belong to `slowAccounts`, and their attempts take 14 s.
    */
   const simulate = (slowAccounts: number) => {
     const schedule = makeSendTurns()

@@ -82,7 +82,7 @@ const createEndpoint = Effect.fnUntraced(
           `,
           ([queued]) => Number(queued?.messages),
         ),
-      /** All messages of the endpoint in their order, with their bodies. */
+      /** Reads all messages of the endpoint in order, with their bodies. */
       messages: Effect.map(
         sql<{ readonly type: string; readonly body: string; readonly status: string }>`
           select type, body, status from webhook_messages where endpoint_id = ${id} order by position
@@ -106,8 +106,8 @@ const createEndpoint = Effect.fnUntraced(
 )
 
 /**
- * Makes a sender, whose runs the tests start themselves. Ends with the scope. Receivers that hang must be started later,
- * so that they end first and the sender need not wait for them.
+ * Creates a sender whose runs the tests start themselves. It ends with the scope. A receiver that hangs must be started
+ * after the sender, so that it ends first and the sender need not wait for it.
  */
 const makeSender = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -127,7 +127,7 @@ const numbersOf = (received: ReadonlyArray<Receivers.ReceivedWebhook>) =>
   received.map(({ body }) => parseBody(body).data["n"]).join()
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook messages", (it) => {
-  it.effect("of one endpoint are sent for a few seconds, then others have their turn (docs/operations/webhooks.md)", () =>
+  it.effect("of one endpoint are sent for a few seconds before others get their turn (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { enqueue, statuses } = yield* createEndpoint("https://example.com/")
@@ -150,7 +150,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
             until: (found) => found.startsWith(expected),
             schedule: Schedule.spaced("20 millis"),
           })
-          // A sender that ends waits for its turns.
+          // A sender waits for its turns before it ends.
         }).pipe(Effect.scoped, Effect.provideService(Clock.Clock, clock), Effect.andThen(statuses))
       assert.strictEqual(yield* runOnce("delivered,delivered,delivered"), "delivered,delivered,delivered,pending")
       assert.notInclude(yield* runOnce("delivered,delivered,delivered,delivered"), "pending")
@@ -302,7 +302,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       yield* runUntil(Effect.map(statuses, (found) => found === "dead,dead,dead,delivered"))
     }).pipe(Effect.scoped))
 
-  it.effect("count attempts on, and begin the delays anew, when they are queued again (docs/operations/webhooks.md)", () =>
+  it.effect("keep counting attempts, but start the delays over, when they are queued again (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const receiver = yield* Receivers.startWebhookReceiver
@@ -347,7 +347,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       assert.isBelow((yield* attempt(4)).delay, second.delay)
     }).pipe(Effect.scoped))
 
-  it.effect("are at most 10,000 per endpoint, which is then disabled (docs/operations/webhooks.md)", () =>
+  it.effect("are limited to 10,000 per endpoint, which is then disabled (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { disabledReason, enqueue, id } = yield* createEndpoint("https://example.com/")
@@ -396,7 +396,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
 })
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhook event", (it) => {
-  it.effect("tells about keys in the transaction that changes them, once per change (docs/operations/webhooks.md)", () =>
+  it.effect("reports a change of a key in the transaction that makes it, once per change (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account, id, messages } = yield* createEndpoint("https://example.com/", { events: ["key.*"] })
@@ -437,7 +437,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       assert.deepStrictEqual(deliveries.map(({ type }) => type), ["key.revoked", "key.rotated"])
     }))
 
-  it.effect("tells about an announced deprecation once (docs/operations/webhooks.md)", () =>
+  it.effect("reports an announced deprecation once (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const deprecation = changelogEntries.find(({ type }) => type === "deprecated")
       assert.isDefined(deprecation)
@@ -459,7 +459,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
       assert.deepStrictEqual(yield* ofLater, [])
     }))
 
-  it.effect("tells about each transaction that changed rows that the account may read (docs/operations/webhooks.md)", () =>
+  it.effect("reports each transaction that changed rows which the account may read (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("news", newsItem("w0", "WHA"))
@@ -501,7 +501,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
         "news",
       ])
 
-      // The URL returns exactly the changes that the message tells about, and then those after its cursor.
+      // The URL returns exactly the changes that the message reports, followed by those after its cursor.
       const [first] = selected
       const url = String(first?.data["url"])
       assert.match(url, /^https:\/\/api\.example\.com\/v1\/changes\?dataset=news&after=/)

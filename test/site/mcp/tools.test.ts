@@ -182,7 +182,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         assert.isAtMost(Number(valueAt(results, 0, "row_count")), 50)
         assert.isAbove(Number(valueAt(results, 0, "cost_microdollars")), 0)
         assert.match(textAt(results, 0, "freshness", "data_changed_at"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d-05:00$/)
-        // Nothing says whether another account has requested the rows before.
+        // Nothing reveals whether another account has requested the rows before.
         assert.deepStrictEqual(Object.keys(Object(valueAt(results, 0, "freshness"))), ["data_changed_at"])
       }),
   )
@@ -296,7 +296,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       assert.deepStrictEqual(records, listAt(whole.body, "results"))
     }))
 
-  it.effect("has no cursor after the last row of a list, also if the calls before returned as many as they could (guides/mcp)", () =>
+  it.effect("has no cursor after the last row of a list, even if earlier calls returned as many rows as they could (guides/mcp)", () =>
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("reads to the end", { tier: "ultimate" })
       const client = yield* connect(key)
