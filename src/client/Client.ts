@@ -106,11 +106,11 @@ export type Client = {
   >
 }
 
-/** The row of an endpoint: `Row<"news">` is the type of an element of `results` of `/v1/news`. */
+/** The row type of an endpoint: `Row<"news">` is the type of an element in the `results` of `/v1/news`. */
 export type Row<Name extends keyof Client> = Effect.Success<ReturnType<Client[Name]["get"]>> extends
   { readonly results: ReadonlyArray<infer Element> } ? Element : never
 
-/** A resource of any endpoint, without the types of its query and body. */
+/** The resource for any endpoint, without the types of its query and body. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithMetadata: (
@@ -124,7 +124,7 @@ interface UntypedResource {
   readonly follow?: (query: never, options?: FollowOptions) => Stream.Stream<unknown, unknown>
 }
 
-/** Creates the methods of an endpoint: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
+/** Creates an endpoint's methods: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
 const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): UntypedResource => {
   const { call, openFile } = caller
   const getWithMetadata = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {

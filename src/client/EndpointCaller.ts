@@ -19,7 +19,7 @@ export const clientVersion = "1.0.0"
 
 /** The options of a client. */
 export interface ClientOptions {
-  /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
+  /** The service's URL, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Sent as `Authorization: Bearer`. Optional for endpoints that require no key. */
   readonly apiKey?: Redacted.Redacted | undefined
@@ -54,6 +54,7 @@ const parseBaseUrl = (address: string | URL) => {
  */
 const headerValue = /^[\x20-\x7e]*$/
 
+/** Returns the headers that every request has. Fails if a value cannot be a header. */
 const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
   const key = apiKey === undefined ? undefined : Redacted.value(apiKey).trim()
   if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
@@ -227,6 +228,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
         ? Effect.succeed(response.stream)
         : response.text
 
+  /** Sends a request, with retries, and returns the response as text. */
   const send = (path: string, query: AnyQuery | string): Effect.Effect<RawResponse, NoAnswer> =>
     Effect.map(
       sendAndRead(path, query, (response) => response.text),
@@ -281,6 +283,7 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
     onDeprecated = (path, deprecated) => Effect.logWarning(formatDeprecationWarning(path, deprecated)),
   } = options
   const reported = new Set<string>()
+  /** Reports a deprecated endpoint once per client. */
   const reportDeprecation = (path: string, { deprecated }: ResponseMetadata) =>
     Effect.suspend(() => {
       if (deprecated === null || reported.has(path)) return Effect.void

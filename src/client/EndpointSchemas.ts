@@ -47,6 +47,7 @@ const replaceLeavesInside = (
 const openEnum = (ast: SchemaAST.AST) =>
   ast.encoding === undefined && SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal) ? SchemaAST.string : ast
 
+/** Reads the schemas of all endpoints from the contract. */
 const readEndpointSchemas = () => {
   const all: Array<EndpointSchemas> = []
   HttpApi.reflect(Api, {

@@ -35,7 +35,7 @@ export { TickerlineError } from "./TickerlineError.ts"
 
 /** The options of a Promise client. */
 export interface PromiseClientOptions {
-  /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
+  /** The service's URL, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Optional for endpoints that require no key. */
   readonly apiKey?: string | undefined
@@ -60,7 +60,7 @@ export interface PromiseClientOptions {
 /** Prepares a call to use the `fetch` in the options and to send no trace headers. */
 type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.Effect<Outcome, NoAnswer>
 
-/** A resource of any endpoint, without the types of its query and body. */
+/** The resource for any endpoint, without the types of its query and body. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithMetadata: (
@@ -112,7 +112,7 @@ async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: Ab
   }
 }
 
-/** Creates the methods of an endpoint: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
+/** Creates an endpoint's methods: `follow` for the change feed, and `pages`, `rows` and `download` for lists. */
 const makeResource = (
   endpoint: EndpointDecoder,
   { call, openEvents, openFile, retryPolicy }: EndpointCaller,

@@ -28,7 +28,7 @@ export type TickerlineClient = {
   >
 }
 
-/** The row of an endpoint: `Row<"news">` is the type of an element of `results` of `/v1/news`. */
+/** The row type of an endpoint: `Row<"news">` is the type of an element in the `results` of `/v1/news`. */
 export type Row<Name extends keyof TickerlineClient> = Awaited<ReturnType<TickerlineClient[Name]["get"]>> extends
   { readonly results: ReadonlyArray<infer Element> } ? Element : never
 

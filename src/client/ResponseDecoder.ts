@@ -1,4 +1,4 @@
-/** Decodes responses according to the schemas of the endpoints. */
+/** Decodes responses according to the endpoint schemas. */
 import { Effect, Option, Schema, SchemaAST } from "effect"
 import type { Headers } from "effect/http"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
@@ -73,7 +73,7 @@ export interface EndpointDecoder {
   /** Decodes a change that the stream sends; undefined if the endpoint does not list changes. */
   readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
   /**
-   * Succeeds with the body of a 200 response. Any other response fails with an error of the contract, or with
+   * Succeeds with the body of a 200 response. Any other response fails with a contract error, or with
    * `UnknownCode` or `UnreadableAnswer`.
    */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
@@ -81,7 +81,7 @@ export interface EndpointDecoder {
   readonly eventStream: EndpointDecoder | undefined
 }
 
-/** Returns the decoder of single changes, if the schema is that of the change feed. */
+/** Returns the decoder for single changes, if the schema is that of the change feed. */
 const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
   const results = fieldOf(success, "results")
   if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {

@@ -44,13 +44,14 @@ const maxRetryBudget = 10
 const maxReconnectFailures = 10
 
 /**
- * Creates the policy that all calls of a client share, including its budget of retries. During an outage, the client
- * therefore soon stops retrying.
+ * Creates the policy that all calls of a client share, with one retry budget for all of them. During an outage, the
+ * client therefore soon stops retrying.
  */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions) => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
   const isFinal = ({ status }: RequestAttemptResult) => status !== undefined && !retryableStatuses.has(status)
+  /** Returns the delay in `Retry-After` or, without it, one that doubles with each attempt; either with jitter. */
   const chooseDelay = ({ retryAfterMillis }: RequestAttemptResult, attempts: number) =>
     Effect.map(Random.next, (random) => {
       // Random delays (jitter) keep many clients from retrying at the same moment. They never shorten `Retry-After`.

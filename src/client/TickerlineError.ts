@@ -62,7 +62,7 @@ const clientCodes: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts a tagged error of the contract or of the client. Other values are returned unchanged.
+ * Converts a tagged error from the contract or the client. Other values are returned unchanged.
  *
  * @internal
  */

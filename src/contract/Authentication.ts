@@ -54,8 +54,8 @@ const schemes = {
 }
 
 /**
- * Declares the security schemes, and the errors of the check of the key. That check precedes all others, so a wrong key
- * gets 401 even if 402, 403, 422 or 429 would also apply.
+ * Declares the security schemes, and the errors for invalid keys. The key is checked first, so a wrong key gets 401
+ * even if 402, 403, 422 or 429 would also apply.
  */
 export class AuthenticationMiddleware
   extends HttpApiMiddleware.Service<AuthenticationMiddleware, { provides: CurrentAccount }>()(

@@ -1,5 +1,5 @@
 /**
- * Declares the errors of the checks of tiers (D3), balances (D13), rate limits (D18) and prices (D27).
+ * Declares the errors that tiers (D3), balances (D13), rate limits (D18) and prices (D27) can cause.
  * `accounts/Admission.ts` does the checks.
  */
 import { HttpApiMiddleware } from "effect/http-api"
@@ -13,7 +13,9 @@ import {
   RateLimitExceeded,
 } from "./AccountErrors.ts"
 
-/** Declares the errors of endpoints that require a key: rate limit, client address, tier and allowed paths. */
+/**
+ * Declares the errors of endpoints that require a key: about the rate limit, client address, tier and allowed paths.
+ */
 export class AuthorizationMiddleware
   extends HttpApiMiddleware.Service<AuthorizationMiddleware, { requires: CurrentAccount }>()(
     "tickerline/contract/AuthorizationMiddleware",

@@ -12,7 +12,7 @@ export const changelogEntryTypes = ["added", "changed", "deprecated", "removed",
 const text = (description: string) => Schema.String.annotate({ description })
 const day = (description: string) => Schema.String.annotate({ description, format: "date" })
 
-/** An entry of the changelog, as `/v1/changelog` returns it. */
+/** A changelog entry, as `/v1/changelog` returns it. */
 export const ChangelogEntry = Schema.Struct({
   id: text("Stable id, never reused."),
   type: Schema.Literals(changelogEntryTypes).annotate({ description: "Type of change." }),

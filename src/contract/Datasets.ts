@@ -37,7 +37,7 @@ export interface LoadableDataset {
   /** The table's name. On the command line, it is also the dataset's name, with `_` or `-`. */
   readonly table: string
   readonly model: RowModel
-  /** The models of endpoints that show other columns of the table than `model` does. */
+  /** The models of endpoints that show columns of the table other than those in `model`. */
   readonly otherModels?: ReadonlyArray<RowModels>
   readonly row: Schema.Codec<RowCells, RowCells> & {
     readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }

@@ -39,7 +39,7 @@ export interface Channel<Receiver, Message, Delivered, Failure, E> {
   readonly logRetry: (text: string) => Effect.Effect<void>
   readonly deliveredCounter: Metric.Metric<number, unknown>
   readonly failureCounter: (failure: Failure) => Metric.Metric<number, unknown>
-  /** All counters, so that they exist with the value 0 before they first count. */
+  /** All counters, so that they exist at 0 before they first count. */
   readonly counters: ReadonlyArray<Metric.Metric<number, unknown>>
   /**
    * What the process that sends saw last. A process that no longer has the job reports 0, because its numbers are
@@ -48,7 +48,7 @@ export interface Channel<Receiver, Message, Delivered, Failure, E> {
   readonly gauges: ReadonlyArray<Parameters<typeof registerGauge>[0]>
 }
 
-/** Creates the sender of a channel. When its scope ends, it waits for the results of its attempts. */
+/** Creates the sender for a channel. When its scope ends, it waits for the results of its attempts. */
 export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, Delivered, Failure, E>(
   channel: Channel<Receiver, Message, Delivered, Failure, E>,
   { isHeld }: Pick<JobLease, "isHeld">,
@@ -69,6 +69,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
       Effect.retry({ schedule: Schedule.spaced("1 second") }),
     )
 
+  /** Postpones a message whose attempt failed, or gives it up. */
   const handleFailure = Effect.fnUntraced(function* (message: Message, failure: Failure) {
     yield* Metric.update(channel.failureCounter(failure), 1)
     const delay = yield* channel.computeDelay(message, failure)
@@ -104,7 +105,7 @@ export const makeOutboxSender = Effect.fnUntraced(function* <Receiver, Message, 
       return { _tag: "Delivered" as const }
     }),
     /**
-     * Runs an effect that sends messages in a fiber of its own. It is interrupted neither when the job's run ends nor
+     * Runs an effect that sends messages in a separate fiber. It is interrupted neither when the job's run ends nor
      * when its lease does.
      */
     begin: <A, E2, R>(isAwaited: boolean, send: (sending: Sending) => Effect.Effect<A, E2, R>) =>

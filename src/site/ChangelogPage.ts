@@ -12,6 +12,7 @@ const renderBadges = ({ breaking, type }: ChangelogEntry) =>
 const renderField = (label: string, text: string | null) =>
   text !== null && markup`<p><strong>${label}:</strong> ${renderProse(text)}</p>`
 
+/** Renders one entry. */
 const renderEntry = (entry: ChangelogEntry) =>
   markup`<section class="entry"><h3 id="${entry.id}">${entry.title}</h3>
 <p>${renderBadges(entry)} ${

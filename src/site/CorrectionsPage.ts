@@ -70,6 +70,7 @@ const renderFields = ({ dataset, fields }: DatasetCounts) => {
   return markup`${table}${others > 0 && markup`<p>And ${others} more, less often.</p>`}`
 }
 
+/** Renders the table of how late the rows of a dataset were corrected. */
 const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
   renderTable(
     [
@@ -98,6 +99,7 @@ ${total.corrected > 0 && [renderDelays(counts), renderFields(counts)]}
 <p class="quiet">The request for its corrections: ${renderInlineCode(query)}</p>`
 }
 
+/** Renders the overview, and a section for each dataset. */
 const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
   markup`<p>Changes have been counted since ${renderTime(since)}. ${
     counted_until === null

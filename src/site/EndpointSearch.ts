@@ -10,7 +10,7 @@ import { describeResponseFields, resolveSchemaReference } from "./SchemaDescript
 export const getEndpointOperation = ({ row }: CatalogueEndpoint) =>
   getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
 
-/** Describes the fields of the JSON response of an operation. */
+/** Describes the fields of an operation's JSON response. */
 export const describeEndpointFields = (operation: unknown) => {
   const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
   return describeResponseFields(getValueAt(success, "content", "application/json", "schema"))

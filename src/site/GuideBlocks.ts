@@ -18,7 +18,7 @@ const timelineEnd = (body: string) => {
 }
 
 /**
- * Renders a block such as `chain META`, which contains a response of `/v1/ticker-changes`, as a drawing with details;
+ * Renders a block such as `chain META`, which contains a `/v1/ticker-changes` response, as a drawing with details;
  * `chain META picture` omits the details.
  */
 const renderLineageBlock = (body: string, argument: string) => {

@@ -60,7 +60,7 @@ export interface Guide {
   readonly source: string
 }
 
-/** Reads all guides, in the order of the navigation. */
+/** Reads all guides, in the navigation order. */
 export const readGuides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

@@ -125,6 +125,7 @@ const findSimilarPages = (path: string, pages: ReadonlyArray<SitePage>) => {
   return Array.from(new Set([...pages.filter(({ path }) => nameOf(path) === nearest), ...similar])).slice(0, 5)
 }
 
+/** The page for an unknown address, with links to similar pages. */
 const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage => {
   const links = findSimilarPages(path, pages).map(({ path, title }) => markup`<li><a href="${path}">${title}</a></li>`)
   return {

@@ -138,6 +138,7 @@ ${state}
   }),
 }
 
+/** Renders the table of datasets. A script fills the column with the last change. */
 const renderDatasetTable = () => {
   const labels = new Map(catalogueEndpoints.map(({ row }) => [row.path, row.label]))
   const link = (path: string) =>
@@ -180,5 +181,5 @@ ${state}
   }),
 }
 
-/** All of these pages, in the order of the navigation. */
+/** All of these pages, in the navigation order. */
 export const interactivePages: ReadonlyArray<SitePage> = [explorer, account, invoices, datasets]

@@ -30,6 +30,7 @@ const renderSection = (section: string, links: Html, currentPath: string) => {
   return markup`<details class="endpoints"${open}><summary class="section">${section}</summary>${links}</details>`
 }
 
+/** Renders the links to all pages, by section. */
 const renderNavigation = (pages: ReadonlyArray<SitePage>, currentPath: string) =>
   navigationSections.map((section) => {
     const items = pages.filter((page) => page.section === section)

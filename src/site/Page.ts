@@ -1,4 +1,4 @@
-/** Defines a page of the documentation, and the addresses of pages and assets. */
+/** Defines a documentation page, and the addresses of pages and assets. */
 import { Function } from "effect"
 import { documentationPath } from "../contract/rules/Deprecation.ts"
 import type { Html } from "./browser/markup.js"
@@ -8,7 +8,7 @@ import type { Entry } from "./browser/search-matching.js"
 /** Navigation sections, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
-/** A page of the documentation. */
+/** A documentation page. */
 export interface SitePage {
   /** Such as `/v1/docs/lineage`. */
   readonly path: `/${string}`
@@ -41,8 +41,8 @@ export const getPagePath = (name: string): `/${string}` =>
 /** Returns the path of a script, a style sheet or the search index. */
 export const getAssetPath = (name: string) => getPagePath(`assets/${name}`)
 
-/** Path of the overview of the API reference. */
+/** Path of the API reference's overview. */
 export const referenceOverviewPath = getPagePath("reference")
 
-/** Returns the path of the reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
+/** Returns the path of an endpoint's reference page: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
 export const getReferencePagePath = (path: string) => getPagePath(getReferencePageName(path))

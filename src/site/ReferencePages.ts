@@ -46,9 +46,7 @@ const examplesOf = (operation: unknown) =>
     }))
   ).toSorted((left, right) => left.status - right.status)
 
-/**
- * A row of the table of parameters. `value` is what the example request sends; empty if it does not send the parameter.
- */
+/** A row in the parameter table. `value` is what the example request sends; empty if it does not send the parameter. */
 interface Parameter {
   readonly name: string
   readonly description: string
@@ -69,8 +67,8 @@ const getExampleType = (name: string, schema: unknown) => {
 }
 
 /**
- * Returns the parameters of an operation. `/estimate` also takes those of the estimated endpoint: they are one row,
- * whose value is a query string.
+ * Returns an operation's parameters. `/estimate` also takes those of the estimated endpoint: they are one row, whose
+ * value is a query string.
  */
 const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyArray<Parameter> => {
   const parameters = getListAt(operation, "parameters").map((parameter) => {
@@ -235,6 +233,7 @@ const renderResponseFields = (operation: unknown) => {
     renderTable(["Field", "Meaning"], fields.map(({ cells }) => cells), { label: "Response fields" })
 }
 
+/** Renders the reference page of an endpoint from its operation in the OpenAPI document. */
 const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => {
   const { isEndless, row, title } = endpoint
   const operation = getEndpointOperation(endpoint)

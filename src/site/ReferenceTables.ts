@@ -74,6 +74,7 @@ export const errorCodeReference = advice.map(([error, action, retry]) => {
   }
 })
 
+/** Renders the table of error codes. */
 const errorTable = () =>
   renderTable(
     ["Status", "Code", "Meaning", "What to do", "Retry"],
@@ -82,7 +83,7 @@ const errorTable = () =>
     ) => [String(status), renderInlineCode(code), ...[description, action, retry].map(renderProse)]),
   )
 
-/** Renders the table of the endpoints that cost money, or of those that are free. */
+/** Renders a table of the endpoints that cost money, or of those that are free. */
 export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }) =>
   renderTable(
     ["Path", "Description", "Tier"],
@@ -95,6 +96,7 @@ export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }
     ]),
   )
 
+/** Renders the table of tiers, with the configured rate limits. */
 const makeTierTable = Effect.map(
   AccountRateLimiter,
   ({ getRequestsPerMinute: perMinute }) => () =>
@@ -118,6 +120,7 @@ const modeOf = (values: ReadonlyArray<number>) => {
   return values.toSorted((left, right) => count(right) - count(left))[0] ?? 0
 }
 
+/** Renders the table of prices: the most frequent one, and the endpoints with another price. */
 const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () => {
   const prices = pricedEndpointPaths.map((path) => ({ path, price: getPricePerGigabyte(path) }))
   const usual = modeOf(prices.map(({ price }) => price))

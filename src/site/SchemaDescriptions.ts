@@ -50,7 +50,7 @@ const keywordOf = (schema: unknown, keyword: string): unknown =>
     .flatMap((option) => [option, ...getListAt(option, "allOf")])
     .map((option) => getValueAt(option, keyword)).find((value) => value !== undefined)
 
-/** Returns the schema of the items of an array. For a tuple, this is the schema of its first item. */
+/** Returns the schema for an array's items. For a tuple, this is the schema of its first item. */
 const itemsOf = (array: unknown) => getListAt(array, "prefixItems")[0] ?? getValueAt(array, "items")
 
 /** Lists the fixed values that a schema allows. For an array, these are the values allowed for its items. */
@@ -61,10 +61,7 @@ export const listAllowedSchemaValues = (schema: unknown): ReadonlyArray<string> 
     return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
-/**
- * Returns the name of a format, such as `date`. The formats of numbers are omitted, because only code generators need
- * them.
- */
+/** Returns the name of a format, such as `date`. Number formats are omitted, because only code generators need them. */
 const describeSimpleType = (schema: unknown) => {
   const type = getTextAt(schema, "type") ?? "any"
   if (getTextAt(schema, "pattern") === decimalPattern.source) return "number"

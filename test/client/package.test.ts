@@ -44,7 +44,7 @@ const runOrFail = Effect.fnUntraced(function* (
   return out
 })
 
-/** Path of a program that an npm package of this project provides. */
+/** The path of a program from an npm package of this project. */
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
 const Packed = Schema.Array(

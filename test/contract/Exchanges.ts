@@ -60,7 +60,7 @@ const makeSender = (port: number) =>
       }),
   )
 
-/** Sends the bytes over a connection of their own, which the service closes. */
+/** Sends the bytes over a separate connection, which the service closes. */
 const sendRaw = Effect.fnUntraced(function* (port: number, raw: string) {
   const answers = yield* exchangeBytes(port, raw)
   const [answer] = answers
@@ -97,7 +97,7 @@ const isBetween = (text: string | undefined, low: number, high: number) =>
 
 const generatedId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Whether the body is a page of the documentation or a part of the changelog, which change without the API. */
+/** Whether the body is a documentation page or a part of the changelog, which change without the API. */
 const isEdited = ({ target }: RecordedRequest, { headers, status }: ReceivedResponse) =>
   headers["content-type"]?.startsWith("text/html") === true || (target.startsWith("/v1/changelog") && status < 400)
 

@@ -78,7 +78,7 @@ const Line = Schema.Struct({
     /** The headers that differ from the usual ones. Null: the response lacks a usual header. */
     headers: Schema.Record(Schema.String, Schema.NullOr(Schema.String)),
   }),
-  /** The values of the fields of `RecordedUsage`, in their order. */
+  /** The values of `RecordedUsage`, in the order of its fields. */
   usage: Schema.NullOr(Schema.Array(Schema.Union([Schema.String, Schema.Finite, Schema.Boolean, Schema.Null]))),
 })
 
@@ -131,7 +131,7 @@ const findUsualHeaders = (responses: ReadonlyArray<RecordedResponse>) => {
 const sortByName = <A>(headers: Readonly<Record<string, A>>) =>
   Object.fromEntries(Object.entries(headers).toSorted(([a], [b]) => a < b ? -1 : 1))
 
-/** Writes one exchange per line, so that a change of one response is a change of one line. */
+/** Writes one exchange per line, so that a changed response is one changed line. */
 export const writeRecording = (exchanges: ReadonlyArray<Exchange>) => {
   const byStatus = Array.groupBy(exchanges.map(({ response }) => response), ({ status }) => String(status))
   const usualHeaders = Object.fromEntries(

@@ -55,7 +55,7 @@ const makeRequiredQuery = ({ parameters }: Endpoint): Query =>
 
 const getColumn = (name: string) => name.replace(/^(min|max)_|_(from|to)$/g, "")
 
-/** Returns the values of the parameter's column in the rows, sorted, without nulls. Lists become their elements. */
+/** Returns the parameter's values's column in the rows, sorted, without nulls. Lists become their elements. */
 const findValues = (column: string, rows: ReadonlyArray<unknown>): ReadonlyArray<string> =>
   rows.flatMap((row) => valueAt(row, column)).filter((value) => Predicate.isString(value) || Predicate.isNumber(value))
     .map(String).toSorted((a, b) => Number(a) - Number(b) || (a < b ? -1 : a > b ? 1 : 0))

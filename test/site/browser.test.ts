@@ -304,7 +304,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           )
         )
         assert.strictEqual(cutLists, 0)
-        // Each lane is a list of links with the text of the event, newest first.
+        // Each lane is a list of links with the event texts, newest first.
         for (const type of types) {
           const expected = rows.filter((row) => textOf(row, "type").replaceAll("_", " ") === type)
           const name = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${expected.length})`
@@ -380,7 +380,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* expectLineage
         const first = yield* runInBrowser(() => page.locator("script").first().getAttribute("src"))
         assert.match(first ?? "", /\/key-link\.js\b/)
-        // The previous entry of the history is the empty page with which the tab began.
+        // The previous history entry is the empty page that the tab started with.
         assert.strictEqual(yield* runInBrowser(() => page.evaluate("history.length")), 2)
         // Opens the link in the tab that already shows the page, without a key.
         yield* runInBrowser(() => page.getByRole("button", { name: "Forget key" }).click())

@@ -89,7 +89,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         if (new Set(kinds).size === 2) mixed += 1
       }
       assert.isAbove(mixed, 5)
-      // Entries of the changelog are still found.
+      // Changelog entries are still found.
       for (const { heading, path } of changes) {
         assert.include(search(heading).map(({ entry }) => entry.path), path, heading)
       }

@@ -56,7 +56,7 @@ export interface BilledExport {
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
 }
 
-/** A function that begins to bill an export. */
+/** A function that starts billing an export. */
 export const makeExportBilling = Effect.gen(function* () {
   const { getRemaining, open } = yield* PrepaidBalances
   const { watch } = yield* KeyWatcher
@@ -94,8 +94,8 @@ export const makeExportBilling = Effect.gen(function* () {
   }
 
   /**
-   * Begins to bill an export. Until the scope closes, the reservation is renewed, and the key is checked twice a
-   * second: `address` is the client's address.
+   * Starts billing an export. Until the scope closes, the reservation is renewed, and the key is checked twice a
+   * second. `address` is the client's address.
    */
   return Effect.fnUntraced(function* (
     answer: ExportAnswer,

@@ -37,6 +37,7 @@ export const makeFailedRequestCounter = Effect.gen(function* () {
     else found.requests += requests
   }
 
+  /** Adds counts to those in PostgreSQL, and deletes the minutes that have expired. */
   const write = (counts: ReadonlyArray<FailedRequests>) =>
     sql`
       with expired as (

@@ -129,7 +129,7 @@ const closeInvoices = Effect.fnUntraced(function* (
 })
 
 /**
- * Closes a month. Each account that existed in it and has no invoice for it gets one, in a transaction of its own.
+ * Closes a month. Each account that existed in it and has no invoice for it gets one, in a separate transaction.
  * Returns how many invoices are new, how many existed already, and how many accounts got none because they have a later
  * one.
  */

@@ -67,8 +67,8 @@ interface Holding {
   readonly account_id: number
   amount: number
   /**
-   * How many need the reservation: the export and, after its end, its unwritten usage record. At 0, it is no longer
-   * renewed, and expires.
+   * How many things need the reservation: the export and, after its end, its unwritten usage record. Once it is 0, the
+   * reservation is no longer renewed, and expires.
    */
   users: number
   /** Whether the export has ended, and its cost is not written yet. */
@@ -77,7 +77,7 @@ interface Holding {
   validUntil: number
 }
 
-/** The cost of a row of usage, and the reservation that covers it. */
+/** The cost of a usage row, and the reservation that covers it. */
 export interface Charge {
   readonly account_id: number
   readonly cost_microdollars: number
@@ -112,7 +112,7 @@ const makeBalanceLedger = (now: () => number) => {
   /** Also has accounts without a limit. */
   const unwritten = new Map<number, Unwritten>()
 
-  /** Makes room for another account, by forgetting all accounts that can be read again without losing anything. */
+  /** Makes room for another account by forgetting those that can be read again without losing anything. */
   const evict = () => {
     for (const id of balances.keys()) if (!unwritten.has(id)) balances.delete(id)
   }
@@ -224,6 +224,7 @@ const makeReservationStatements = Effect.gen(function* () {
   }
 })
 
+/** Combines the ledger with the reservations of this process, and tells both when usage is written. */
 const makePrepaidBalances = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
@@ -315,6 +316,7 @@ const makePrepaidBalances = Effect.gen(function* () {
     holding.validUntil = requestedAt + Duration.toMillis(holderTtl)
   }
 
+  /** Sets the amount of a reservation in PostgreSQL. A refusal that may be wrong is repeated. */
   const reserve = Effect.fnUntraced(function* (id: string, holding: Holding, needed: number, wanted: number) {
     const { account_id } = holding
     for (let attempt = 1;; attempt++) {

@@ -9,7 +9,7 @@ import type { ThrottledRequestCount } from "./UsageWriter.ts"
 const minuteMillis = 60_000
 
 /**
- * While this many rows wait to be written, requests of a new minute are added to the row of an earlier minute, so that
+ * While this many rows wait to be written, requests in a new minute are added to the row for an earlier minute, so that
  * memory is bounded.
  */
 const maxWaitingRows = 10_000
@@ -29,7 +29,7 @@ const zero = { requests: 0, bytes: 0 }
 
 /** Creates the counter of a process. */
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
-  /** The newest count of each account and endpoint. */
+  /** The newest count for each account and endpoint. */
   const current = new Map<string, MinuteCount>()
   /** Counts that include requests which are not in the database yet. */
   const waiting = new Set<MinuteCount>()
@@ -45,6 +45,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     return count
   }
 
+  /** Counts a refused request. The first one of a minute starts a new row. */
   const add = (row: UsageRecord) => {
     const minute = Math.floor(row.requested_at / minuteMillis)
     if (minute > latestMinute) {

@@ -5,7 +5,7 @@ import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts
 /** The most requests that are written at once. */
 export const maxBatchRows = 2_000
 
-/** Space for the packed ids of clients in a batch. */
+/** Space for the packed ids that clients chose in a batch. */
 const ownIdBytes = 64 * maxBatchRows
 
 const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
@@ -18,7 +18,7 @@ export const packOwnId = (id: string) =>
   canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
 
 /**
- * The requests of a batch, as one array of numbers per property. The arrays are allocated once and reused: `clear`
+ * The requests in a batch, as one array of numbers per property. The arrays are allocated once and reused: `clear`
  * empties them for the next batch. One object per request would be expensive, because it would live long enough to be
  * moved to V8's old generation, which is only collected as a whole. A request's `place` is its index in the arrays.
  */
@@ -36,11 +36,11 @@ export class UsageColumns {
   readonly costs = new Float64Array(maxBatchRows)
   /** Milliseconds. */
   readonly durations = new Float64Array(maxBatchRows)
-  /** The number in each id that this process created (`RequestIds.ts`); 0 for ids of clients. */
+  /** The number in each id that this process created (`RequestIds.ts`); 0 for ids that clients chose. */
   readonly idNumbers = new Float64Array(maxBatchRows)
   /**
-   * The packed ids of clients, one after the other, and the end of each. A request whose id this process created has
-   * none, so its end is that of the request before.
+   * The packed ids that clients chose, one after the other, and the end of each. A request whose id this process
+   * created has none, so its end is that of the request before.
    */
   readonly #ownIds = Buffer.allocUnsafeSlow(ownIdBytes)
   readonly #ownIdEnds = new Uint32Array(maxBatchRows)
@@ -90,7 +90,7 @@ export class UsageColumns {
     this.reservations.clear()
   }
 
-  /** Returns the places of all requests, or of those of an account. */
+  /** Returns the places of all requests, or of one account's requests. */
   findPlaces(account_id?: number) {
     const places: Array<number> = []
     for (let place = 0; place < this.length; place++) {
@@ -99,7 +99,7 @@ export class UsageColumns {
     return places
   }
 
-  /** Returns the length of the packed id of a client; 0 for other ids. */
+  /** Returns the length of the packed id that the client chose; 0 for other ids. */
   measureOwnId(place: number) {
     return (this.#ownIdEnds[place] ?? 0) - this.#getOwnIdStart(place)
   }

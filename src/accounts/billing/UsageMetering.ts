@@ -152,6 +152,7 @@ const summarize = (batches: ReadonlyArray<UsageColumns>, account_id: number, tod
   }
 }
 
+/** Keeps requests in memory, writes them in two loops, and tells `PrepaidBalances` what has been written. */
 const makeUsageMetering = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const maxWaiting = yield* UsageBufferSizeConfig
@@ -175,6 +176,7 @@ const makeUsageMetering = Effect.gen(function* () {
   let sending: UsageBatch | undefined
   let writtenBatches = 0
 
+  /** Counts and logs a failed write. */
   const reportFailure = (error: unknown) =>
     Effect.andThen(
       Metric.update(writesFailedTotal, 1),
@@ -215,7 +217,7 @@ const makeUsageMetering = Effect.gen(function* () {
       return length
     },
   })
-  // Throttled requests have a loop of their own, so that they never delay the recording of billed requests.
+  // Throttled requests have a separate loop, so that they never delay the recording of billed requests.
   const refusalLoop = writeInLoop({
     count: refusals.countWaitingRows,
     delay: refusalDelay,
@@ -264,7 +266,7 @@ const makeUsageMetering = Effect.gen(function* () {
       last: sending?.last ?? null,
     }
     const others = { ...summarize(waiting.slice(sending === undefined ? 0 : 1), account_id, today), last: null }
-    // What is left of the unwritten costs is that of streams, which are recorded in installments.
+    // The rest of the unwritten costs comes from streams, which are recorded in installments.
     const streamCost = balances.getUnwrittenCost(account_id) - sent.cost - others.cost
     const streams = {
       ...summarize([], account_id, today),

@@ -5,12 +5,12 @@
  */
 import type { UsageColumns } from "./UsageColumns.ts"
 
-/** All requests of a row belong to the same window. The function `usage_window` of the database has the same length. */
+/** All requests in a row belong to the same window. The database function `usage_window` has the same length. */
 const windowMillis = 5_000
 
 /**
- * Limits of a row, which keep it at a quarter of one of PostgreSQL's pages as a rule (16 bytes per request), and never
- * above a page.
+ * Limits of a row. It usually takes a quarter of a PostgreSQL page, with 16 bytes per request, and never more than a
+ * page.
  */
 const maxPartRequests = 100
 const maxOwnIdCharacters = 1_000
@@ -68,7 +68,7 @@ export const packNumbers = (count: number, read: (at: number) => number): Uint8A
   return packed
 }
 
-/** The requests of a row with the same kind and key. The row stores their sums, from which they are charged. */
+/** The requests in a row that have the same kind and key. The row stores their sums, from which they are charged. */
 interface Group {
   readonly index: number
   readonly kind: number
@@ -78,7 +78,7 @@ interface Group {
   cost: number
 }
 
-/** Groups the requests of a row by kind and key. Also returns the index of each request's group. */
+/** Groups the requests in a row by kind and key. Also returns the index of each request's group. */
 const groupRequests = (columns: UsageColumns, places: ReadonlyArray<number>, kindIds: ReadonlyArray<number>) => {
   const groups: Array<Group> = []
   const indexes = places.map((place) => {

@@ -25,7 +25,7 @@ export const dropUsagePartitionsBefore = (moment: Statement.Fragment) =>
     (sql) => dropOldMonths(sql`select name from drop_usage_partitions(${moment}) as name`),
   )
 
-/** Creates the partitions for this month and the next two that do not exist yet, without blocking reads or writes. */
+/** Creates the missing partitions for this month and the next two, without blocking reads or writes. */
 export const createUpcomingUsagePartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(

@@ -311,6 +311,7 @@ const explainMissingRequest = Effect.fnUntraced(function* (id: string, time: num
     "wrong clock, add --account NAME."
 })
 
+/** Explains why an id cannot be searched without an account. */
 const explainUnsearchableId = (id: string) =>
   `The id ${id} does not contain the time of its request: a client has sent it, or it is shortened. Ids that the ` +
   "service makes have 36 characters, such as 01980b5e-7c1a-7003-9f3b-2a6d8c4e5f70. Give the complete id, or add " +

@@ -17,7 +17,7 @@ import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts
 /** Requests that are written at once. */
 export interface UsageBatch {
   readonly rows: UsageColumns
-  /** The number of the previous batch. This one has the numbers that follow, one for each window of time. */
+  /** The number of the previous batch. This one has the numbers that follow, one for each time window. */
   readonly after: number
   /** The last of its numbers. */
   readonly last: number
@@ -210,6 +210,9 @@ export const makeUsageWriter = Effect.gen(function* () {
     return writer ?? (yield* new WriterLost({ message: "The process could not be registered." }))
   }))
 
+  /**
+   * Packs a batch and writes it with one statement. Fails with `WriterLost` if the database has lost what it refers to.
+   */
   const insert = Effect.fnUntraced(function* ({ after, last, rows }: UsageBatch) {
     const writer = yield* findWriter
     yield* kinds.store(rows.kinds)

@@ -112,8 +112,9 @@ const failUnchangeable = Effect.fnUntraced(function* (id: number, message: strin
 const ReplacedKey = Schema.Struct({ replaced_by: Schema.Int, expires_at: PrintedTime })
 
 /**
- * Replaces a key by a new one with the same account, name, limits and expiry. The old key works until the grace period
- * ends. It cannot be rotated again, because its expiry is no longer the one that a replacement should get.
+ * Replaces a key with a new one that has the same account, name, limits and expiry. The old key works until the grace
+ * period ends. It cannot be rotated again: its own expiry is now the end of the grace period, which a further
+ * replacement must not inherit.
  */
 export const rotateApiKey = Effect.fnUntraced(function* (id: number, grace: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient

@@ -70,8 +70,8 @@ const differentCredentials = new InvalidApiKey({
 })
 
 /**
- * A store of recently used keys: it finds their accounts by the SHA-256 of the key, so that most requests need no
- * lookup. Entries are deleted when they expire, even if no request follows.
+ * Remembers recently used keys. It finds their accounts by the key's SHA-256, so that most requests need no lookup.
+ * Entries are deleted when they expire, even if no request follows.
  */
 export const makeRecentKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
@@ -92,7 +92,7 @@ export const makeRecentKeys = Effect.gen(function* () {
   yield* repeatInBackground(deleteExpired, Duration.millis(apiKeyCacheTtlMillis / 2))
 
   return {
-    /** Returns the result of the last lookup of a key; undefined if there is none, or if it is too old. */
+    /** Returns the result of a key's last lookup; undefined if there is none, or if it is too old. */
     find: (key: string) => {
       if (key === "" || keys.size === 0) return undefined
       const found = keys.get(computeHash("sha256", key, "hex"))
@@ -119,6 +119,9 @@ export const makeRecentKeys = Effect.gen(function* () {
 const isUnrecordedUse = ({ account, isUseDue }: ApiKeyLookupResult, { address }: ApiRequest) =>
   isUseDue && canKeyUseAddress(account, address)
 
+/**
+ * A function that finds the account of a request. Recently used keys are found in memory, all others in the database.
+ */
 const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher

@@ -43,7 +43,7 @@ const unnamedClientsTotal = makeCounter(
     "not counted.",
 )
 
-/** Creates the guard of a process. It remembers at most `maxNetworks` networks. */
+/** Creates the guard for a process. It remembers at most `maxNetworks` networks. */
 export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 100_000) {
   const limit = yield* WrongKeysLimitConfig
   const clock = yield* Clock.Clock

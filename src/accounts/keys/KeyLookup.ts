@@ -52,6 +52,7 @@ const disabledKey = new ApiKeyDisabled({
 /** The part of the connection pool that only key lookups use, so that they never wait for reads of a locked table. */
 const poolPartition = "keys"
 
+/** Functions that read keys, convert them to accounts, and record their use. */
 const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
@@ -131,7 +132,7 @@ export const makeApiKeyLookup = Effect.gen(function* () {
   const { readKeys, recordUse, toAccount } = yield* makeKeyReader
 
   /**
-   * Finds the account of a key by the key's SHA-256 in hexadecimal digits. Fails with 401 if the key is unknown,
+   * Finds the account for a key, given the key's SHA-256 in hexadecimal digits. Fails with 401 if the key is unknown,
    * disabled, revoked or expired.
    */
   const lookUp = Effect.fnUntraced(function* (digest: string) {

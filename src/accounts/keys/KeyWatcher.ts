@@ -17,6 +17,7 @@ interface WatchedKey {
   readonly onCheck: (current: Account | undefined) => void
 }
 
+/** Checks all watched keys with one statement, twice a second. */
 const makeKeyWatcher = Effect.gen(function* () {
   const readKeysInUse = yield* makeAccountsByKeyReader
   const watched = new Set<WatchedKey>()

@@ -43,6 +43,7 @@ interface RateLimitResult {
   readonly refusal: RateLimitExceeded | undefined
 }
 
+/** Returns the headers of a counted request and, if it must be refused, the error. */
 const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): RateLimitResult => {
   const headers = {
     "x-ratelimit-limit": String(limit),
@@ -58,6 +59,7 @@ const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): Ra
   }
 }
 
+/** Counts requests with the shared buckets or, while these are unavailable, in this process. */
 const makeAccountRateLimiter = Effect.gen(function* () {
   const limits = yield* RateLimitsByTierConfig
   yield* initializeCounters(countedLocallyTotal)

@@ -170,6 +170,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return error
   })
 
+  /** Uses one query to synchronize all shares that are waiting. */
   const worker = Effect.gen(function* () {
     const batch = yield* Queue.takeBetween(queue, unavailable === undefined ? 1 : 0, maxAccountsPerQuery)
     // While PostgreSQL is unavailable, this also runs without a request, and repeats the failed shares: a statement for

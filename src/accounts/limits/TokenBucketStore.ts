@@ -32,7 +32,7 @@ export type TokenBucketGrant = typeof TokenBucketGrant.Type
 const decode = decodeRows(TokenBucketGrant)
 
 /**
- * A function that requests tokens. It has a connection of its own, so it never queues behind reads. The statement locks
+ * A function that requests tokens. It uses a separate connection, so it never queues behind reads. The statement locks
  * buckets in the order of accounts, which prevents deadlocks, and refills them by PostgreSQL's clock.
  */
 export const makeTokenBucketRequester = Effect.gen(function* () {

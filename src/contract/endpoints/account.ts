@@ -97,7 +97,7 @@ export const InvoiceLinesQuery = Schema.Struct({
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
-/** The response of `/v1/account`. */
+/** The `/v1/account` response. */
 export const AccountResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([Column.getRowJsonSchema(AccountRow)]).annotate({ description: "Exactly one object." }),

@@ -49,7 +49,7 @@ export const CostEstimate = Schema.Struct({
   }),
 }).annotate({ identifier: "Estimate" })
 
-/** The response of `/estimate`. */
+/** The `/estimate` response. */
 export const CostEstimates = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([CostEstimate]).annotate({ description: "Exactly one object." }),

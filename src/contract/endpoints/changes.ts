@@ -160,7 +160,7 @@ export const Change = Schema.Struct({
   }),
 }).annotate({ identifier: "Change" })
 
-/** The response of `/v1/changes`. */
+/** The `/v1/changes` response. */
 export const ChangesResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Array(Change).annotate({ description: "The changes, oldest first." }),

@@ -71,7 +71,7 @@ const DatasetCorrections = Schema.Struct({
 
 const Instant = Schema.toEncoded(InstantColumn.schemas.json)
 
-/** The response of `/v1/corrections`. */
+/** The `/v1/corrections` response. */
 export const CorrectionsResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Array(DatasetCorrections).annotate({ description: "One object per dataset." }),

@@ -25,7 +25,7 @@ export const FormerTicker = Schema.Struct({
   }),
 }).annotate({ identifier: "HistoricalTicker" })
 
-/** The response of `/v1/historical-tickers`. */
+/** The `/v1/historical-tickers` response. */
 export const HistoricalTickersResponse = Schema.Struct({
   count: NonNegativeInt.annotate({ description: "The length of `historical_tickers`." }),
   historical_tickers: Schema.Array(FormerTicker).annotate({

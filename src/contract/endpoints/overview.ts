@@ -39,7 +39,7 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   created_at: InstantColumn,
 }) {}
 
-/** The response of `/v1/overview`. */
+/** The `/v1/overview` response. */
 export const OverviewResponse = Schema.Struct({
   count: ResultCount,
   results: Schema.Tuple([Column.getRowJsonSchema(AccountOverview)]).annotate({ description: "Exactly one object." }),

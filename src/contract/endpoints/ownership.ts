@@ -78,7 +78,7 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 
 /** The parameters of `/v1/ownership`. */
 export const OwnershipQuery = makeSourcedListQuery({
-  // `statement` prevents a generated condition: the handler's statement first selects the newest filing of each ticker.
+  // `statement` prevents a generated condition: the handler's statement first selects each ticker's newest filing.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
   accession_number: Schema.optionalKey(
     Schema.String.annotate({

@@ -87,7 +87,7 @@ const filtered = Struct.keys({ ...sizeColumns, ...shareColumns, ...tradingColumn
 /** Columns by which rows can be sorted but not filtered (§2.5). */
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
 
-/** The values of the parameter `sort`: each column, ascending and, with `-`, descending. */
+/** The parameter's values `sort`: each column, ascending and, with `-`, descending. */
 export const screenerSorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((
   field,
 ) => [field, `-${field}` as const])

@@ -53,7 +53,7 @@ export const TickerChangesQuery = Schema.Struct({
   ...AsOfParameter,
 })
 
-/** The response of `/v1/ticker-changes`. */
+/** The `/v1/ticker-changes` response. */
 export const TickerChangesResponse = Schema.Struct({
   count: NonNegativeInt.annotate({ description: "The number of events in history, not the length of results." }),
   results: Schema.Tuple([TickerChangesResult]).annotate({ description: "Exactly one object." }),

@@ -24,7 +24,7 @@ import { SplitStatusApiGroup } from "./split-status.ts"
 import { TickerChangesApiGroup } from "./ticker-changes.ts"
 
 /**
- * For each type of event, the endpoint that returns the full row. An account that may not use that endpoint gets no
+ * For each event type, the endpoint that returns the full row. An account that may not use that endpoint gets no
  * events of this type.
  */
 export const fullRowEndpointsByEventType = {
@@ -41,7 +41,7 @@ export const fullRowEndpointsByEventType = {
   ticker_change: TickerChangesApiGroup.endpoints.resolve,
 } satisfies Readonly<Record<string, AnnotatedEndpoint>>
 
-/** The types of events. */
+/** The event types. */
 export const timelineEventTypes = Struct.keys(fullRowEndpointsByEventType)
 
 /** One of `timelineEventTypes`. */

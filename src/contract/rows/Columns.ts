@@ -19,7 +19,7 @@ export type ColumnType =
   /** `Timestamps.ts` has the three clocks. */
   | { readonly name: "time"; readonly clock: "fixed offset" | "instant" | "New York" }
 
-/** Returns the JSON schema of a row class. It has the name of the class in the OpenAPI document. */
+/** Returns the JSON schema of a row class. In the OpenAPI document, it has the class name. */
 export const getRowJsonSchema = <Json extends Schema.Top>(
   { identifier, json }: { readonly identifier: string; readonly json: Json },
 ) => json.annotate({ identifier })
@@ -144,7 +144,7 @@ const sourceColumn = Model.Field({
 export const sourceForLoading = Model.Field({ insert: sourceColumn.schemas.insert })
 
 /**
- * Creates the schema of a decimal in a data file, with at most the given number of digits before and after the point.
+ * Creates the schema for a decimal in a data file, with at most the given number of digits before and after the point.
  */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {

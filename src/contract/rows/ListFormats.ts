@@ -104,7 +104,7 @@ export const negotiateExportFormat = (accept: string | undefined): ListFormat =>
 
 /**
  * Returns the headers that describe a file, by lower-case name: the number of rows, if it is known in advance, and the
- * name of a CSV or Parquet file. `route` is the path of the endpoint.
+ * name of a CSV or Parquet file. `route` is the endpoint's path.
  */
 export const makeListFileHeaders = (
   { format, rows }: { readonly format: ExportFormat; readonly rows: number | undefined },

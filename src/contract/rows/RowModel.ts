@@ -19,7 +19,7 @@ export type RowModels = RowModel | ReadonlyArray<RowModel>
 /** Returns the models as an array, even if there is only one. */
 export const toRowModelArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
-/** Returns the names of all columns, in the order of the JSON. `optInColumns` come last. */
+/** Returns the names of all columns, in JSON order. `optInColumns` come last. */
 export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
   const names = new Set(toRowModelArray(models).flatMap((model) => Object.keys(model.json.fields)))
   const added = Object.keys(optInColumns).filter((name) => names.delete(name))

@@ -52,7 +52,7 @@ export interface Page {
   readonly total: Total | undefined
 }
 
-/** A number of results on all pages of a list. */
+/** The number of results on all pages of a list. */
 export interface Total {
   readonly records: number
   /** Whether there are more, because counting them all would take too long. */
@@ -84,7 +84,7 @@ export interface ExportRefusal {
 
 /** Watches an export while it is sent, so that it can be charged and, if necessary, stopped. */
 export interface ExportObserver {
-  /** Called before each chunk with the size of the body up to the end of the chunk. */
+  /** Called before each chunk, with the size of the body including that chunk. */
   readonly checkChunk: (bytes: number) => Effect.Effect<ExportRefusal | undefined>
   /** Called once, however the stream ends; status 200 means that everything was sent. */
   readonly onEnd: (status: number, sent: StreamedAmount, digest: string | undefined) => void

@@ -3,7 +3,7 @@
  * reason.
  */
 
-/** The codes of the reasons. */
+/** The codes for the reasons why a list is empty. */
 export const emptyReasonCodes = [
   "page_beyond_end",
   "symbol_not_used",

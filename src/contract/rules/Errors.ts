@@ -23,6 +23,7 @@ const secretPattern = new RegExp(
 /** Masks API keys and the secrets of administrators, which clients may send in a parameter by mistake. */
 export const redactApiKeys = (text: string) => text.replace(secretPattern, "$1…")
 
+/** Text in which API keys are masked when it is sent. */
 const redactedText = (annotations: { readonly description?: string }) =>
   Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {
     decode: SchemaGetter.passthrough(),
@@ -263,7 +264,7 @@ export class TooManyExports extends Schema.Error<TooManyExports>("TooManyExports
   readonly _tag = "TooManyExports"
 }
 
-/** The errors of every endpoint that resolves the history of symbols. */
+/** The errors of every endpoint that resolves symbol histories. */
 export const lineageErrors = [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout] as const
 
 /** The errors of every free list without symbols. Like any list, it can be exported. */

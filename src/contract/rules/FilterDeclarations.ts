@@ -46,7 +46,7 @@ export interface DecodedQuery {
 export type FilterDeclaration =
   | {
     readonly operator: FilterOperator
-    /** Defaults to the name of the parameter. */
+    /** Defaults to the parameter's name. */
     readonly column?: string
     /**
      * Whether the parameter refuses days after today. If it does, `load` refuses days after tomorrow in the column

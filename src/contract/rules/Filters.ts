@@ -36,7 +36,7 @@ const dateParameter = <To extends Schema.Codec<string, string, QueryNow>>(
 const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
   dateParameter(NonFutureDate, { operator, column, refusesFuture: true }, `${description}; not in the future.`)
 
-/** Creates the filters of a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
+/** Creates the filters for a date column: `date` for one day, `date_from` and `date_to` for a range of days. */
 export const makeDates = (column: string) => ({
   date: dateParameter(
     NonFutureDate,
@@ -199,7 +199,7 @@ export const countryFilter = listFilter(
   { operator: "oneOf", column: "country" },
 )
 
-/** Filters by paths of endpoints, in upper or lower case. The column `endpoint` is in lower case (D33). */
+/** Filters by endpoint paths, in upper or lower case. The column `endpoint` is in lower case (D33). */
 export const endpointFilter = listFilter(
   Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toLowerCase())),
   describeTextList("endpoint"),

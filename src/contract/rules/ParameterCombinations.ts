@@ -20,6 +20,7 @@ const checkRange = (
   return isInverted ? [{ path: [lower], issue: `must not be greater than ${upper}` }] : []
 }
 
+/** Checks each pair of bounds, `min_x` and `max_x` or `x_from` and `x_to`. */
 const checkRanges = (query: DecodedQuery) =>
   Object.keys(query).flatMap((name) =>
     name.startsWith("min_")

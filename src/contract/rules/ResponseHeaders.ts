@@ -14,8 +14,7 @@ interface HeaderObject {
 interface HeaderDeclaration extends HeaderObject {
   /**
    * Whether the response cache may store the header. `shared` headers are stored and sent to every account;
-   * `perRequest` headers are computed anew for each request (D17, caching). A response with any other header is not
-   * stored.
+   * `perRequest` headers are computed for each request (D17, caching). A response with any other header is not stored.
    */
   readonly caching: "shared" | "perRequest" | "never"
 }

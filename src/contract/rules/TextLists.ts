@@ -25,7 +25,7 @@ const listItem = /(?:\s*"((?:[^"]|"")*)"\s*|([^,]*)),/gy
 /** The result of splitting a list. */
 export type ParsedTextList =
   | { readonly values: ReadonlyArray<string> }
-  /** Why the list is not valid. Completes a sentence that begins with the name of the parameter. */
+  /** Why the list is not valid. Completes a sentence that begins with the parameter's name. */
   | { readonly reason: string }
 
 /**

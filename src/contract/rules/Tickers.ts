@@ -119,6 +119,7 @@ export const isTickerList = (query: Schema.Top) => {
   return Schema.isSchema(field) && SchemaAST.resolve(field.ast)?.["dropsInvalidEntries"] === true
 }
 
+/** Creates the schema of a single ticker with at most the given length. */
 const makeTickerSchema = (maxLength: number) => {
   const pattern = new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u")
   const nameInvalid = Schema.makeFilter((text: string) => {

@@ -43,7 +43,7 @@ const getReasons = makeValidationReasonFormatter({
   wrongType: repeatedParameter,
 })
 
-/** Returns the names of the parameters of a query. */
+/** Returns a query's parameter names. */
 export const getParameterNames = (query: Schema.Top): ReadonlyArray<string> => {
   const ast = SchemaAST.toEncoded(query.ast)
   return SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []

@@ -1,6 +1,6 @@
 /**
  * Turns schema errors into reasons, for parameters (D11) and for cells in data files (D31). A reason completes a
- * sentence that begins with the name of the parameter or column: "page must be …".
+ * sentence that begins with the parameter's name or column: "page must be …".
  */
 import { SchemaIssue } from "effect"
 

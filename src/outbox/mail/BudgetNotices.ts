@@ -27,6 +27,7 @@ const describeConsequence = ({ percent, stops }: typeof BudgetAlert.Type) => {
   return percent === 100 ? `From now on, ${refusal}` : `When the budget is used up, ${refusal}`
 }
 
+/** Writes the email about an alert. */
 const makeNotice = (alert: typeof BudgetAlert.Type) => {
   const { account, account_id, budget_microdollars, month, notice_id, percent, spent_microdollars } = alert
   return {
@@ -46,8 +47,8 @@ const makeNotice = (alert: typeof BudgetAlert.Type) => {
 
 /**
  * Queues the emails that are due. For each budget, only the highest threshold that was reached is reported. An alert
- * that is more than a day old is not sent any more: it was not sent in time, for example because `SMTP_URL` was not
- * set, and is no longer of use.
+ * that is more than a day old is dropped: it could not be sent in time, for example because `SMTP_URL` was not set, and
+ * is no longer useful.
  */
 export const queueBudgetNotices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

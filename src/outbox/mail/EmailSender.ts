@@ -198,6 +198,7 @@ const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, lease
     }],
   }, lease)
 
+  /** Sends emails until none is due. Returns the delay before the next run if the mail server is unusable. */
   const sendAll = Effect.gen(function* () {
     const unknown = yield* statements.recoverAbandoned
     if (unknown > 0) {

@@ -21,6 +21,7 @@ const ExpiringKey = Schema.Struct({
   notice_id: Schema.String,
 })
 
+/** Writes the email about a key. */
 const makeNotice = (key: typeof ExpiringKey.Type) => ({
   id: key.notice_id,
   account_id: key.account_id,

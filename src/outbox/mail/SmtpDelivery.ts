@@ -62,6 +62,7 @@ export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   readonly code: string
 }> {}
 
+/** Reads `SMTP_URL`, and decides how the connection is encrypted. */
 const parseServerUrl = (url: Redacted.Redacted) => {
   const { hostname, password, port, protocol, username } = new URL(Redacted.value(url))
   const host = hostname.replace(/^\[(.*)\]$/, "$1")
@@ -97,6 +98,7 @@ const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").tri
 const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
+/** Classifies a failure. Without a reply code, what matters is whether the server already had the complete message. */
 const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   const { code, command, message, responseCode } = error ?? {}
   const outcome = responseCode === undefined

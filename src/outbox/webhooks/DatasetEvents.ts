@@ -214,7 +214,10 @@ interface CountedTransaction {
 const makeTransactionGrouper = (byTicker: ReadonlyMap<string, ReadonlySet<Subscriber>>) => {
   let open: CountedTransaction | undefined
   return {
-    /** Adds a change. If it belongs to another transaction than the change before, returns the previous transaction. */
+    /**
+     * Adds a change. If it belongs to a different transaction than the previous change, returns that earlier
+     * transaction, which is complete.
+     */
     add: (change: PlacedChange): CountedTransaction | undefined => {
       const cursors = getTransactionCursors(change.cursor)
       const previous = open
@@ -261,6 +264,7 @@ const queuePage = Effect.fnUntraced(function* (
   return page.hasMore ? end : page.cursor
 })
 
+/** Reads the feed page by page from the stored place, queues messages, and moves the place. */
 const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit: number) {
   const subscribers = yield* readSubscribers
   const datasets = Array.from(new Set(subscribers.flatMap(listDatasets)))

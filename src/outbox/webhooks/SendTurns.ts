@@ -73,7 +73,7 @@ export const makeSendTurns = () => {
   }
 
   return {
-    /** Begins turns of due endpoints, as many as may run at the moment, and returns these endpoints. */
+    /** Starts turns for as many of the due endpoints as may run now, and returns these endpoints. */
     begin: (due: ReadonlyArray<DueEndpoint>) => {
       const begun: Array<DueEndpoint> = []
       while (running.size < maxTurns.total) {

@@ -15,7 +15,7 @@ export const deliveryTimeout = Duration.seconds(15)
 /** How long to wait for the beginning of the body after the headers have arrived. What comes later is not read. */
 const bodyTimeout = Duration.seconds(2)
 
-/** Maximum number of bytes of a response that are read, and of characters that are kept. */
+/** Maximum number of response bytes that are read, and of characters that are kept. */
 const [maxBodyBytes, maxExcerptLength] = [4096, 200]
 
 /** A message and its receiver. */
@@ -142,7 +142,7 @@ const post = (
     const options: RequestOptions = {
       method: "POST",
       headers,
-      // Uses a connection of its own, because a connection that is kept alive could outlive the check of its address.
+      // Uses a new connection, because a connection that is kept alive could outlive the check of its address.
       agent: false,
       signal,
       lookup: (_host, { all }, done) => {

@@ -50,9 +50,9 @@ export interface NewWebhookEndpoint {
   readonly url: string
   /** Null: all events. */
   readonly events: ReadonlyArray<WebhookSubscription> | null
-  /** Datasets of `dataset.changed`; null: all that the account may read. */
+  /** The datasets for which `dataset.changed` is sent; null for all that the account may read. */
   readonly datasets: ReadonlyArray<ChangeFeedDataset> | null
-  /** Symbols of `dataset.changed`, at most 100; null: all. */
+  /** The symbols for which `dataset.changed` is sent, at most 100; null for all. */
   readonly tickers: ReadonlyArray<string> | null
 }
 

@@ -87,6 +87,7 @@ const DeadLetter = Schema.Struct({ is_disabled: Schema.Boolean })
 
 type SenderLease = Pick<JobLease, "holderCondition" | "isHeld">
 
+/** The SQL statements of one sender. */
 const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: SenderLease) {
   const sql = yield* SqlClient.SqlClient
   const secondsFromNow = (duration: Duration.Duration) =>
@@ -135,6 +136,7 @@ const makeSenderStatements = Effect.fnUntraced(function* ({ holderCondition }: S
   const isAttempt = ({ attempts, message_id }: ClaimedMessage) =>
     sql`message_id = ${message_id} and status = 'pending' and attempts = ${attempts}`
 
+  /** Records that a message was delivered, which also ends a series of dead letters. */
   const markDelivered = (message: ClaimedMessage, status: number) =>
     sql`
       with delivered as (

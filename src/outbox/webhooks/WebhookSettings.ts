@@ -1,4 +1,4 @@
-/** Settings of webhooks: whether this process sends them, and to which internal addresses. */
+/** Webhook settings: whether this process sends webhooks, and to which internal addresses. */
 import { Config, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { AddressSet } from "../../accounts/AddressSet.ts"
 

@@ -20,7 +20,7 @@ import {
  * @property {{ readonly name: string, readonly values: ReadonlyArray<number> } | undefined} subset
  * @property {string} name unit of the values and title of their column
  * @property {(value: number) => string} format
- * @property {(value: number) => string} formatAxis shorter format for the labels of the axis
+ * @property {(value: number) => string} formatAxis shorter format for axis labels
  */
 
 const dayMillis = 86_400_000

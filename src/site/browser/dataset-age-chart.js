@@ -1,4 +1,4 @@
-/** Renders a chart of the ages of datasets, on a logarithmic axis from now to ten years ago. Pure. */
+/** Renders a chart of dataset ages, on a logarithmic axis from now to ten years ago. Pure. */
 import { figureLayouts, markup, renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
 import { formatAge } from "./timestamps.js"
 

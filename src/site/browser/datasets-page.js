@@ -16,6 +16,7 @@ const cells = new Map(
 
 const latestSignal = makeLatestRequestSignal()
 
+/** Loads the times of the last changes, and shows them in the table and in the chart. */
 const load = async () => {
   const signal = latestSignal()
   chart.replaceChildren()

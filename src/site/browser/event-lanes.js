@@ -1,5 +1,5 @@
 /**
- * Renders the events in a response of `/v1/timeline`, in one lane per type: as a drawing, and as lists of links to the
+ * Renders the events in a `/v1/timeline` response, in one lane per type: as a drawing, and as lists of links to the
  * rows. Pure.
  */
 import { getListAt, getTextAt } from "./json-values.js"
@@ -37,6 +37,9 @@ export const parseTimelineEvents = (body) =>
   })
 
 const laneHeight = 36
+
+/** Positions in a lane, below its upper edge: the baseline of its name, its line, and the upper edge of its marks. */
+const [nameY, lineY, markY] = [13, 26, 19]
 const mark = { width: 6, height: 14 }
 
 /** @typedef {readonly [type: string, events: ReadonlyArray<CompanyEvent>]} Lane */
@@ -53,12 +56,12 @@ const drawLanes = (lanes, axis, { layout, width }) => {
   const drawn = lanes.flatMap(([type, events], index) => {
     const y = yearsHeight + index * laneHeight
     return [
-      renderElement("path", { class: "grid", d: `M${roundCoordinate(left)} ${y + 26}H${roundCoordinate(right)}` }),
-      renderTextElement("text", { class: "lane", x: axisMargin, y: y + 13 }, type),
+      renderElement("path", { class: "grid", d: `M${roundCoordinate(left)} ${y + lineY}H${roundCoordinate(right)}` }),
+      renderTextElement("text", { class: "lane", x: axisMargin, y: y + nameY }, type),
       ...events.map(({ date, description, href }) =>
         renderElement("a", { href, tabindex: "-1" }, [
           renderTextElement("title", {}, description),
-          renderElement("rect", { class: "event", x: xOf(Date.parse(date)) - mark.width / 2, y: y + 19, ...mark }),
+          renderElement("rect", { class: "event", x: xOf(Date.parse(date)) - mark.width / 2, y: y + markY, ...mark }),
         ])
       ),
     ]
@@ -75,7 +78,7 @@ const drawLanes = (lanes, axis, { layout, width }) => {
 const maxListedEvents = 12
 const shortListLength = 8
 
-/** @param {Lane} lane @param {number} index */
+/** Renders a lane as a list of links. @param {Lane} lane @param {number} index */
 const renderLane = ([type, events], index) => {
   const id = `lane-${index}`
   const title = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${events.length})`

@@ -90,6 +90,7 @@ ${lines.length === 0 ? markup`<p>No requests.</p>` : table}`
 
 const latestSignal = makeLatestRequestSignal()
 
+/** Loads the invoices, and shows the one in the address, or the newest. */
 const load = async () => {
   const signal = latestSignal()
   months.replaceChildren()

@@ -1,4 +1,4 @@
-/** Renders a response of `/v1/ticker-changes` (a chain or a refusal) as a figure with a timeline and text. Pure. */
+/** Renders a `/v1/ticker-changes` response (a chain or a refusal) as a figure with a timeline and text. Pure. */
 import {
   explainRefusalReason,
   formatIssuer,

@@ -1,5 +1,5 @@
 /**
- * Reads a response of `/v1/ticker-changes` (a chain or a refusal), and explains it in words (§2.2, D21: ticker
+ * Reads a `/v1/ticker-changes` response (a chain or a refusal), and explains it in words (§2.2, D21: ticker
  * changes). Pure.
  */
 import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"

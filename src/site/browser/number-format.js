@@ -7,7 +7,7 @@
 export const formatInteger = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 0 })
 
 /**
- * Formats 25000 as `25K`, for the labels of an axis.
+ * Formats 25000 as `25K`, for axis labels.
  * @param {number} value
  */
 export const formatCompactNumber = (value) =>

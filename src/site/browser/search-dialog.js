@@ -61,6 +61,7 @@ const createDialog = () => {
     return `${count} ${count === 1 ? "result" : "results"}`
   }
 
+  /** Shows the results of the query in the field. */
   const update = async () => {
     const query = field.value
     try {

@@ -10,6 +10,7 @@ export const yearsHeight = 26
 export const axisMargin = 12
 
 /**
+ * The range of an axis, and the function that places instants on it.
  * @typedef {object} TimeAxis
  * @property {number} left
  * @property {number} right
@@ -19,7 +20,7 @@ export const axisMargin = 12
  */
 
 /**
- * Makes the axis from the earliest date to today or to the latest date, whichever is later, with margins.
+ * Creates the axis. It runs from the earliest date to today or the latest date, whichever is later, with margins.
  * @param {ReadonlyArray<string>} symbols written to the left of the axis
  * @param {ReadonlyArray<string>} dates `YYYY-MM-DD`, at least one
  * @param {{ readonly today: string, readonly width: number }} options

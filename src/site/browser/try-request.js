@@ -112,6 +112,7 @@ const showResponse = ({ headers, status, text }, millis) => {
 
 const latestSignal = makeLatestRequestSignal()
 
+/** Sends the request in the fields, and shows the response. */
 const send = async () => {
   const signal = latestSignal()
   // The response may be far from the button. The style sheet decides whether scrolling is animated.

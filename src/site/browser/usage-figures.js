@@ -1,4 +1,4 @@
-/** Renders the daily totals of usage by day and by endpoint. Pure, because the console of operators uses it too. */
+/** Renders the daily totals of usage by day and by endpoint. Pure, because the operators' console uses it too. */
 import { renderDailyChart } from "./daily-chart.js"
 import { getNumberAt, getTextAt } from "./json-values.js"
 import { makeNumericColumn, markup, renderInlineCode, renderTable } from "./markup.js"

@@ -20,6 +20,7 @@ export const maxRowsPerCall = 50
 /** Parameters that the tools set themselves. */
 const hiddenParameters = new Set(["format", "page"])
 
+/** Returns the parameters that a model may set, with a description that states their values and range. */
 const listParameters = (operation: unknown) =>
   getListAt(operation, "parameters").flatMap((parameter) => {
     const schema = getValueAt(parameter, "schema")
@@ -39,6 +40,7 @@ const listParameters = (operation: unknown) =>
     }]
   })
 
+/** Returns the columns of the rows in `results`, from the response schema. */
 const listColumns = (operation: unknown) => {
   const body = resolveSchemaReference(
     getValueAt(operation, "responses", "200", "content", "application/json", "schema"),
@@ -56,8 +58,8 @@ const listColumns = (operation: unknown) => {
 }
 
 /**
- * Returns how a list continues: `pages` with numbered pages and formats, or `after` in JSON with a cursor. Numbered
- * pages may also begin at a place (`hasPlaces`), which only the link to the next page states.
+ * Returns how a list continues. `pages` means numbered pages, in any format; `after` means a cursor, in JSON only.
+ * Numbered pages may also begin at a place (`hasPlaces`) that only the link to the page states.
  */
 const describePaging = (operation: unknown) => {
   const names = new Set(getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name")))
@@ -65,6 +67,7 @@ const describePaging = (operation: unknown) => {
   return { paging, hasPlaces: paging === "pages" && names.has("after") } as const
 }
 
+/** Returns the endpoints that need a key, except `/estimate` and streams. */
 const listQueryableEndpoints = () => {
   const document = getDefaultOpenApiDocument()
   return catalogueEndpoints.flatMap((endpoint) => {

@@ -215,7 +215,7 @@ const makeEndpoint = Effect.gen(function* () {
       Effect.map(toAnswer),
     )
 
-  /** Responds to a message of protocol version 2026-07-28, or of one that this server does not know. */
+  /** Responds to a message in protocol version 2026-07-28, or in one that this server does not know. */
   const answerStateless = Effect.fnUntraced(
     function* (
       { id, method }: typeof Message.Type,
@@ -232,7 +232,7 @@ const makeEndpoint = Effect.gen(function* () {
     },
   )
 
-  /** Responds to a message of a protocol version in which the client first sends `initialize`. */
+  /** Responds to a message in a protocol version in which the client first sends `initialize`. */
   const answerInitialized = Effect.fnUntraced(
     function* (
       { id, method, params }: typeof Message.Type,
@@ -246,6 +246,7 @@ const makeEndpoint = Effect.gen(function* () {
     },
   )
 
+  /** Responds to a message: reads it, checks it, and passes it to the server for its protocol version. */
   const answerMessage = Effect.fnUntraced(
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message

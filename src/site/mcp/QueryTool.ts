@@ -122,10 +122,7 @@ export const mcpQueryTool = makeReadOnlyMcpTool("query", {
   success: QueryResult,
 })
 
-/**
- * Converts the values of parameters to text. The items of a list are separated by commas, and quoted if necessary
- * (D33).
- */
+/** Converts parameter values to text. List items are separated by commas, and quoted if necessary (D33). */
 export const encodeToolParameterValues = (
   parameters: NonNullable<typeof QueryArguments.Type["parameters"]> = {},
 ): Readonly<Record<string, string>> =>
@@ -228,7 +225,7 @@ export const choosePageContainingPosition = (position: number, maxLimit: number)
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
 }
 
-/** Returns the parameters of an API request, its format, and the number of rows to skip in the response. */
+/** Returns an API request's parameters and format, and the number of rows to skip in the response. */
 export const choosePageParameters = (details: McpEndpointDescription, request: RowsRequest) => {
   const { limit, parameters, position } = request
   const format = chooseFormat(details, request.format)

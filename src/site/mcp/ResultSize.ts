@@ -1,4 +1,4 @@
-/** Limits the size of tool results, because every token takes up space in the context of a model. */
+/** Limits the size of tool results, because every token takes up space in a model's context. */
 import { Config, Schema } from "effect"
 
 /** Maximum size of a result in tokens. */

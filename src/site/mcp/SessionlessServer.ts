@@ -1,6 +1,6 @@
 /**
  * Serves the protocol versions in which a client first sends `initialize`, but without sessions: each message gets a
- * connection of its own, which is initialized, used once and closed (docs/decisions/0112-mcp-server.md).
+ * new connection, which is initialized, used once and closed (docs/decisions/0112-mcp-server.md).
  */
 import { Context, Deferred, Effect, Layer, Option, Predicate, Queue } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"

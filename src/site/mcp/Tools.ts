@@ -41,6 +41,7 @@ const handlers = tools.toLayer(
   }),
 )
 
+/** Offers every guide as a resource in Markdown. */
 const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
   Layer.mergeAll(
     Layer.empty,

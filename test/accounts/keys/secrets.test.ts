@@ -17,7 +17,7 @@ const { createCustomer, findAccountAndKeyIds, retryUntil } = CustomerUsage
 /** Captured logs and traces as text. */
 const captured: Array<string> = []
 
-/** Captures logs of all levels in all formats of the service. */
+/** Captures logs at all levels, in all formats that the service has. */
 const logger = Logger.make((options) => {
   for (const { log } of [Logger.formatJson, Logger.formatLogFmt, Logger.formatSimple]) {
     captured.push(`log: ${log(options)}`)
@@ -58,7 +58,7 @@ const capturedService = Service.listenerLayer.pipe(
 const decoded = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** Length of the parts of a key for which the tests search: long enough that none occurs by chance. */
+/** Length of the parts of a key that the tests search for: long enough that none occurs by chance. */
 const length = 10
 
 /** Returns all parts of `length` characters that follow the public hint of the key, in lower case. */

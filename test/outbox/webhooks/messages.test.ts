@@ -72,7 +72,7 @@ const createEndpoint = Effect.fnUntraced(
     return {
       id,
       account: name,
-      /** Queues an event of the account. Returns the number of messages. */
+      /** Queues an event for the account. Returns the number of messages. */
       enqueue: (n: number) =>
         Effect.map(
           sql<{ readonly messages: bigint }>`

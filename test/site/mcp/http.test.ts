@@ -388,7 +388,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.strictEqual(answer.status, 400)
     }).pipe(Effect.scoped))
 
-  /** Messages of every kind, each with the HTTP status of its response. */
+  /** Every kind of message, each with the HTTP status of its response. */
   const messages: ReadonlyArray<readonly [name: string, status: number, body: unknown, headers?: object]> = [
     ["initialize", 200, initialize("2025-11-25")],
     ["ping", 200, { jsonrpc: "2.0", id: 1, method: "ping" }],
