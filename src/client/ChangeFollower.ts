@@ -146,7 +146,7 @@ export const followChanges = <Change, Error>(
       )
     })
 
-    /** The changes of one page. */
+    /** The changes on one page. */
     const poll = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(path, { ...query, after, limit: maxChangesPerPoll }))
       if (Result.isFailure(attempt) || attempt.success.metadata.status !== 200) {

@@ -355,5 +355,5 @@ export const makeNextPageQuery = (
   }
 }
 
-/** Returns the rows of a page; none if the body is not a page. */
+/** Returns the rows on a page; none if the body is not a page. */
 export const getRowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

@@ -91,7 +91,7 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
 
 /**
  * Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL;more=7`. Only a company's last symbol has no
- * date, so it ends the company.
+ * date, so it marks the end of that company's symbols.
  */
 const parseLineages = (header: string | undefined): Pick<ResponseMetadata, "lineages" | "more_lineages"> => {
   const lineages: Array<FollowedLineage> = []

@@ -1,5 +1,5 @@
 /**
- * Sends the messages of the outbox, whatever their channel: claims the next message, tries to deliver it, and stores
+ * Sends the messages in the outbox, whatever their channel: claims the next message, tries to deliver it, and stores
  * the result or the time of the next attempt. A `Channel` provides what differs between emails and webhooks.
  */
 import { Duration, Effect, Fiber, Metric, Result, Schedule } from "effect"
@@ -32,7 +32,7 @@ export interface Channel<Receiver, Message, Delivered, Failure, E> {
   readonly postpone: (message: Message, failure: Failure, delay: Duration.Duration) => Effect.Effect<unknown, E>
   /** Records that there is no further attempt. Returns what to log after the name of the message. */
   readonly giveUp: (message: Message, failure: Failure) => Effect.Effect<string, E>
-  /** Returns how logs call a message. */
+  /** Returns the name of a message for logs. */
   readonly nameOf: (message: Message) => string
   /** Returns what to log, after its name, about a message that gets another attempt. */
   readonly describeAttempt: (message: Message, failure: Failure) => string

@@ -18,7 +18,7 @@ export const describeEndpointFields = (operation: unknown) => {
 
 const plain = (text: string) => text.replaceAll("`", "")
 
-/** Returns the entry of an endpoint in the search index: its description, and its parameters and fields. */
+/** Returns an endpoint's entry in the search index: its description, parameters and fields. */
 export const makeEndpointSearchEntry = (endpoint: CatalogueEndpoint): Entry => {
   const operation = getEndpointOperation(endpoint)
   const parameters = getListAt(operation, "parameters").map((parameter) => ({

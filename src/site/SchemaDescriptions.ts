@@ -99,7 +99,7 @@ interface FieldDescription {
   readonly path: string
   /** Plain text. */
   readonly description: string
-  /** Cells of a table. */
+  /** The cells of the field's row in the table. */
   readonly cells: ReadonlyArray<Html>
 }
 

@@ -14,7 +14,7 @@ const searchableText = (html: string) =>
 
 const maxTextLength = 1500
 
-/** Returns the search entries of a page. Renders the page if it has not been rendered yet. */
+/** Returns the search entries for a page. Renders the page if it has not been rendered yet. */
 export const makeSearchIndexEntries = (page: SitePage): ReadonlyArray<Entry> => {
   const { path, section, title } = page
   const { body, description, search } = getPageContent(page)

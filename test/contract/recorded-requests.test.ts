@@ -60,7 +60,7 @@ const instances = {
   },
 }
 
-/** Creates the accounts, whose names are those of their keys. Returns the keys by name. */
+/** Creates the accounts. Each has the same name as its key. Returns the keys by name. */
 const createKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const create = (name: string, tier: Tier, more: CustomerUsage.CustomerOptions = {}) =>

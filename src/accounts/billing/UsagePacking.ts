@@ -1,5 +1,5 @@
 /**
- * Packs the requests of a batch into rows of `usage_batches` (D29, usage). An account has one row per window of five
+ * Packs the requests in a batch into rows of `usage_batches` (D29, usage). An account has one row per window of five
  * seconds, or several if its requests do not fit into one. In the database, the views `usage_batch_requests` and
  * `usage_batch_groups` unpack them (docs/decisions/0160-usage-in-batches.md).
  */

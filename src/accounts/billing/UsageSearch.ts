@@ -105,6 +105,7 @@ type Place = typeof Place.Type
  * request of the batch. Cheap conditions come first, so that few batches are unpacked.
  */
 const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
+  // Spaces separate the ids, so an id with a space on each side is a complete one.
   const own = sql`own_ids <> '' and position(${` ${packOwnId(id)} `} in ' ' || own_ids || ' ') > 0`
   const time = parseRequestIdTime(id)
   if (time === undefined) return sql`(${own})`
@@ -114,6 +115,7 @@ const makeMatchSql = (sql: SqlClient.SqlClient, id: string) => {
     and ${at} between moment - span_ms * interval '1 millisecond' and moment
     and exists (
       select from generate_series(0, requests - 1) as place
+      -- The number and the age of the request, by which the view \`usage_batch_requests\` restores its id.
       where packed_number(id_numbers, place) = ${Number.parseInt(id.slice(15, 18), 16)}::int
         and packed_number(ages, place) = extract(epoch from moment - ${at}) * 1000
     )

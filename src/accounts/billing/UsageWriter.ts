@@ -165,7 +165,7 @@ const batchColumns = `account_id, moment, writer, sequence, part, requests, span
 export const makeInsertBatchesSql = (sql: SqlClient.SqlClient): Statement.Fragment =>
   sql.literal(`insert into usage_batches (${batchColumns}) select ${batchColumns} from packed cross join numbered`)
 
-/** Packs the requests of a batch like `packUsage`, but lets other fibers run from time to time. */
+/** Packs the requests in a batch like `packUsage`, but lets other fibers run from time to time. */
 const packInSteps = Effect.fnUntraced(function* (rows: UsageColumns, after: number, kindIds: ReadonlyArray<number>) {
   const packed: Array<PackedUsage> = []
   let work = 0

@@ -52,6 +52,7 @@ export const queueKeyExpiryNotices = Effect.gen(function* () {
         and expires_at <= now() + make_interval(days => days)
         and coalesce(expiry_set_at, api_keys.created_at) < expires_at - make_interval(days => days)
         and btrim(contact_email) <> ''
+      -- The first row of a key is that of the later warning.
       order by key_id, days
     ) as due
     where not exists (select from announcements where entry_id = notice_id)

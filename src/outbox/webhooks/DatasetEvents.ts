@@ -251,7 +251,7 @@ const queuePage = Effect.fnUntraced(function* (
   const queueTransaction = Effect.fnUntraced(function* ({ cursors, tally }: CountedTransaction) {
     messages.push(...makeMessages(tally, cursors, subscribers, baseUrl))
     end = cursors.after
-    // Bounds the memory that the messages of a page take.
+    // Bounds the memory that the messages on a page take.
     if (messages.length >= messagesPerStatement) yield* queueMessages(messages.splice(0))
   })
   for (const change of page.changes) {

@@ -126,9 +126,9 @@ const interpretResponse = Effect.fnUntraced(function* ({ excerpt, response }: Ar
 }, (effect, { response }) => Effect.ensuring(effect, Effect.sync(() => response.destroy())))
 
 /**
- * Sends the request to one of the addresses, without querying DNS again: a second answer could have other addresses
- * than those that were checked. The signal ends the connection. Resolves with the response as soon as its headers have
- * arrived, or with the failure.
+ * Sends the request to one of the addresses, without querying DNS again: a second query could return addresses that
+ * were not checked. The signal ends the connection. Resolves with the response as soon as its headers have arrived, or
+ * with the failure.
  */
 const post = (
   url: URL,

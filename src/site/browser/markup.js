@@ -125,7 +125,11 @@ export const renderCodeBlock = (label, code) => {
  */
 export const makeNumericColumn = (title) => ({ title, isNumeric: true })
 
-/** Allows line breaks after the separators in long names. @param {HtmlValue} cell */
+/**
+ * Allows line breaks after the separators in long names. Only code is changed, and only separators outside of tags that
+ * are followed by at least one more character.
+ * @param {HtmlValue} cell
+ */
 const addBreakOpportunities = (cell) =>
   new Html(
     toMarkup(cell)

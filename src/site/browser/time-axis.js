@@ -3,7 +3,7 @@ import { renderElement, renderTextElement, roundCoordinate } from "./markup.js"
 
 const dayMillis = 86_400_000
 
-/** Height of the row with the years, above a drawing. */
+/** Height of the row of years, above a drawing. */
 export const yearsHeight = 26
 
 /** Space to the left and right of an axis. */
