@@ -170,7 +170,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
 
 /** The client as an Effect service. */
 export class Tickerline extends Context.Service<Tickerline, Client>()("tickerline/client/Tickerline") {
-  /** Uses the `HttpClient` of the program. */
+  /** Uses the program's `HttpClient`. */
   static readonly layer = (options: ClientOptions) => Layer.effect(this, makeClient(options))
 
   /** Uses the global `fetch`. */

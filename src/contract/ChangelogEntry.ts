@@ -39,6 +39,8 @@ export const ChangelogEntry = Schema.Struct({
     description: "The affected parameters, fields, headers, media types and codes.",
   }),
 }).annotate({ identifier: "ChangelogEntry" })
+
+/** The decoded entry. */
 export type ChangelogEntry = typeof ChangelogEntry.Type
 
 /** A title must be a single line, because emails use it as their subject. */
@@ -73,6 +75,8 @@ export const ChangelogSourceEntry = Schema.Struct({
       : undefined
   ),
 )
+
+/** The decoded source entry. */
 export type ChangelogSourceEntry = typeof ChangelogSourceEntry.Type
 
 /** A release in `entries.json`. */
@@ -83,6 +87,8 @@ export const ChangelogRelease = Schema.Struct({
   date: Schema.optionalKey(CalendarDate),
   entries: Schema.NonEmptyArray(ChangelogSourceEntry),
 })
+
+/** The decoded release. */
 export type ChangelogRelease = typeof ChangelogRelease.Type
 
 /** Whether an entry affects the path. A path of the entry that ends in `*` matches all paths with that prefix. */

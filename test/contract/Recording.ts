@@ -31,7 +31,7 @@ const RecordedRequest = Schema.Struct({
 })
 export type RecordedRequest = typeof RecordedRequest.Type
 
-/** Short bodies are recorded as text. Of the others, `length` is the size before compression, in bytes. */
+/** Short bodies are recorded as text. For all others, `length` is the size before compression, in bytes. */
 const RecordedBody = Schema.Union([
   Schema.String,
   Schema.Struct({ length: Schema.Int, sha256: Schema.String }),

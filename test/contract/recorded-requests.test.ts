@@ -43,7 +43,7 @@ const predictableRandom = SecureRandom.SecureRandom.use((secure) =>
   })
 )
 
-/** Settings of all instances. Accounts of the tier `pro` may send one request per minute. */
+/** Settings for all instances. Accounts with the tier `pro` may send one request per minute. */
 const settings = {
   RATE_LIMIT_BASIC: String(Exchanges.generousLimit),
   RATE_LIMIT_PRO: "1",

@@ -25,6 +25,8 @@ export const ChangelogQuery = Schema.Struct({
     ),
   ),
 }).check(checkParameterCombinations)
+
+/** The decoded filters. */
 export type ChangelogQuery = typeof ChangelogQuery.Type
 
 /** The media type of the Atom feed. */

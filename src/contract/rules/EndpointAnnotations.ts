@@ -10,6 +10,8 @@ export const tiers = ["basic", "pro", "ultimate"] as const
 
 /** The tier of an account. */
 export const Tier = Schema.Literals(tiers).annotate({ identifier: "Tier" })
+
+/** One of `tiers`. */
 export type Tier = typeof Tier.Type
 
 /** Whether `tier` is `required` or higher. */

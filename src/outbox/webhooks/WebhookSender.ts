@@ -1,6 +1,6 @@
 /**
- * The background job that sends waiting messages. Each is sent at least once; those of an endpoint are sent one at a
- * time, in order. A receiver that hangs or fails delays only its own messages (docs/operations/webhooks.md).
+ * The background job that sends waiting messages. Each is sent at least once, and an endpoint's messages are sent one
+ * at a time, in order. A receiver that hangs or fails delays only its own messages (docs/operations/webhooks.md).
  */
 import { type Config, Duration, Effect, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient } from "effect/sql"
