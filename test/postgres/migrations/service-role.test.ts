@@ -302,6 +302,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "no select on credits_credit_id_seq",
         "no select on accounts_account_id_seq",
         "no select on api_keys_key_id_seq",
+        "no select on edgar_doubts_doubt_id_seq",
         "no select on edgar_runs_run_id_seq",
         "no select on webhook_endpoints_endpoint_id_seq",
         "no select on webhook_messages_position_seq",
