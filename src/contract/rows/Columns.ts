@@ -92,8 +92,10 @@ export const integer = (description: string) =>
     json: Schema.Int.annotate({ description }),
   })
 
-/** A boolean in a data file. PostgreSQL writes `t` and `f` in CSV. */
-const BooleanText = Schema.String.check(Schema.isPattern(/^(?:true|false|t|f)$/, { message: "must be true or false" }))
+/** A boolean in a data file. In CSV, PostgreSQL writes `t` and `f`, pandas `True` and spreadsheets `TRUE`. */
+const BooleanText = Schema.String.check(
+  Schema.isPattern(/^(?:true|false|t|f)$/i, { message: "must be true or false" }),
+)
 
 /** A column for true or false. */
 export const boolean = (description: string) =>

@@ -323,9 +323,10 @@ const parseVwap = (text: string, bounds: Bounds) => {
     : Result.succeed(text)
 }
 
+/** A whole number may be written `100.0`, as pandas does if the column has an empty cell (D43). */
 const parseTrades = (column: string, text: string) =>
-  text === "" || /^\d{1,12}$/.test(text)
-    ? Result.succeed(text === "" ? null : text)
+  text === "" || /^\d{1,12}(\.0+)?$/.test(text)
+    ? Result.succeed(text === "" ? null : text.replace(/\.0+$/, ""))
     : fail(column, "must be a whole number", text)
 
 /** Returns a function that parses the rows of a file with these columns. The first bad cell of a row is reported. */

@@ -422,7 +422,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["a whole number far above it", { volume: "99999999999999999999999" }, "volume", /9007199254740991/],
       ["a whole number with decimals", { volume: "1.5" }, "volume", /whole number/],
       ["white space within a number", { volume: "1 5" }, "volume", /whole number, .*, but is "1 5"$/],
-      ["a boolean in capitals", { anomaly_flagged: "TRUE" }, "anomaly_flagged", /true.*false/],
+      ["a boolean in other words", { anomaly_flagged: "yes" }, "anomaly_flagged", /true.*false/],
       ["a boolean as a digit", { close_under_50pct_of_range: "1" }, "close_under_50pct_of_range", /true.*false/],
       ["a wall clock with Z", { last_updated: "2026-06-01 20:05:00Z" }, "last_updated", /without a zone/],
       ["a wall clock with an offset", { high_time: "2026-06-01T20:05:00-04:00" }, "high_time", /without a zone/],
@@ -836,6 +836,16 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
   })
+
+  it.effect("accepts booleans as PostgreSQL, pandas and spreadsheets write them (D31, files)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const booleans = ["true", "f", "True", "FALSE"]
+      const rows = booleans.map((is_adr, index) => ({ ticker: `B${index}`, is_adr, last_updated: "2026-06-01 20:05:00" }))
+      yield* replaceWith("float_outstanding", "booleans.csv", toCsv(rows))
+      const stored = yield* sql`select is_adr from float_outstanding order by ticker`
+      assert.deepStrictEqual(stored.map(({ is_adr }) => is_adr), [true, false, true, false])
+    }))
 
   describe("with unknown values", () => {
     const company = { is_adr: "false", last_updated: "2026-06-01 20:05:00" }
