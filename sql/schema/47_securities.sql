@@ -189,41 +189,113 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   from judged
 $$;
 
--- The market capitalizations of the symbols' rows in `screener` and `float_outstanding` (D44), and of those of other
--- symbols of their companies: the newest close times the number of shares as of that day. There is no row if the count
--- or the close is unknown. If `reason` says why the capitalization cannot be computed, it is null.
-create function find_market_caps(symbols text[], today date)
-returns table (dataset text, ticker text, market_cap numeric, reason text)
+-- Since when a row of `screener` or `float_outstanding` has had its `outstanding`: the date of a count that no filing
+-- dates (D44). `last_updated` does not tell, because an ingest of prices changes it. A removed row leaves its record,
+-- because the row may return, or the company may have another symbol by now.
+create table share_counts (
+  dataset     text not null,
+  ticker      ticker not null,
+  outstanding quantity not null,
+  since       fact_day not null,
+  primary key (dataset, ticker)
+);
+
+select keep_spellings('share_counts');
+
+create function note_share_count() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  -- The row may have had the count before, or under its former symbol.
+  insert into public.share_counts
+  select tg_table_name, new.ticker, new.outstanding, least(new.last_updated::date, min(since))
+  from public.share_counts
+  where dataset = tg_table_name and ticker in (old.ticker, new.ticker) and outstanding = new.outstanding
+  on conflict (dataset, ticker) do update set outstanding = excluded.outstanding, since = excluded.since;
+  return null;
+end $$;
+
+create function forget_share_counts() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  delete from public.share_counts where dataset = tg_table_name;
+  return null;
+end $$;
+
+do $$
+declare
+  dataset text;
+begin
+  foreach dataset in array array['screener', 'float_outstanding'] loop
+    execute format($sql$
+      create trigger note_count_after_insert after insert on %1$I for each row
+        when (new.outstanding is not null) execute function note_share_count();
+      create trigger note_count_after_update after update on %1$I for each row
+        when (new.outstanding is not null and ((new.ticker, new.outstanding) is distinct from
+          (old.ticker, old.outstanding) or new.last_updated < old.last_updated)) execute function note_share_count();
+      create trigger forget_counts after truncate on %1$I for each statement execute function forget_share_counts();
+    $sql$, dataset);
+  end loop;
+end $$;
+
+revoke execute on function note_share_count, forget_share_counts from public;
+
+-- The counts in the symbols' rows of `screener` and `float_outstanding`, with one row for each class of shares if the
+-- count is the sum of several. `counted_on` is the date of the count. If `is_receipt`, `symbol` is that of receipts,
+-- each of which is `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all symbols of
+-- the security, because rows of filings keep the symbol of their day (D38).
+create function find_share_counts(symbols text[], today date)
+returns table (
+  dataset text, ticker text, symbol text, shares numeric, counted_on date, is_receipt boolean, ads_ratio numeric,
+  ratio_on date
+)
 language sql stable set search_path = pg_catalog, pg_temp as $$
-  with requested as materialized (
-    select unnest(symbols) as ticker
-    union
-    select other.alias from public.company_symbols as known join public.company_symbols as other using (cik)
-    where known.alias = any (symbols)
+  with periods as materialized (select * from public.security_periods(symbols, today)),
+  -- The symbols that the security of each symbol has used, by period. Rows of datasets with one row per symbol are those
+  -- of the security from `owned_from` on: always those of its present symbol, but none of a symbol that is listed beside
+  -- it, because another company uses that.
+  used as materialized (
+    select symbol, former.ticker, former.starts, former.ends, case
+        when former.ticker = symbol then '-infinity'
+        when exists (select from public.screener as listed where listed.ticker = former.ticker) then 'infinity'
+        else former.starts
+      end as owned_from
+    from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
+      join periods as former using (security)
+  ),
+  present_rows as (
+    select used.symbol, used.ticker = used.symbol and used.ends = 'infinity' as is_own, listed.dataset,
+      listed.outstanding, listed.cik,
+      bool_or(listed.is_adr) over (partition by used.symbol) as is_receipt,
+      max(listed.stated_on) over (partition by used.symbol, listed.outstanding) as stated_on
+    from used join (
+      select 'screener' as dataset, screener.ticker, outstanding, lpad(cik, 10, '0') as cik, is_adr,
+        null::date as stated_on, last_updated
+      from public.screener
+      union all
+      select 'float_outstanding', current.ticker, outstanding, null, is_adr, coalesce(reported_date, filed_at),
+        last_updated
+      from public.float_outstanding as current
+    ) as listed using (ticker)
+    where coalesce(stated_on, last_updated::date) >= used.owned_from
+      and coalesce(stated_on, last_updated::date) < used.ends
   ),
   counted as materialized (
-    select 'screener' as dataset, listed.ticker, listed.outstanding, lpad(listed.cik, 10, '0') as cik,
-      listed.is_adr or coalesce(current.is_adr, false) as is_receipt, current.ads_ratio,
-      case when current.outstanding = listed.outstanding then coalesce(current.reported_date, current.filed_at) end
-        as counted_on,
-      listed.last_updated::date as last_updated
-    from requested join public.screener as listed using (ticker)
-      left join public.float_outstanding as current using (ticker)
-    where listed.outstanding is not null
-    union all
-    select 'float_outstanding', current.ticker, current.outstanding, null, current.is_adr, current.ads_ratio,
-      coalesce(current.reported_date, current.filed_at), current.last_updated::date
-    from requested join public.float_outstanding as current using (ticker)
-    where current.outstanding is not null
+    select dataset, symbol, outstanding, cik, is_receipt, stated_on, tickers, starts, ends,
+      owned_from
+    from present_rows join (
+      select used.symbol, array_agg(used.ticker) as tickers, array_agg(used.starts) as starts,
+        array_agg(used.ends) as ends, array_agg(used.owned_from) as owned_from
+      from used group by used.symbol
+    ) as histories using (symbol)
+    where is_own and outstanding is not null
   ),
-  -- The classes of a count, if it is the sum of several.
   covered as materialized (
     select counted.*, cover
     from counted left join lateral (
       select cover from public.edgar_instances as instance
       where instance.cik in (
           select counted.cik
-          union select known.cik from public.company_symbols as known where known.alias = counted.ticker
+          union select known.cik from public.company_symbols as known where known.alias = counted.symbol
         )
         and jsonb_array_length(cover -> 'classes') > 1
         and counted.outstanding = (
@@ -231,81 +303,121 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         )
       order by cover ->> 'date' desc limit 1
     ) as stated on true
-  ),
-  classes as materialized (
-    select dataset, ticker, coalesce(class ->> 'shares', outstanding::text)::numeric as shares,
-      case when class is null then ticker else public.stored_symbol(class ->> 'symbol') end as symbol,
-      class ->> 'member' as member, coalesce(counted_on, (cover ->> 'date')::date) as counted_on, last_updated,
-      is_receipt, ads_ratio, outstanding
-    from covered left join lateral jsonb_array_elements(cover -> 'classes') as class on true
-  ),
-  periods as materialized (
-    select * from public.security_periods((select array_agg(distinct symbol) from classes), today)
-  ),
-  splits as materialized (
-    select * from public.security_splits((select array_agg(distinct symbol) from classes), today)
-    where status <> 'repeated'
-  ),
-  newest as materialized (
-    select distinct on (security) security, found.date, found.close
-    from periods as period cross join lateral (
+  )
+  select dataset, covered.symbol,
+    case when class is null then covered.symbol else public.stored_symbol(class ->> 'symbol') end,
+    coalesce(class ->> 'shares', outstanding::text)::numeric,
+    -- Without a date in `float_outstanding`, the date is that in a filing, or else the first day of the count in a row.
+    coalesce(
+      covered.stated_on,
       (
-        select bar.date, bar.close, 0 as source from public.price_periods as bar
-        where bar.ticker = period.ticker and bar.date >= period.starts and bar.date < period.ends
-          and bar.period in ('regular', 'day')
-        order by bar.date desc, bar.period limit 1
-      )
-      union all
+        select max(coalesce(filing.reported_date, filing.filed_at))
+        from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+          join public.historical_float_pro as filing using (ticker)
+        where filing.outstanding_shares = covered.outstanding
+          and filing.filed_at >= period.starts and filing.filed_at < period.ends
+      ),
+      (cover ->> 'date')::date,
       (
-        select day.date, day.close, 1 from public.daily_prices as day
-        where day.ticker = period.ticker and day.date >= period.starts and day.date < period.ends
-        order by day.date desc limit 1
+        select min(since)
+        from unnest(tickers, owned_from, ends) as period (ticker, owned_from, ends)
+          join public.share_counts as known using (ticker)
+        where known.outstanding = covered.outstanding and since >= period.owned_from and since < period.ends
       )
-    ) as found
-    order by security, found.date desc, found.source
+    ),
+    is_receipt, unit.ads_ratio, unit.stated_on
+  from covered left join lateral jsonb_array_elements(cover -> 'classes') as class on true
+    left join lateral (
+      select ratio.ads_ratio, ratio.stated_on
+      from unnest(tickers, starts, ends, owned_from) as period (ticker, starts, ends, owned_from) cross join lateral (
+        select current.ads_ratio, coalesce(reported_date, filed_at, last_updated::date) as stated_on, true as is_current
+        from public.float_outstanding as current
+        where current.ticker = period.ticker
+          and coalesce(reported_date, filed_at, last_updated::date) >= period.owned_from
+          and coalesce(reported_date, filed_at, last_updated::date) < period.ends
+        union all
+        select filing.ads_ratio, coalesce(reported_date, filed_at), false
+        from public.historical_float_pro as filing
+        where filing.ticker = period.ticker and filed_at >= period.starts and filed_at < period.ends
+      ) as ratio
+      where covered.is_receipt and ratio.ads_ratio is not null
+      order by is_current desc, ratio.stated_on desc limit 1
+    ) as unit on true
+$$;
+
+-- The newest close of the security that uses each symbol now, under whichever symbol it was traded then.
+create function find_newest_closes(symbols text[], today date)
+returns table (symbol text, security text, date date, close numeric)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with periods as materialized (select * from public.security_periods(symbols, today))
+  select distinct on (symbol) symbol, security, found.date, found.close
+  from unnest(symbols) as symbol join periods as present on present.ticker = symbol and present.ends = 'infinity'
+    join periods as former using (security) cross join lateral (
+    (
+      select bar.date, bar.close, 0 as source from public.price_periods as bar
+      where bar.ticker = former.ticker and bar.date >= former.starts and bar.date < former.ends
+        and bar.period in ('regular', 'day')
+      order by bar.date desc, bar.period limit 1
+    )
+    union all
+    (
+      select day.date, day.close, 1 from public.daily_prices as day
+      where day.ticker = former.ticker and day.date >= former.starts and day.date < former.ends
+      order by day.date desc limit 1
+    )
+  ) as found
+  order by symbol, found.date desc, found.source
+$$;
+
+-- The market capitalizations of the symbols' rows in `screener` and `float_outstanding` (D44), and of those of other
+-- symbols of their companies: the newest close times the number of shares as of that day. There is no row if the count
+-- or the close is unknown. If `reason` says why the capitalization cannot be computed, it is null.
+create function find_market_caps(symbols text[], today date)
+returns table (dataset text, ticker text, market_cap numeric, reason text)
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  with counts as materialized (
+    select row_number() over () as id, counted.* from public.find_share_counts(array(
+      select unnest(symbols)
+      union
+      select other.alias from public.company_symbols as known join public.company_symbols as other using (cik)
+      where known.alias = any (symbols)
+    ), today) as counted
   ),
-  valued as (
-    select class.*, newest.date, newest.close, restated.*, (
-        select ads_ratio from public.historical_float_pro as former
-        where is_receipt and former.ticker = class.ticker and former.ads_ratio is not null
-        order by reported_date desc nulls last, filed_at desc limit 1
-      ) as former_ratio
-    from classes as class
-      left join periods as present on present.ticker = class.symbol and present.ends = 'infinity'
-      left join newest using (security)
-      left join lateral (
-        select public.product(split_to) filter (where status = 'applied') as numerator,
-          public.product(split_from) filter (where status = 'applied') as denominator,
-          min(effective_date) filter (where status = 'contradicted') as contradicted_on
-        from splits
-        where splits.security = newest.security and effective_date <= newest.date and effective_date > coalesce(
-          counted_on,
-          -- The day of a count that no filing states is the first one on which the row had it.
-          (select max(stated.reported_date) from public.historical_float_pro as stated
-            where stated.ticker = class.ticker and stated.outstanding_shares = class.outstanding),
-          (select min(former.last_updated)::date from history.screener as former
-            where class.dataset = 'screener' and former.ticker = class.ticker
-              and former.outstanding = class.outstanding and former.last_updated < class.last_updated),
-          last_updated
-        )
-      ) as restated on true
+  priced as materialized (
+    select counts.*, newest.security, newest.date, newest.close
+    from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
+      using (symbol)
+  ),
+  -- Restates the count as of the day of the close: for splits after the count or, if it is newer than the close, back
+  -- to the time before them.
+  restated as (
+    select id, min(split.effective_date) filter (where is_receipt) as split_on,
+      min(split.effective_date) filter (where status = 'contradicted') as contradicted_on,
+      public.product(case when counted_on < date then split_to else split_from end) as multiplier,
+      public.product(case when counted_on < date then split_from else split_to end) as divisor
+    from priced join public.security_splits((select array_agg(distinct symbol) from counts), today) as split
+      using (security)
+    where status <> 'repeated' and split.effective_date > least(counted_on, ratio_on, date)
+      and split.effective_date <= greatest(counted_on, ratio_on, date)
+    group by id
   ),
   capped as (
     select dataset, ticker,
-      sum(close * shares * coalesce(numerator, 1) / coalesce(denominator, 1)
-        / case when is_receipt then coalesce(ads_ratio, former_ratio) else 1 end) as amount,
+      round(sum(close * shares * coalesce(multiplier, 1) / coalesce(divisor, 1)
+        / case when is_receipt then ads_ratio else 1 end), 2) as amount,
       case
         when count(*) = 1 and min(close) is null then 'no close'
         when min(contradicted_on) is not null
           then 'contradicting splits on ' || to_char(min(contradicted_on), 'YYYY-MM-DD')
-        when bool_or(is_receipt and coalesce(ads_ratio, former_ratio) is null)
-          then 'an unknown number of shares per receipt'
+        when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
+        -- It may be one of the shares, or a change of the number of shares per receipt.
+        when min(split_on) is not null then 'a split of receipts on ' || to_char(min(split_on), 'YYYY-MM-DD')
         when count(close) < count(*) or min(date) < max(date) - 30
           then 'a class of shares without a close'
       end as reason
-    from valued group by dataset, ticker
+    from priced left join restated using (id) group by dataset, ticker
   )
-  select dataset, ticker, case when reason is null then round(amount, 2) end, reason
+  select dataset, ticker, case when reason is null then amount end, reason
   from capped
   -- An amount that the column cannot hold follows from an impossible number of shares.
   where reason is distinct from 'no close' and (reason is not null or amount < 1e18)

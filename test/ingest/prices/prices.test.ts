@@ -416,25 +416,34 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }
       }))
 
-    it.effect("keep a market cap that the column cannot replace (resources: screener)", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* emptyTables
-        yield* Service.insertRows("screener", {
-          ticker: "AAA",
-          outstanding: "9007199254740991",
-          market_cap: "42",
-          is_adr: false,
-          num_gaps: 0,
-          num_runners: 0,
-          pending_s1: false,
-          last_updated: "2026-01-01 10:00:00",
-        })
-        yield* ingest(toMassiveFile([570, 959].map((minute) => makeFlatBar("AAA", "2026-06-01", minute, 9_999_999))))
-        assert.deepStrictEqual(yield* sql`select price, market_cap from screener`, [
-          { price: "9999999.0000", market_cap: "42.00" },
-        ])
-      }))
+    it.effect.each(
+      [
+        ["9007199254740991", 9_999_999, "42.00"],
+        ["1000000000000", 1_000_000, "42.00"],
+        ["1000000000000", 999_999.9999, "999999999900000000.00"],
+      ] as const,
+    )(
+      "keep a market cap that the column cannot replace: %s × %s (resources: screener)",
+      ([outstanding, price, cap]) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* emptyTables
+          yield* Service.insertRows("screener", {
+            ticker: "AAA",
+            outstanding,
+            market_cap: "42",
+            is_adr: false,
+            num_gaps: 0,
+            num_runners: 0,
+            pending_s1: false,
+            last_updated: "2026-01-01 10:00:00",
+          })
+          yield* ingest(toMassiveFile([570, 959].map((minute) => makeFlatBar("AAA", "2026-06-01", minute, price))))
+          assert.deepStrictEqual(yield* sql`select price, market_cap from screener`, [
+            { price: price.toFixed(4), market_cap: cap },
+          ])
+        }),
+    )
 
     it.effect("adjust the previous close for executed splits only (resources: split-status)", () =>
       Effect.gen(function* () {

@@ -46,13 +46,23 @@ interface ModelBar {
   readonly volume: bigint
 }
 
+/** Which row has the date of a count. */
+type Dating = "reported_date" | "filed_at" | "filing" | "screener"
+
+interface ModelCount {
+  readonly shares: bigint
+  readonly session: number
+  readonly dating: Dating
+  /** 1 if the shares themselves are listed. */
+  readonly perReceipt: bigint | null
+}
+
 interface Security {
   /** Oldest first. */
   readonly uses: ReadonlyArray<Use>
   readonly splits: ReadonlyArray<ModelSplit>
   readonly bars: ReadonlyArray<ModelBar>
-  /** Whether values that need sessions before the first one are unknown, instead of not yet known. */
-  readonly count: { readonly shares: bigint; readonly session: number; readonly perReceipt: bigint | null }
+  readonly count: ModelCount
   readonly cik: string | null
 }
 
@@ -113,6 +123,30 @@ const gapsOf = (security: Security) =>
       : [`${tickerOn(security, session)} ${at(session)} ${format(previous)} ${format(gap)}`]
   })
 
+/** The session of the row that has the number of shares per receipt. -1: a day before all sessions. */
+const ratioSession = ({ dating, session }: ModelCount) =>
+  dating === "filing" ? -1 : dating === "screener" ? last : session
+
+/** The newest close, in ten-thousandths of a dollar, times the count on its day. Null if that is unknown. */
+const capOf = (security: Security, { price, session }: ModelBar) => {
+  const { count } = security
+  const { perReceipt, shares } = count
+  if (perReceipt === null) return null
+  if (perReceipt > 1n) {
+    const sessions = [session, count.session, ratioSession(count)]
+    const [first, end] = [Math.min(...sessions), Math.max(...sessions)]
+    if (security.splits.some((split) => split.session > first && split.session <= end)) return null
+    return format(divide(price * shares, 100n * perReceipt), 2)
+  }
+  const isNewer = count.session > session
+  const factor = isNewer
+    ? factorBetween(security, session, count.session)
+    : factorBetween(security, count.session, session)
+  if (factor === undefined) return null
+  const [times, per] = isNewer ? [factor.from, factor.to] : [factor.to, factor.from]
+  return format(divide(price * shares * times, 100n * per), 2)
+}
+
 const gainDays = [1, 3, 7, 14] as const
 
 /** The expected row of `screener`; undefined if the security has no bars. */
@@ -135,15 +169,10 @@ const listingOf = (security: Security) => {
   const mean = known.length < 10 || known.length < volumes.length
     ? null
     : String(divide(known.reduce((sum, volume) => sum + volume, 0n), BigInt(known.length)))
-  const { perReceipt, session: counted, shares } = security.count
-  const factor = factorBetween(security, counted, session)
-  const cap = factor === undefined || perReceipt === null
-    ? null
-    : format(divide(price * shares * factor.to, 100n * factor.from * perReceipt), 2)
   return [
     tickerOn(security, last),
     format(price),
-    cap,
+    capOf(security, newest),
     mean,
     ...gainDays.map(gain),
     String(gapsOf(security).filter((gap) => !gap.includes(" -")).length),
@@ -188,13 +217,20 @@ const makeSecurity = (
       return { session, from, to, isContradicted: choose([false, false, false, true]) }
     })
     : []
+  const bars = makeBars(choose, splits, first, end)
+  // Trading may be halted before a split.
+  const isHalted = choose([false, false, false, true])
+  const session = chooseBetween(choose, 0, last)
   return {
     uses,
     splits,
-    bars: makeBars(choose, splits, first, end),
+    bars: isHalted ? bars.filter((bar) => splits.every((split) => bar.session < split.session)) : bars,
     count: {
       shares: BigInt(choose([1_000_000, 30_000_000, 800_000_000])),
-      session: chooseBetween(choose, 0, last),
+      session,
+      dating: choose(
+        session < first ? ["reported_date", "filed_at"] : ["reported_date", "filed_at", "filing", "screener"],
+      ),
       perReceipt: choose([1n, 1n, 1n, 8n, null]),
     },
     cik,
@@ -222,7 +258,8 @@ const recordSplits = (choose: RandomChooser, security: Security, otherTicker: st
     const rows = [record(ticker, at(session), [from, to], at(session))]
     if (isContradicted) return [...rows, record(ticker, at(session), [from + 2n, to], at(session))]
     const moved = session + choose([-2, -1, 1, 2])
-    return choose([false, false, true])
+    // Only bars show which one of several days is right.
+    return security.bars.some((bar) => bar.session >= session) && choose([false, false, true])
       ? [...rows, record(tickerOn(security, moved), at(moved), [from * 2n, to * 2n], at(choose([0, last])))]
       : rows
   })
@@ -332,6 +369,9 @@ const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string
   )
 }
 
+/** Before all sessions. */
+const longAgo = "2025-01-01 10:00:00"
+
 const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
   const sql = yield* SqlClient.SqlClient
   const choose = makeRandomChooser(seed)
@@ -348,12 +388,22 @@ const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
     ticker: tickerOn(security, last),
     is_adr: security.count.perReceipt !== 1n,
     outstanding: String(security.count.shares),
-    last_updated: "2025-01-01 10:00:00",
+    last_updated: security.count.dating === "screener" ? `${at(security.count.session)} 10:00:00` : longAgo,
   }))
-  const counts = present.map((security, index) => ({
+  const counts = present.map(({ count: { dating, perReceipt, session } }, index) => ({
     ...listings[index],
-    reported_date: at(security.count.session),
-    ads_ratio: security.count.perReceipt === null ? null : String(security.count.perReceipt),
+    reported_date: dating === "reported_date" ? at(session) : null,
+    filed_at: dating === "filed_at" ? at(session) : null,
+    ads_ratio: perReceipt === null ? null : String(perReceipt),
+    last_updated: dating === "screener" ? `${at(last)} 10:00:00` : longAgo,
+  }))
+  const countFilings = present.filter(({ count }) => count.dating === "filing").map((security) => ({
+    ticker: tickerOn(security, security.count.session),
+    cik: security.cik,
+    filed_at: at(security.count.session),
+    outstanding_shares: String(security.count.shares),
+    is_adr: false,
+    last_updated: "2026-06-01 10:00:00",
   }))
   const filings = present.filter(({ bars }) => bars.length > 0).map((security) => {
     const bar = choose([security.bars[0], security.bars.at(-1), security.bars[Math.floor(security.bars.length / 2)]])
@@ -378,6 +428,7 @@ const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
         last_updated: "2026-06-01 10:00:00",
       })),
     ),
+    insertMany("historical_float_pro", countFilings),
   ])
   const files = days.map((date, session) =>
     markets.flatMap(({ securities }) =>
@@ -409,10 +460,15 @@ const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
   const expectedRows = present.flatMap((security) => listingOf(security) ?? [])
   assertSame(listed.map(({ row }) => row), expectedRows, seed)
 
+  const differing = yield* sql`
+    select ticker from screener join float_outstanding as current using (ticker)
+    where price is not null and screener.market_cap is distinct from current.market_cap`
+  assert.deepStrictEqual(differing, [], `seed ${seed}`)
+
   const tickers = Array.from(new Set(filings.map(({ security }) => tickerOn(security, last))))
   for (let first = 0; first < tickers.length; first += 100) {
     const some = tickers.slice(first, first + 100)
-    const rows = yield* requestRows(`ticker=${some.join(",")}&limit=100`)
+    const rows = yield* requestRows(`ticker=${some.join(",")}&max_outstanding_shares=1000&limit=100`)
     const caps = rows.map((row) => [Service.valueAt(row, "ticker"), Service.valueAt(row, "market_cap")].join(" "))
     const expected = filings.filter(({ security }) => some.includes(tickerOn(security, last))).map(
       ({ bar, security }) => `${tickerOn(security, last)} ${Number(bar.price) / 10}`,

@@ -20,6 +20,33 @@ const readGaps = Effect.gen(function* () {
   `.pipe(Effect.map((rows) => rows.map(({ gap }) => gap)))
 })
 
+/** Returns the market capitalizations in `screener` and `float_outstanding`, which must be equal, of the symbol. */
+const readCap = Effect.fnUntraced(function* (ticker: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly market_cap: string | null }>`
+    select distinct market_cap from (
+      select ticker, market_cap from screener union all select ticker, market_cap from float_outstanding
+    ) as listed where ticker = ${ticker}
+  `
+  return rows.length === 1 ? rows[0]?.market_cap : assert.fail(`${ticker} has ${rows.length} caps`)
+})
+
+/** Stores a row of `float_outstanding`. */
+const storeCount = (ticker: string, more: Readonly<Record<string, unknown>>) =>
+  insertRows("float_outstanding", { ticker, is_adr: false, last_updated: "2026-05-01 10:00:00", ...more })
+
+/** Stores a row of `historical_float_pro` for a filing of this day. */
+const storeFiling = (ticker: string, filed_at: string, more: Readonly<Record<string, unknown>>) =>
+  insertRows("historical_float_pro", { ticker, filed_at, is_adr: false, last_updated: `${filed_at} 00:00:00`, ...more })
+
+/** Ingests bars and returns what the command says about doubts. */
+const ingestAloud = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayBars.DayBar>) {
+  const { err } = yield* runCommandInProcess(["ingest", "prices", yield* DayBars.writeBars(...bars)], {
+    DATABASE_URL: yield* Service.databaseUrl,
+  })
+  return err
+})
+
 const readListing = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql`select * from screener where ticker = ${ticker}`
@@ -217,11 +244,10 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         ["average_volume", "gain_1_day", "gain_7_day", "high_365", "market_cap"].map((name) => listed[name]),
         [null, "0.0000", null, null, null],
       )
-      const file = yield* DayBars.writeBars(["AAA", "2026-06-05", 10])
-      const { err } = yield* runCommandInProcess(["ingest", "prices", file], {
-        DATABASE_URL: yield* Service.databaseUrl,
-      })
-      assert.include(err, "values of 1 symbol are null, because of contradicting splits on 2026-06-02: AAA")
+      assert.include(
+        yield* ingestAloud(["AAA", "2026-06-05", 10]),
+        "values of 1 symbol are null, because of contradicting splits on 2026-06-02: AAA",
+      )
     }))
 
   it.effect("restates the count for splits after its date, and no others (D44)", () =>
@@ -249,6 +275,136 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }
     }))
 
+  it.effect("finds counts and ratios of filings under the symbols that the company had before (D38, D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("OLDA", "NEWA", "2026-09-01")
+      yield* storeChange("OLDB", "NEWB", "2026-09-01")
+      yield* storeSplit("OLDA", "2026-06-01", 30, 1)
+      yield* storeListing("NEWA", { outstanding: "30000000", last_updated: "2026-10-01 10:00:00" })
+      yield* storeListing("NEWB", { outstanding: "800000000", is_adr: true })
+      yield* storeFiling("OLDA", "2026-01-20", { reported_date: "2026-01-15", outstanding_shares: "30000000" })
+      yield* storeFiling("OLDB", "2026-01-20", { reported_date: "2026-01-15", ads_ratio: "8", is_adr: true })
+      // Another company had the new symbols.
+      yield* storeFiling("NEWA", "2026-07-20", { reported_date: "2026-07-15", outstanding_shares: "30000000" })
+      yield* storeFiling("NEWB", "2026-07-20", { reported_date: "2026-07-15", ads_ratio: "2", is_adr: true })
+      yield* ingestBars(["NEWA", "2026-11-24", 3], ["NEWB", "2026-11-24", 3])
+      assert.deepStrictEqual([yield* readCap("NEWA"), yield* readCap("NEWB")], ["3000000.00", "300000000.00"])
+      // The same, if only `float_outstanding` has them under the former symbols.
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`truncate historical_float_pro`
+      yield* storeCount("OLDA", { outstanding: "30000000", reported_date: "2026-01-15" })
+      yield* storeCount("OLDB", { ads_ratio: "8", is_adr: true, reported_date: "2026-01-15" })
+      yield* ingestBars(["NEWA", "2026-11-25", 3], ["NEWB", "2026-11-25", 3])
+      assert.deepStrictEqual([yield* readCap("NEWA"), yield* readCap("NEWB")], ["3000000.00", "300000000.00"])
+    }))
+
+  it.effect.each(
+    [
+      ["screener", "moves"],
+      ["screener", "is replaced"],
+      ["float_outstanding", "moves"],
+      ["float_outstanding", "is replaced"],
+    ] as const,
+  )(
+    "knows since when %s has had a count, also without the history, and if the row %s (D44)",
+    ([table, change]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        const sql = yield* SqlClient.SqlClient
+        const store = (ticker: string, outstanding: string, day: string) => {
+          const row = { outstanding, last_updated: `${day} 10:00:00` }
+          return table === "screener" ? storeListing(ticker, row) : storeCount(ticker, row)
+        }
+        const forgetHistory = sql.unsafe(`delete from history.${table}`)
+        yield* storeSplit("AAA", "2026-06-01", 30, 1)
+        yield* store("AAA", "30000000", "2026-01-05")
+        yield* ingestBars(["AAA", "2026-06-02", 3])
+        assert.strictEqual(yield* readCap("AAA"), "3000000.00")
+        // A vendor's file has the same count each day.
+        yield* sql.unsafe(`update ${table} set last_updated = '2026-06-02 10:00:00'`)
+        yield* forgetHistory
+        yield* ingestBars(["AAA", "2026-06-03", 3])
+        assert.strictEqual(yield* readCap("AAA"), "3000000.00")
+        yield* storeChange("AAA", "BBB", "2026-06-04")
+        if (change === "moves") {
+          yield* sql.unsafe(`update ${table} set ticker = 'BBB'`)
+          // Another company gets the former symbol.
+          yield* store("AAA", "5000000", "2026-06-04")
+        } else {
+          yield* sql.unsafe(`delete from ${table}`)
+          yield* store("BBB", "30000000", "2026-06-04")
+        }
+        yield* forgetHistory
+        yield* ingestBars(["BBB", "2026-06-04", 3], ["AAA", "2026-06-04", 3])
+        assert.strictEqual(yield* readCap("BBB"), "3000000.00")
+        if (change === "moves") assert.strictEqual(yield* readCap("AAA"), "15000000.00")
+        // The row is removed and returns.
+        yield* sql.unsafe(`delete from ${table}`)
+        yield* store("BBB", "30000000", "2026-06-05")
+        yield* ingestBars(["BBB", "2026-06-05", 3])
+        assert.strictEqual(yield* readCap("BBB"), "3000000.00")
+        yield* sql.unsafe(`update ${table} set outstanding = 1000000`)
+        yield* ingestBars(["BBB", "2026-06-08", 3])
+        assert.strictEqual(yield* readCap("BBB"), "3000000.00")
+      }),
+  )
+
+  it.effect("restates a count that is newer than the close for the splits between them (D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-11-25", 30, 1)
+      yield* storeListing("AAA", { outstanding: "1000000" })
+      yield* storeCount("AAA", { outstanding: "1000000", reported_date: "2026-11-26" })
+      yield* ingestBars(["AAA", "2026-11-24", 3])
+      assert.strictEqual(yield* readCap("AAA"), "90000000.00")
+      yield* ingestBars(["AAA", "2026-11-25", 90])
+      assert.strictEqual(yield* readCap("AAA"), "90000000.00")
+    }))
+
+  it.effect.each(
+    [
+      [{ reported_date: null, filed_at: "2026-01-20" }, []],
+      [{ reported_date: null, filed_at: null }, [{ reported_date: "2026-01-15" }]],
+      [{ reported_date: null, filed_at: null }, [{ reported_date: null }]],
+      [{ reported_date: null, filed_at: null }, []],
+    ] as const,
+  )("has one date for a count, whichever rows have it: %j, %j (D44)", ([current, filings]) =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("DATED", "2026-06-01", 30, 1)
+      const outstanding = "30000000"
+      yield* storeListing("DATED", { outstanding, last_updated: "2026-07-01 10:00:00" })
+      yield* storeCount("DATED", { outstanding, ...current })
+      for (const filing of filings) {
+        yield* storeFiling("DATED", "2026-01-20", { outstanding_shares: outstanding, ...filing })
+      }
+      yield* ingestBars(["DATED", "2026-11-24", 3])
+      assert.strictEqual(yield* readCap("DATED"), "3000000.00")
+    }))
+
+  it.effect.each(
+    [
+      ["2026-01-15", "2026-01-15", null],
+      ["2026-11-25", "2026-01-15", null],
+      ["2026-01-15", "2026-11-25", null],
+      ["2026-11-26", "2026-11-26", "800000000.00"],
+    ] as const,
+  )(
+    "restates no receipts for a split on 2026-11-25: count of %s, ratio of %s (D44)",
+    ([counted, ratio, cap]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        yield* storeSplit("RCP", "2026-11-25", 8, 1)
+        yield* storeListing("RCP", { outstanding: "800000000", is_adr: true })
+        yield* storeFiling("RCP", "2026-11-27", { outstanding_shares: "800000000", reported_date: counted })
+        yield* storeCount("RCP", { is_adr: true, ads_ratio: "8", reported_date: ratio })
+        const said = yield* ingestAloud(["RCP", "2026-11-24", 1], ["RCP", "2026-11-27", 8])
+        assert.strictEqual((yield* readListing("RCP"))["market_cap"], cap)
+        assert.strictEqual(said.includes("because of a split of receipts on 2026-11-25: RCP"), cap === null)
+      }),
+  )
+
   it.effect("divides the count by the shares per receipt, and has no value without them (D44)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
@@ -263,6 +419,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       })
       yield* ingestBars(["ADR", "2026-06-02", 100])
       assert.strictEqual((yield* readListing("ADR"))["market_cap"], "10000000000.00")
+      // Without one in `float_outstanding`, the newest ratio that a filing states.
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update float_outstanding set ads_ratio = null`
+      yield* storeFiling("ADR", "2026-04-30", { reported_date: "2026-03-31", ads_ratio: "4", is_adr: true })
+      yield* storeFiling("ADR", "2026-03-01", { reported_date: "2025-12-31", ads_ratio: "2", is_adr: true })
+      yield* storeFiling("ADR", "2026-05-30", { reported_date: "2026-05-31", is_adr: true })
+      yield* ingestBars(["ADR", "2026-06-03", 100])
+      assert.strictEqual((yield* readListing("ADR"))["market_cap"], "20000000000.00")
     }))
 
   it.effect("adds up classes of shares at their own closes, and has no value without one of these (D44)", () =>
@@ -283,5 +447,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], null)
       yield* ingestBars(["BRK-B", "2026-06-02", 480], ["BRK-A", "2026-06-02", 750_000])
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], "984000000000.00")
+      // A close of another class counts for 30 days.
+      yield* ingestBars(["BRK-A", "2026-06-08", 750_000], ["BRK-B", "2026-07-08", 480])
+      assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], "984000000000.00")
+      const said = yield* ingestAloud(["BRK-B", "2026-07-09", 480])
+      assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], null)
+      assert.include(said, "because of a class of shares without a close: BRK-B")
     }))
 })
