@@ -18,7 +18,10 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   float: Column.nullable(Column.integer("Shares not held by insiders and affiliates.")),
   outstanding: Column.nullable(Column.integer("Shares outstanding.")),
   tradable_float: Column.nullable(Column.integer("Shares of the float that can be traded.")),
-  market_cap: Column.nullable(Column.money("Market capitalization, USD.")),
+  market_cap: Column.nullable(Column.money(
+    "Market capitalization, USD: the newest close times outstanding, restated for splits between their dates and, " +
+      "for depositary receipts, divided by ads_ratio.",
+  )),
   insider_percent: Column.nullable(Column.ratio("Fraction held by insiders: 0.15 means 15%. Null: unknown.")),
   affiliate_percent: Column.nullable(Column.ratio("Fraction held by affiliates: 0.15 means 15%. Null: unknown.")),
   institutions_percent: Column.nullable(Column.ratio("Fraction held by institutions: 0.15 means 15%. Null: unknown.")),

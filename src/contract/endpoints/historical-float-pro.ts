@@ -24,7 +24,8 @@ export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
 const tradableFloat = Column.nullable(Column.integer("float minus restricted_shares; null if either is null.")).schemas
 const marketCap = Column.nullable(Column.priceTimesShares(
   "Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last " +
-    "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.",
+    "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol. For " +
+    "depositary receipts it is not divided by ads_ratio, unlike market_cap of /v1/float-outstanding.",
 )).schemas
 
 /** A row of `/v1/historical-float-pro`. */

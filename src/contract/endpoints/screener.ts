@@ -19,7 +19,10 @@ const gain = (days: string) => Column.nullable(Column.ratio(`Price change over $
  */
 const sizeColumns = {
   price: Column.nullable(Column.price("Last price, USD.")),
-  market_cap: Column.nullable(Column.money("Market capitalization, USD.")),
+  market_cap: Column.nullable(Column.money(
+    "Market capitalization, USD: the newest close times outstanding, restated for splits between their dates and, " +
+      "for depositary receipts, divided by the number of shares per receipt.",
+  )),
 }
 
 const shareColumns = {
