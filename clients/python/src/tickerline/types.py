@@ -1225,7 +1225,9 @@ class FloatOutstanding(TypedDict):
     tradable_float: int | None
     """Shares of the float that can be traded."""
     market_cap: Decimal | None
-    """Market capitalization, USD."""
+    """Market capitalization, USD: the newest close times outstanding, restated for splits between their dates and, for
+    depositary receipts, divided by ads_ratio.
+    """
     insider_percent: Decimal | None
     """Fraction held by insiders: 0.15 means 15%. Null: unknown."""
     affiliate_percent: Decimal | None
@@ -1308,7 +1310,8 @@ class HistoricalFloat(TypedDict):
     """Fraction held by insiders: 0.15 means 15%."""
     market_cap: Decimal | None
     """Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last
-    close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.
+    close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol. For
+    depositary receipts it is not divided by ads_ratio, unlike market_cap of /v1/float-outstanding.
     """
     cik: str | None
     """CIK of the issuer."""
@@ -1442,7 +1445,9 @@ class ScreenerRow(TypedDict):
     price: Decimal | None
     """Last price, USD."""
     market_cap: Decimal | None
-    """Market capitalization, USD."""
+    """Market capitalization, USD: the newest close times outstanding, restated for splits between their dates and, for
+    depositary receipts, divided by the number of shares per receipt.
+    """
     high_365: Decimal | None
     """Highest price of the last 365 days, USD."""
     low_365: Decimal | None
