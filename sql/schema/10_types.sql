@@ -14,6 +14,10 @@ create domain ticker as text check (value ~ '^[A-Z0-9.^-]{1,16}$');
 create domain tickers as text[];
 -- The SEC's number for a company, with leading zeros.
 create domain cik as text check (value ~ '^[0-9]{10}$');
+-- The CIK in a column that has it as a file spelled it, such as 1067983 or CIK0001067983. Null if the text is none.
+create function normal_cik(written text) returns text language sql immutable parallel safe as $$
+  select lpad(substring(written from '^(?:CIK)?0*([0-9]{1,10})$'), 10, '0')
+$$;
 -- USD per share.
 create domain price as numeric(18, 4) check (value between 0.0001 and 9999999);
 create domain floor_price as numeric(18, 3) check (value between 0.001 and 9999999);

@@ -10,29 +10,29 @@ create function trace_securities(
 ) returns table (
   security text, ticker text, starts date, ends date, is_linked boolean, is_ambiguous boolean, cik text
 )
-language sql stable set search_path = pg_catalog, pg_temp as $$
+-- PostgreSQL does not know how long the arrays are. A nested loop over 5,000 changes would take seconds.
+language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
   with recursive changes as materialized (
     -- Changes with equal symbols and day, of which at most one CIK is known, are one (D20).
-    select row_number() over () as id, old_ticker, new_ticker, day, min(cik) as cik, max(cik) as other_cik
+    select row_number() over () as id, old_ticker, new_ticker, day, min(cik) as cik, max(cik) as other_cik,
+      count(*) over (partition by old_ticker) > 1 as is_forked
     from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
     group by old_ticker, new_ticker, day
   ),
-  -- Each change follows the last one before it that led to its old symbol. `first` is the change that none precedes.
-  paths (first, id, hops) as (
-    select id, id, 1 from changes as first where not exists (
-      select from changes as earlier where earlier.new_ticker = first.old_ticker and earlier.day < first.day
-    )
-    union
-    select paths.first, next.id, hops + 1
-    from paths join changes as former using (id)
-      join changes as next on next.old_ticker = former.new_ticker and next.day > former.day
-    where hops <= 12 and not exists (
-      select from changes as later
-      where later.new_ticker = next.old_ticker and later.day > former.day and later.day < next.day
-    )
+  -- The change that follows each change: the one by which its new symbol was given up later. If there are several,
+  -- which is one makes no difference, because a symbol that is left twice is in no chain.
+  links as materialized (
+    select former.id, next.id as next_id
+    from changes as former join changes as next on next.old_ticker = former.new_ticker and next.day > former.day
+    where not next.is_forked
   ),
-  visits as (
-    select first, ticker, day, cik, other_cik
+  paths (first, id, hops) as (
+    select id, id, 1 from changes where not exists (select from links where next_id = changes.id)
+    union all
+    select first, next_id, hops + 1 from paths join links using (id) where hops <= 12
+  ),
+  visits as materialized (
+    select first, hops, ticker, changes.*
     from paths join changes using (id) cross join lateral (values (old_ticker), (new_ticker)) as both_sides (ticker)
   ),
   neighbours as materialized (
@@ -40,29 +40,33 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     union select new_ticker, old_ticker from changes
   ),
   -- A component is a chain if it has one path, of at most twelve changes of one issuer, that leaves no symbol twice.
-  ambiguous (ticker) as (
+  spreading (ticker) as (
     (
-      select old_ticker from changes group by old_ticker having count(*) > 1
+      select old_ticker from changes where is_forked
       union select ticker from visits group by ticker having min(first) < max(first)
-      union select ticker from visits where first in (select first from paths where hops > 12)
-      union select ticker from visits where first in (
-        select first from visits group by first having min(cik) < max(other_cik)
+      union (
+        with broken as (
+          select first from visits group by first having max(hops) > 12 or min(cik) < max(other_cik)
+        )
+        select ticker from visits join broken using (first)
       )
     )
     union
-    select neighbour from ambiguous join neighbours using (ticker)
+    select neighbour from spreading join neighbours using (ticker)
+  ),
+  -- Distinct already, but PostgreSQL would expect millions of rows.
+  ambiguous as materialized (select distinct ticker from spreading),
+  clear as materialized (
+    select visits.* from visits where not exists (select from ambiguous where ambiguous.ticker = visits.ticker)
   ),
   chains as (
     select first, max(cik) as cik,
       (array_agg(new_ticker || '@' || to_char(day, 'YYYY-MM-DD') order by day desc))[1] as security
-    from paths join changes using (id)
-    where old_ticker not in (select ticker from ambiguous) group by first
+    from clear group by first
   ),
   linked as (
-    select security, chains.cik, new_ticker as ticker, day as starts
-    from chains join paths using (first) join changes using (id)
-    union all
-    select security, chains.cik, old_ticker, '-infinity' from chains join changes on changes.id = first
+    select security, chains.cik, ticker, case when ticker = new_ticker then day else '-infinity' end as starts
+    from chains join clear using (first) where ticker = new_ticker or hops = 1
   ),
   periods as (
     select ticker, starts, lead(starts, 1, 'infinity') over (partition by ticker order by starts) as ends
@@ -74,8 +78,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as cuts
   )
   select coalesce(security, periods.ticker || coalesce('@' || to_char(nullif(starts, '-infinity'), 'YYYY-MM-DD'), '')),
-    periods.ticker, starts, ends, security is not null, periods.ticker in (select ticker from ambiguous), linked.cik
-  from periods left join linked using (ticker, starts)
+    periods.ticker, starts, ends, security is not null, ambiguous.ticker is not null, linked.cik
+  from periods left join linked using (ticker, starts) left join ambiguous on ambiguous.ticker = periods.ticker
 $$;
 
 -- The periods of the symbols, and of all symbols that are connected with them by changes that are eligible on a day.
@@ -116,22 +120,24 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       and split.effective_date >= period.starts and split.effective_date < period.ends
     where split.executed and split.action_type = 'split_effective' and split.split_from <> split.split_to
   ),
-  -- A split may be listed under another symbol of the security: one that it got later or, for some days, gave up
-  -- before. If that symbol was traded then, the split is that of the company that used it.
+  -- A split may be listed under a symbol that the security got later, or had until a few days before. If bars show that
+  -- the symbol was traded around that day, the split is that of the company that used it.
   moved as (
     select distinct listed.id, chain.security
     from listed join (select * from periods where is_linked) as chain on chain.ticker = listed.ticker
-      and (chain.starts > listed.effective_date or chain.ends > listed.effective_date - 30)
+    cross join lateral (
+      select greatest(listed.starts, listed.effective_date - 30) as first,
+        least(listed.ends - 1, listed.effective_date + 30) as last
+    ) as around
     where not listed.is_linked
+      and (listed.effective_date < chain.starts or listed.effective_date between chain.ends and chain.ends + 5)
       and not exists (
-        select from public.price_periods as traded where traded.ticker = listed.ticker
-          and traded.date between greatest(listed.starts, listed.effective_date - 30)
-          and least(listed.ends - 1, listed.effective_date + 30)
+        select from public.price_periods as traded
+        where traded.ticker = listed.ticker and traded.date between first and last
       )
       and not exists (
-        select from public.daily_prices as traded where traded.ticker = listed.ticker
-          and traded.date between greatest(listed.starts, listed.effective_date - 30)
-          and least(listed.ends - 1, listed.effective_date + 30)
+        select from public.daily_prices as traded
+        where traded.ticker = listed.ticker and traded.date between first and last
       )
   ),
   owned as (
@@ -145,6 +151,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       min(ratio) < max(ratio) as is_contradicted
     from owned group by security, effective_date
   ),
+  -- Equal splits of a security, of which each is at most 30 days after the one before, have one number.
   spaced as (
     select *, effective_date - lag(effective_date) over same > 30 as is_new
     from by_day window same as (partition by security, ratio, is_contradicted order by effective_date)
@@ -156,7 +163,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       from spaced window same as (partition by security, ratio, is_contradicted order by effective_date)
     ) as numbered
   ),
-  -- Of the days for which a split is recorded, bars show the right one: the price changes as the ratio says.
+  -- Of the days for which a split is recorded, bars show the right one: the price changes as the ratio says. `doubt` is
+  -- 0 if it does so on this day, 2 if not, and null if the bars of the day or of the 30 days before are unknown. For a
+  -- split that is recorded for one day, it makes no difference.
   judged as (
     select grouped.*, case
         when is_contradicted or copies = 1 then 1
@@ -443,63 +452,86 @@ begin
   end loop;
 end $$;
 
--- The symbols of the security to which a row of the symbol and day belongs, by period, for its closing price (D32).
--- Empty if lineage cannot tell, and another company may have used the symbol. The last four arguments are the changes
--- of the symbol's component. `company` is the CIK of the row; it is needed only if the component is ambiguous (D35).
-create function find_row_periods(
-  symbol text, company text, day date, old_tickers text[], new_tickers text[], days date[], ciks text[]
-) returns table (ticker text, starts date, ends date)
-language sql stable set search_path = pg_catalog, pg_temp as $$
-  with changes as materialized (
-    select * from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
+-- Whose closes are those of a row of a symbol and day (D32), for all symbols of whole components of changes. A row has
+-- the closes of `ticker` from `starts` on, before `ends`, if its day is in `since` and before `until`, and its CIK
+-- follows the rule: it is `cik` or, for `same or unknown`, one of them is null; for `other` it is known and not `cik`.
+-- A row that has no closes by these rules may be that of a company of which lineage does not know the symbols.
+create function find_row_periods(old_tickers text[], new_tickers text[], days date[], ciks text[])
+returns table (
+  symbol text, cik text, rule text, since date, until date, ticker text, starts date, ends date
+)
+language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
+  with recursive changes as materialized (
+    -- A change that is recorded both with a CIK and without has this CIK (D20).
+    select distinct old_ticker, new_ticker, day, cik
+    from (
+      select *, bool_or(cik is not null) over (partition by old_ticker, new_ticker, day) as has_cik
+      from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
+    ) as given
+    where cik is not null or not has_cik
   ),
   periods as materialized (
-    select * from public.trace_securities(array[symbol], old_tickers, new_tickers, days, ciks)
+    select * from public.trace_securities('{}', old_tickers, new_tickers, days, ciks)
   ),
-  own as (select * from periods where periods.ticker = symbol),
-  chain as (select security, cik from own where is_linked limit 1),
-  row_company (cik) as (select lpad(company, 10, '0')),
-  -- The chains of the issuers (D21, candidates), if each of them stands alone.
-  candidates as materialized (
-    select left(period.ticker, 10) as cik, substr(period.ticker, 12) as ticker, period.starts, period.ends, security
+  members as (select distinct ticker as symbol, security, cik from periods where is_linked),
+  unclear as materialized (
+    select changes.* from changes
+    where exists (select from periods where is_ambiguous and periods.ticker = changes.old_ticker)
+  ),
+  -- Where lineage is ambiguous, the changes of each issuer may be a chain (D21, candidates). They are traced under
+  -- symbols that begin with the ten digits of the CIK, because those of different issuers are not connected then.
+  issued as materialized (
+    select left(period.ticker, 10) as cik, substr(period.ticker, 12) as ticker, starts, ends, security, is_linked,
+      is_ambiguous
     from (
       select array_agg(cik || ' ' || old_ticker) as old_tickers, array_agg(cik || ' ' || new_ticker) as new_tickers,
-        array_agg(changes.day) as days
-      from changes having count(*) = count(cik)
-    ) as issued cross join lateral (
-      select *, bool_or(is_ambiguous) over () as has_conflict
-      from public.trace_securities('{}', issued.old_tickers, issued.new_tickers, issued.days, null)
-    ) as period
-    where is_linked and not has_conflict and (select bool_and(is_ambiguous) from own)
+        array_agg(day) as days
+      from unclear where cik is not null having count(*) > 0
+    ) as own cross join lateral public.trace_securities('{}', own.old_tickers, own.new_tickers, own.days, null)
+      as period
   ),
-  selected as (
-    select candidates.* from candidates
-    where security in (
-      select security from candidates join row_company using (cik) where candidates.ticker = symbol
+  -- A component has candidates only if the changes of every issuer are a chain, and all changes have an issuer.
+  without_candidates (symbol) as (
+    (
+      select old_ticker from unclear where cik is null
+      union select ticker from issued where is_ambiguous
     )
-  )
-  select periods.ticker, starts, ends from periods join chain using (security)
-  where coalesce(chain.cik = (select cik from row_company), true)
-  union all
-  select own.ticker, starts, ends from own join chain on chain.cik <> (select cik from row_company)
-  where not own.is_linked and day >= starts and day < ends
-  union all
+    union
+    select neighbour from without_candidates join (
+      select old_ticker as symbol, new_ticker as neighbour from unclear
+      union select new_ticker, old_ticker from unclear
+    ) as connected using (symbol)
+  ),
+  candidates as materialized (
+    select cik, ticker, starts, ends, security
+    from issued where is_linked and not exists (select from without_candidates where symbol = issued.ticker)
+  ),
   -- Another company may have used the symbol before, or from a later day on.
-  select selected.ticker,
-    greatest(starts, (
-      select max(changes.day) from changes
-      where cik <> selected.cik and old_ticker = selected.ticker and changes.day < selected.ends
-    )),
-    least(ends, (
-      select min(changes.day) from changes
-      where cik <> selected.cik and new_ticker = selected.ticker and changes.day >= selected.starts
-    ))
-  from selected
+  candidate_periods as (
+    select candidates.security, candidates.cik, candidates.ticker,
+      greatest(starts, max(day) filter (where old_ticker = candidates.ticker and day < ends)) as starts,
+      least(ends, min(day) filter (where new_ticker = candidates.ticker and day >= starts)) as ends
+    from candidates left join (
+      select old_ticker as symbol, * from unclear union all select new_ticker, * from unclear
+    ) as change on change.symbol = candidates.ticker and change.cik <> candidates.cik
+    group by candidates.security, candidates.cik, candidates.ticker, candidates.starts, candidates.ends
+  )
+  select symbol, cik, 'same or unknown', date '-infinity', date 'infinity', ticker, starts, ends
+  from members join (select security, ticker, starts, ends from periods) as own using (security)
   union all
-  -- Nobody else is known to have used the symbol since the last change.
-  select own.ticker, starts, ends from own
-  where is_ambiguous and ends = 'infinity' and day >= starts and not exists (select from selected)
-    and (select count(distinct (old_ticker, cik)) from changes where new_ticker = symbol and changes.day = starts) = 1
+  select symbol, members.cik, 'other', starts, ends, symbol, starts, ends
+  from members join periods on periods.ticker = symbol and not is_linked
+  where members.cik is not null
+  union all
+  select symbol, cik, 'same', '-infinity', 'infinity', ticker, starts, ends
+  from (select distinct ticker as symbol, security from candidates) as listed join candidate_periods using (security)
+  union all
+  -- Nobody but the company of the last change is known to have used the symbol since.
+  select periods.ticker, newest.cik, 'same or unknown', starts, ends, periods.ticker, starts, ends
+  from periods join (
+    select new_ticker as ticker, day as starts, min(cik) as cik from changes group by 1, 2 having count(*) = 1
+  ) as newest using (ticker, starts)
+  where is_ambiguous and ends = 'infinity'
 $$;
 
 -- The symbols whose ticker changes or splits have changed since prices were ingested. The next ingest of prices removes

@@ -23,7 +23,7 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
-const change = (old_ticker: string, new_ticker: string, effective_date: string, cik: string) => ({
+const change = (old_ticker: string, new_ticker: string, effective_date: string, cik: string | null) => ({
   old_ticker,
   new_ticker,
   effective_date,
@@ -232,13 +232,106 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         rows.filter((row) => valueAt(row, "cik") === company).map((row) => valueAt(row, "market_cap"))
       assert.deepStrictEqual(caps(cik), [30, 2, 1])
       assert.deepStrictEqual(caps(otherCik), [300, 200, 10])
-      assert.deepStrictEqual([caps(null), caps("0000000075")], [[30, null, null], [30, null, null]])
+      assert.deepStrictEqual([caps(null), caps("0000000075")], [[30, null, null], [null, null, null]])
       // An estimated change counts for nothing, and a correction is seen at once.
       const sql = yield* SqlClient.SqlClient
       yield* sql`update ticker_changes set status = 'estimated' where cik in (${cik}, ${otherCik})`
       const all = yield* requestRows("ticker=HTUSED&limit=100")
       assert.deepStrictEqual(new Set(all.map((row) => valueAt(row, "market_cap"))), new Set([30, 20, 10]))
     }))
+
+  it.effect("market_cap follows the changes of a symbol that the row's company no longer has (D32)", () =>
+    Effect.gen(function* () {
+      const row = (ticker: string, cik: string | null) =>
+        filing(ticker, { reported_date: "2024-05-22", outstanding_shares: "1000", cik, document_url: String(cik) })
+      yield* insertRows(
+        "ticker_changes",
+        change("HTFBA", "HTMTB", "2020-05-11", "0000000301"),
+        change("HTFBC", "HTFBA", "2022-05-11", "0000000302"),
+        change("HTMTB", "HTMTD", "2023-05-11", null),
+        // Two companies say that they have the symbol.
+        change("HTONE", "HTBOTH", "2022-05-11", "0000000303"),
+        change("HTTWO", "HTBOTH", "2022-05-11", "0000000303"),
+        change("HTBOTH", "HTAWAY", "2021-05-11", "0000000303"),
+        // One change, recorded with a CIK and without.
+        change("HTONCE", "HTSAME", "2022-05-11", "0000000304"),
+        change("HTONCE", "HTSAME", "2022-05-11", null),
+        change("HTSAME", "HTPAST", "2021-05-11", null),
+      )
+      const tickers = ["HTFBA", "HTBOTH", "HTSAME"]
+      yield* insertRows("daily_prices", ...tickers.map((ticker) => price(ticker, "2024-05-22", "50")))
+      yield* insertRows(
+        "historical_float_pro",
+        ...tickers.flatMap((ticker) => [null, "301", "302", "304"].map((cik) => row(ticker, cik))),
+      )
+      for (const query of ["", "&min_market_cap=0"]) {
+        const rows = yield* requestRows(`ticker=${tickers.join(",")}&limit=100${query}`)
+        const found = rows.filter((row) => valueAt(row, "market_cap") !== null)
+        assert.sameMembers(
+          found.map((row) => [valueAt(row, "ticker"), valueAt(row, "cik")].join(" ")),
+          ["HTFBA ", "HTFBA 302", "HTSAME ", "HTSAME 304"],
+          query,
+        )
+      }
+    }))
+
+  it.effect("market_cap is the same on a page, behind a filter, in an export and of followed rows (D32)", () =>
+    Effect.gen(function* () {
+      const cik = "0000000077"
+      yield* insertRows(
+        "ticker_changes",
+        change("HTWAS", "HTMID", "2024-05-14", cik),
+        change("HTMID", "HTNOW", "2024-05-16", cik),
+      )
+      const days = ["2024-05-13", "2024-05-15", "2024-05-17"]
+      const tickers = ["HTWAS", "HTMID", "HTNOW"]
+      yield* insertRows(
+        "daily_prices",
+        ...days.flatMap((day, index) => tickers.map((ticker, number) => price(ticker, day, `${index + 1}${number}`))),
+      )
+      yield* insertRows(
+        "historical_float_pro",
+        ...days.flatMap((reported_date) =>
+          tickers.map((ticker) => filing(ticker, { reported_date, outstanding_shares: "1", cik }))
+        ),
+      )
+      const caps = days.toReversed().flatMap((_, index) => tickers.map(() => [32, 21, 10][index]))
+      const all = `ticker=${tickers.join(",")}&limit=100`
+      for (const query of [all, `${all}&min_market_cap=10&max_market_cap=32`]) {
+        assert.deepStrictEqual(yield* requestColumn("market_cap", query), caps, query)
+        assert.deepStrictEqual(
+          yield* requestColumn("market_cap", `${query}&follow_lineage=true`.replace(tickers.join(","), "HTNOW")),
+          [32, 21, 10],
+          query,
+        )
+      }
+      const { text } = yield* Service.requestJson(
+        `/v1/historical-float-pro?ticker=${tickers.join(",")}&limit=all&format=ndjson`,
+      )
+      const lines = text.trimEnd().split("\n")
+      assert.deepStrictEqual(lines.map((line) => valueAt(JSON.parse(line), "market_cap")), caps)
+    }))
+
+  it.effect.each(["73", "CIK0000000073", "CIK73"])(
+    "market_cap knows the company of a row whose CIK is written %s, and any if it is empty (D32)",
+    (written) =>
+      Effect.gen(function* () {
+        const ticker = `HTC${written.length}`
+        yield* insertRows("ticker_changes", change(`${ticker}A`, ticker, "2024-05-14", "0000000073"))
+        yield* insertRows("daily_prices", price(ticker, "2024-05-22", "5"))
+        yield* insertRows(
+          "historical_float_pro",
+          ...[written, "", "unknown", "74", "CIK0000000074"].map((cik) =>
+            filing(ticker, { reported_date: "2024-05-22", outstanding_shares: "1", cik, document_url: cik })
+          ),
+        )
+        const rows = yield* requestRows(`ticker=${ticker}`)
+        assert.deepStrictEqual(
+          new Map(rows.map((row) => [valueAt(row, "cik"), valueAt(row, "market_cap")])),
+          new Map<unknown, unknown>([[written, 5], [null, 5], ["unknown", 5], ["74", null], ["CIK0000000074", null]]),
+        )
+      }),
+  )
 
   it.effect.each(([
     ["0.07", "100", "7"],

@@ -23,7 +23,7 @@ interface Period {
 
 const makeChanges = (seed: number) => {
   const choose = makeRandomChooser(seed)
-  const count = choose([0, 1, 2, 3, 4, 6, 9, 12, 13])
+  const count = choose([0, 1, 2, 3, 4, 6, 9, 12, 13, 300])
   // Some histories are chains, which random changes hardly ever form.
   const isChain = choose([true, true, false])
   let last: string = choose(symbols)
@@ -54,9 +54,8 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
         for (let seed = 1; seed <= getInputCount(1000); seed += 1) {
           const changes = makeChanges(seed)
           yield* sql`delete from ticker_changes`
-          for (const { company_name, ...change } of changes) {
-            yield* sql`insert into ticker_changes ${sql.insert({ ...change, company_name, status: "confirmed" })}`
-          }
+          const stored = changes.map((change) => ({ ...change, status: "confirmed" }))
+          yield* Service.insertRows("ticker_changes", ...stored)
           const rows = yield* sql<Period>`
             select security, ticker, starts::text, ends::text, is_linked, is_ambiguous
             from security_periods(${symbols}::text[], '2026-01-01')

@@ -45,7 +45,7 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
       coalesce(nullif(screener.exchange, ''), nullif(counted.exchange, '')) as exchange
     from (select ${ticker}::text as ticker) as requested
       left join screener on screener.ticker = requested.ticker
-        and coalesce(lpad(screener.cik, 10, '0') = ${cik}, true)
+        and coalesce(normal_cik(screener.cik) = ${cik}, true)
       left join float_outstanding as counted on counted.ticker = requested.ticker
         and array_to_string(counted.source, ' ') like ${`%/submissions/CIK${cik}%`}
   `)
