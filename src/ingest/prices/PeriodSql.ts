@@ -324,7 +324,7 @@ export const mergePeriods = runStatements(
 )
 
 /** Days within which two records of a split are one, so that the session that shows its day may come after others. */
-const maxSplitDistance = 30
+export const maxSplitDistance = 30
 
 /**
  * Adds the sessions to `touched` whose rows depend on the changed ones: later ones of the security. If its splits are

@@ -32,6 +32,7 @@ import {
 } from "./PriceRows.ts"
 import {
   addCorrectedSessions,
+  addSessionsOfDisprovedSplits,
   findContradictedSplits,
   findCorrectedSymbols,
   findMarketCaps,
@@ -153,6 +154,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const corrected = yield* findCorrectedSymbols({ keep: datasets.length < priceDatasets.length })
   yield* mergePeriods
   yield* addCorrectedSessions
+  yield* addSessionsOfDisprovedSplits
   if (datasets.includes("daily_prices")) yield* noteChangedCloses
   yield* findSecurities
   yield* addDependentSessions

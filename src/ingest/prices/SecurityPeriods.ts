@@ -6,7 +6,39 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { todayInChicago } from "../../contract/rules/Dates.ts"
 import { decodeDoubtfulSymbols } from "../load/MarketCaps.ts"
-import { runStatements } from "./PeriodSql.ts"
+import { maxSplitDistance, runStatements } from "./PeriodSql.ts"
+
+/**
+ * Adds the sessions of securities to `touched` whose split turns out to be that of another company: the file has the
+ * first bars of the other company around the day. Until then, the split was taken for one that is listed under a former
+ * or later symbol of the security.
+ */
+export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (today) =>
+  runStatements(
+    `insert into touched
+      with listed as materialized (
+        select distinct ticker, effective_date,
+          effective_date - ${maxSplitDistance} as first, effective_date + ${maxSplitDistance} as last
+        from changed join split_status using (ticker)
+        where changed.date between effective_date - ${maxSplitDistance} and effective_date + ${maxSplitDistance}
+      ),
+      periods as materialized (
+        select * from security_periods(array(select distinct ticker from listed), '${today}')
+      )
+      select session.ticker, session.date
+      from listed join periods as own using (ticker) join periods as chain using (ticker)
+        join periods as used on used.security = chain.security
+        join price_periods as session
+          on session.ticker = used.ticker and session.date >= used.starts and session.date < used.ends
+      where effective_date >= own.starts and effective_date < own.ends and not own.is_linked and chain.is_linked
+        and (
+          select bool_and((known.ticker, known.date) in (select ticker, date from changed))
+          from price_periods as known
+          where known.ticker = listed.ticker
+            and known.date between greatest(first, own.starts) and least(last, own.ends - 1)
+        )
+      except select ticker, date from touched`,
+  ))
 
 /**
  * Creates the table `recomputed` with the symbols that have sessions, and whose ticker changes or splits, or those of

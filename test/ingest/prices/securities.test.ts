@@ -210,6 +210,41 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.deepStrictEqual((yield* readGaps).filter((gap) => gap.startsWith("OLD")), [])
     }))
 
+  it.effect("knows from stored closes alone that another company had the new symbol (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-03")
+      yield* storeSplit("NEW", "2026-06-01", 10, 1)
+      yield* insertRows("daily_prices", { ticker: "NEW", date: "2026-05-29", close: "70" })
+      for (const date of listDays("2026-05-28", 5)) yield* ingestBars(["OLD", date, 5])
+      assert.deepStrictEqual(yield* readGaps, [])
+    }))
+
+  it.effect("does not apply a split that is listed for a symbol two weeks after it was given up (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeChange("GUO", "GUN", "2026-06-02")
+      yield* storeSplit("GUO", "2026-06-16", 10, 1)
+      for (const date of listDays("2026-06-01", 14)) yield* ingestBars([date < "2026-06-02" ? "GUO" : "GUN", date, 5])
+      assert.deepStrictEqual(yield* readGaps, [])
+    }))
+
+  it.effect.each([["GUO", "2026-06-04"], ["GUN", "2026-06-01"]] as const)(
+    "no longer applies a split listed for %s on %s when bars show that another company had the symbol (D45)",
+    ([listedAs, day]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        yield* storeChange("GUO", "GUN", "2026-06-03")
+        yield* storeSplit(listedAs, day, 10, 1)
+        const days = listDays("2026-05-28", 8)
+        for (const date of days) yield* ingestBars([date < "2026-06-03" ? "GUO" : "GUN", date, 5])
+        assert.lengthOf(yield* readGaps, 1)
+        const others = days.filter((date) => listedAs === "GUO" ? date >= "2026-06-04" : date < "2026-06-03")
+        for (const date of others) yield* ingestBars([listedAs, date, date < day ? 7 : 70])
+        assert.deepStrictEqual(yield* readGaps, [])
+      }),
+  )
+
   it.effect.each([["2026-06-01"], ["2026-06-03"], ["2026-06-04"]] as const)(
     "applies a split that is recorded for three days once, on the day that bars show: %s (D45)",
     ([day]) =>
