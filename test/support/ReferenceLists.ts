@@ -186,7 +186,7 @@ const makeClauses = (
     offset: new StatementParameter(() => 0),
     end: new StatementParameter(() => unlimitedRowCount),
     isDeep: false,
-    isPage: false,
+    isExport: false,
     period: undefined,
     fromPage: ({ order, table, where }) => sql`${sql(table)} where ${where} ${orderBy(order)}`,
     selectPage: ({ condition = "true", order, table }) =>

@@ -48,7 +48,8 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
   /** The close of the symbol that the row's security used. */
   const closeOfSecurity = sql`(
           select case when price.date = filing.reported_date or ${isNoTradingDay} then price.close end
-          from json_to_recordset(((select by_symbol from row_periods) ->> filing.ticker)::json) as period (
+          from (values (filing.ticker), (filing.ticker || ' ' || normal_cik(filing.cik))) as own (key)
+          cross join lateral json_to_recordset(((select by_key from row_periods) ->> own.key)::json) as period (
             cik text, rule text, since date, until date, ticker text, starts date, ends date
           )
           cross join lateral (
@@ -59,7 +60,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           ) as price
           where filing.reported_date >= period.since and filing.reported_date < period.until
             and case period.rule
-              when 'same' then period.cik = normal_cik(filing.cik)
+              when 'same' then true
               when 'other' then period.cik <> normal_cik(filing.cik)
               else coalesce(period.cik = normal_cik(filing.cik), true)
             end
@@ -83,38 +84,39 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
         `
 
   /**
-   * The table `row_periods`, with `find_row_periods` for all symbols of the statement, by symbol. Its texts are JSON,
-   * which takes PostgreSQL a third of the time of `jsonb`. The table is computed when the first row needs it. `symbols`
-   * selects the symbols; undefined means all that take part in changes.
+   * The table `row_periods`, with `find_row_periods` for all symbols of the statement. The key is the symbol or, for
+   * periods of one company only, symbol and CIK: hundreds of companies may have used a symbol. The values are JSON as
+   * text, which takes PostgreSQL a third of the time of `jsonb`. The table is computed when the first row needs it.
+   * `symbols` selects the symbols.
    */
-  const rowPeriods = (symbols: Statement.Fragment | undefined) => {
-    const change = sql`
-            select old_ticker::text, new_ticker::text, effective_date::date, cik::text from ticker_changes
-            where ${isEligible}`
-    const changes = symbols === undefined ? change : sql`
-            with recursive symbols (symbol) as (
-              select ticker::text from (${symbols}) as own (ticker)
-              union
-              select neighbour.ticker from symbols cross join lateral (
-                select new_ticker as ticker from ticker_changes where old_ticker = symbol and ${isEligible}
-                union all
-                select old_ticker from ticker_changes where new_ticker = symbol and ${isEligible}
-              ) as neighbour
-            )
-            select link.* from symbols cross join lateral (${change} and old_ticker = symbol offset 0) as link`
-    return sql`row_periods as materialized (
-          select jsonb_object_agg(symbol, periods) as by_symbol
+  const rowPeriods = (symbols: Statement.Fragment) =>
+    sql`row_periods as materialized (
+          select jsonb_object_agg(key, periods) as by_key
           from (
-            select symbol, json_agg(period)::text as periods
+            select case rule when 'same' then symbol || ' ' || cik else symbol end as key,
+              json_agg(period)::text as periods
             from (
               select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
                 array_agg(effective_date) as days, array_agg(cik) as ciks
-              from (${changes}) as change
+              from (
+                with recursive symbols (symbol) as (
+                  select ticker::text from (${symbols}) as own (ticker)
+                  union
+                  select neighbour.ticker from symbols cross join lateral (
+                    select new_ticker as ticker from ticker_changes where old_ticker = symbol and ${isEligible}
+                    union all
+                    select old_ticker from ticker_changes where new_ticker = symbol and ${isEligible}
+                  ) as neighbour
+                )
+                select link.* from symbols cross join lateral (
+                  select old_ticker::text, new_ticker::text, effective_date::date, cik::text from ticker_changes
+                  where old_ticker = symbol and ${isEligible} offset 0
+                ) as link
+              ) as change
             ) as found cross join lateral find_row_periods(old_tickers, new_tickers, days, ciks) as period
-            group by symbol
+            group by 1
           ) as grouped
         )`
-  }
 
   /** Every distinct ticker, from a loose index scan: one lookup per ticker instead of reading all rows. */
   const everyTicker = sql`(
@@ -174,9 +176,9 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
       Row: HistoricalFloat,
       shapedBy: ["latest", "provenance"],
       // Computes market_cap only for the rows on the page. A filter on market_cap computes it a second time.
-      select: (query, { columns, isPage, orderAndLimit, orderBy, period, where }) => {
+      select: (query, { columns, isExport, orderAndLimit, orderBy, period, where }) => {
         const fragments = makeFragments(sql, query.today)
-        const { computed, marketCap, order, rowPeriods } = fragments
+        const { computed, everyTicker, marketCap, order, rowPeriods } = fragments
         const storedColumns = query.provenance === true ? sql`${baseColumns}, source` : baseColumns
         const isFilteredByCap = query.min_market_cap !== undefined || query.max_market_cap !== undefined
         const matching = sql`select ${storedColumns} from (${computed(isFilteredByCap)}) as computed where ${where}`
@@ -189,11 +191,13 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
         const page = sql`select * from (${selected}) as matching ${orderAndLimit(order)}`
         const requested = period !== undefined
           ? sql`select symbol from ${period.from}`
-          : query.ticker === undefined ? undefined : sql`select unnest(${query.ticker}::text[])`
+          : query.ticker === undefined
+          ? sql`select ticker from ${everyTicker} as every`
+          : sql`select unnest(${query.ticker}::text[])`
         // An export is not kept in a table, so that its first rows can be sent before the last ones are found.
-        const [tables, rows] = isPage && !isFilteredByCap
-          ? [sql`page as materialized (${page}), ${rowPeriods(sql`select distinct ticker from page`)}`, sql`page`]
-          : [rowPeriods(requested), sql`(${page})`]
+        const [tables, rows] = isExport || isFilteredByCap
+          ? [rowPeriods(requested), sql`(${page})`]
+          : [sql`page as materialized (${page}), ${rowPeriods(sql`select distinct ticker from page`)}`, sql`page`]
         return sql`
             with ${tables}
             select ${columns}

@@ -11,8 +11,8 @@ export const minDeepPageOffset = 1_000
 
 /** The order and position of a page. */
 export interface PageClauses {
-  /** Whether the statement reads a page, instead of reading or counting all rows. */
-  readonly isPage: boolean
+  /** Whether the statement sends all rows. Otherwise it sends a page, or counts the rows with the same SQL. */
+  readonly isExport: boolean
   /** Builds `order by … limit … offset …`. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
   /**

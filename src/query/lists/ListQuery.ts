@@ -308,7 +308,7 @@ export const makeListCompiler = Effect.gen(function* () {
     const buildOutsideCounts = (query: DecodedQuery) => {
       const limit = sql.literal(String(maxCountedOmittedRows + 1))
       const limitOnly = () => sql`limit ${limit}`
-      const page = { isPage: true, orderBy: () => empty, orderUpToPage: limitOnly, orderAndLimit: limitOnly, limit }
+      const page = { isExport: false, orderBy: () => empty, orderUpToPage: limitOnly, orderAndLimit: limitOnly, limit }
       const rows = buildRows(query, {
         columns: sql.literal("lineage_ticker"),
         page: { ...page, offset: noOffset, end: unlimited, isDeep: false },
@@ -339,7 +339,7 @@ export const makeListCompiler = Effect.gen(function* () {
       const limitAndOffset = sql`limit ${rowLimit}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${rowLimit}` : limitAndOffset
       const page: PageClauses = {
-        isPage,
+        isExport: purpose === "export",
         orderBy,
         orderUpToPage: (order) => isPage ? sql`${orderBy(order)} ${limitUpToPage}` : empty,
         orderAndLimit: (order) => isPage ? sql`${orderBy(order)} ${limitAndOffset}` : orderBy(order),

@@ -1,8 +1,13 @@
-/** `security_periods` in the schema decides as the resolution of lineages does (D20, D21, D45). */
+/** `security_periods` and `find_row_periods` of the schema decide as the lineage of requests does (D20, D21, D32, D45). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import { resolveLineageOfEvents, toCompanyLineage } from "../../../src/query/lineage/LineageRules.ts"
+import {
+  type LineageChain,
+  resolveLineageOfEvents,
+  type TickerChangeEvent,
+  toCompanyLineage,
+} from "../../../src/query/lineage/LineageRules.ts"
 import { TickerChangeIndex } from "../../../src/query/lineage/TickerChangeIndex.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
@@ -10,6 +15,7 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 // @module-tag waiting
 
+const today = "2026-01-01"
 const symbols = ["A", "B", "C", "D", "E", "F", "G"] as const
 
 interface Period {
@@ -39,9 +45,96 @@ const makeChanges = (seed: number) => {
     last = event.new_ticker
     return event
   })
-  // The table contains each change only once.
+  // The table has each change once.
   return Array.from(new Map(changes.map((change) => [JSON.stringify(change), change])).values())
     .filter(({ new_ticker, old_ticker }) => new_ticker !== old_ticker)
+}
+
+/** A row of `find_row_periods`. */
+interface RowPeriod {
+  readonly symbol: string
+  readonly cik: string | null
+  readonly rule: string
+  readonly since: string
+  readonly until: string
+  readonly ticker: string
+  readonly starts: string
+  readonly ends: string
+}
+
+const isInfinite = (day: string) => day.includes("infinity")
+const isSince = (day: string, first: string) => isInfinite(first) || day >= first
+const isBefore = (day: string, end: string) => isInfinite(end) || day < end
+
+/** The periods whose closes are those of a row of the symbol, company and day, by the rules of `find_row_periods`. */
+const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, ticker: string, company: string | null, day: string) =>
+  Array.from(new Set(
+    rows.filter(({ cik, rule, since, symbol, until }) => {
+      if (symbol !== ticker || !isSince(day, since) || !isBefore(day, until)) return false
+      if (rule === "same") return cik === company
+      return rule === "other" ? company !== null && cik !== company : cik === null || company === null || cik === company
+    }).map((row) => [row.ticker, row.starts, row.ends].join(" ")),
+  )).toSorted()
+
+const isSameChange = (one: TickerChangeEvent, other: TickerChangeEvent) =>
+  one.old_ticker === other.old_ticker && one.new_ticker === other.new_ticker &&
+  one.effective_date === other.effective_date
+
+/** The same from the events of the symbol's component, by D32. */
+const expectRowPeriods = (
+  events: ReadonlyArray<TickerChangeEvent>,
+  symbol: string,
+  company: string | null,
+  day: string,
+) => {
+  const periodsOf = (chain: LineageChain) =>
+    toCompanyLineage(chain).periods.map(({ from = "-infinity", ticker, until = "infinity" }) => ({
+      ticker,
+      from,
+      until,
+    }))
+  const touching = events.filter(({ new_ticker, old_ticker }) => [new_ticker, old_ticker].includes(symbol))
+  const cuts = ["-infinity", ...new Set(touching.map(({ effective_date }) => effective_date).toSorted())]
+  const own = cuts.map((from, index) => ({ ticker: symbol, from, until: cuts[index + 1] ?? "infinity" }))
+  const find = () => {
+    const lineage = resolveLineageOfEvents(events)
+    if (Result.isSuccess(lineage)) {
+      const chain = lineage.success
+      if (chain === undefined) return []
+      if (chain.cik === null || company === null || chain.cik === company) return periodsOf(chain)
+      const linked = periodsOf(chain).filter(({ ticker }) => ticker === symbol).map(({ from }) => from)
+      return own.filter(({ from, until }) => !linked.includes(from) && isSince(day, from) && isBefore(day, until))
+    }
+    // Each chain of an issuer must be one by itself, and all changes must have an issuer.
+    const known = events.filter((event) =>
+      event.cik !== null || !events.some((other) => other.cik !== null && isSameChange(event, other))
+    )
+    const chainOf = (issuer: string | null, ticker: string) =>
+      resolveLineageOfEvents(
+        TickerChangeIndex.of(known.filter(({ cik }) => cik === issuer)).findComponent(ticker, today, 1000),
+      )
+    const areChains = known.every(({ cik, old_ticker }) => cik !== null && Result.isSuccess(chainOf(cik, old_ticker)))
+    const chain = areChains && company !== null ? Result.getOrUndefined(chainOf(company, symbol)) : undefined
+    if (chain !== undefined) {
+      const others = events.filter(({ cik }) => cik !== company)
+      return periodsOf(chain).map(({ from, ticker, until }) => {
+        const left = others.filter((event) => event.old_ticker === ticker && isBefore(event.effective_date, until))
+        const got = others.filter((event) => event.new_ticker === ticker && isSince(event.effective_date, from))
+        return {
+          ticker,
+          from: [from, ...left.map((event) => event.effective_date)].toSorted().at(-1) ?? from,
+          until: [until, ...got.map((event) => event.effective_date)].toSorted()[0] ?? until,
+        }
+      })
+    }
+    const newest = own.at(-1)
+    const arrivals = events.filter((event) => event.new_ticker === symbol && event.effective_date === newest?.from)
+    const ciks = new Set(arrivals.flatMap(({ cik }) => cik ?? []))
+    const isOne = new Set(arrivals.map(({ old_ticker }) => old_ticker)).size === 1 && ciks.size < 2
+    const isOwn = company === null || ciks.size === 0 || ciks.has(company)
+    return newest !== undefined && isOne && isOwn && isSince(day, newest.from) ? [newest] : []
+  }
+  return find().map(({ from, ticker, until }) => [ticker, from, until].join(" ")).toSorted()
 }
 
 layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_periods", (it) => {
@@ -58,12 +151,12 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
           yield* Service.insertRows("ticker_changes", ...stored)
           const rows = yield* sql<Period>`
             select security, ticker, starts::text, ends::text, is_linked, is_ambiguous
-            from security_periods(${symbols}::text[], '2026-01-01')
+            from security_periods(${symbols}::text[], ${today})
           `
           const index = TickerChangeIndex.of(changes)
           for (const ticker of symbols) {
             const message = `seed ${seed}, ${ticker}`
-            const events = index.findComponent(ticker, "2026-01-01", 1000)
+            const events = index.findComponent(ticker, today, 1000)
             const own = rows.filter((row) => row.ticker === ticker).toSorted((a, b) => a.ends.localeCompare(b.ends))
             const days = new Set(
               events.flatMap(({ effective_date, new_ticker, old_ticker }) =>
@@ -99,6 +192,45 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
         }
         assert.isAbove(chains, 5)
         assert.isAbove(conflicts, 5)
+      }),
+    240_000,
+  )
+
+  it.effect(
+    "finds the closes of a row for its company only, as far as lineage tells (D32, D35)",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        let found = 0
+        for (let seed = 1; seed <= getInputCount(1000); seed += 1) {
+          const changes = makeChanges(seed).filter((change) => change.effective_date <= today)
+          const rows = yield* sql<RowPeriod>`
+            select symbol, cik, rule, since::text, until::text, ticker, starts::text, ends::text
+            from (
+              select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
+                array_agg(effective_date) as days, array_agg(cik) as ciks
+              from jsonb_to_recordset(${JSON.stringify(changes)}::text::jsonb) as change (
+                old_ticker text, new_ticker text, effective_date date, cik text
+              )
+            ) as changes cross join lateral find_row_periods(old_tickers, new_tickers, days, ciks)
+          `
+          const index = TickerChangeIndex.of(changes)
+          for (const ticker of symbols) {
+            const events = index.findComponent(ticker, today, 1000)
+            for (const company of [null, "0000000001", "0000000002", "0000000003"]) {
+              for (const day of ["2023-12-31", "2024-03-01", "2024-05-15", "2025-06-30"]) {
+                const periods = selectRowPeriods(rows, ticker, company, day)
+                assert.deepStrictEqual(
+                  periods,
+                  expectRowPeriods(events, ticker, company, day),
+                  `seed ${seed}, ${ticker}, ${company}, ${day}`,
+                )
+                found += periods.length
+              }
+            }
+          }
+        }
+        assert.isAbove(found, 5)
       }),
     240_000,
   )
