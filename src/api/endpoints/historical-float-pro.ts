@@ -69,10 +69,11 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
 
   /**
    * market_cap (§2.6, D32) at the close on `reported_date`, or at the last close before it if no symbol has one then.
+   * With `offset 0`, PostgreSQL looks changes up instead of reading all of them.
    */
   const marketCap = sql`round(filing.outstanding_shares * case
-          when exists (select from ticker_changes where old_ticker = filing.ticker and ${isEligible})
-            or exists (select from ticker_changes where new_ticker = filing.ticker and ${isEligible})
+          when exists (select from ticker_changes where old_ticker = filing.ticker and ${isEligible} offset 0)
+            or exists (select from ticker_changes where new_ticker = filing.ticker and ${isEligible} offset 0)
           then ${closeOfSecurity} else ${closeOfSymbol} end, 2)`
 
   /** All rows, with the computed column tradable_float, and with market_cap if a filter needs it. */

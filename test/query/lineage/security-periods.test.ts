@@ -1,4 +1,4 @@
-/** `security_periods` and `find_row_periods` of the schema decide as the lineage of requests does (D20, D21, D32, D45). */
+/** `security_periods` and `find_row_periods` decide as the lineage of requests does (D20, D21, D32, D45). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -102,8 +102,8 @@ const expectRowPeriods = (
       const chain = lineage.success
       if (chain === undefined) return []
       if (chain.cik === null || company === null || chain.cik === company) return periodsOf(chain)
-      const linked = periodsOf(chain).filter(({ ticker }) => ticker === symbol).map(({ from }) => from)
-      return own.filter(({ from, until }) => !linked.includes(from) && isSince(day, from) && isBefore(day, until))
+      const linked = new Set(periodsOf(chain).filter(({ ticker }) => ticker === symbol).map(({ from }) => from))
+      return own.filter(({ from, until }) => !linked.has(from) && isSince(day, from) && isBefore(day, until))
     }
     // Each chain of an issuer must be one by itself, and all changes must have an issuer.
     const known = events.filter((event) =>
