@@ -1,4 +1,4 @@
-/** `security_periods` and `find_row_periods` decide as the lineage of requests does (D20, D21, D32, D45). */
+/** `security_periods` and `find_row_periods` decide as the resolution of lineages does (D20, D21, D32, D45). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -72,7 +72,8 @@ const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, ticker: string, compan
     rows.filter(({ cik, rule, since, symbol, until }) => {
       if (symbol !== ticker || !isSince(day, since) || !isBefore(day, until)) return false
       if (rule === "same") return cik === company
-      return rule === "other" ? company !== null && cik !== company : cik === null || company === null || cik === company
+      if (rule === "other") return company !== null && cik !== company
+      return cik === null || company === null || cik === company
     }).map((row) => [row.ticker, row.starts, row.ends].join(" ")),
   )).toSorted()
 
