@@ -118,7 +118,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       period.security, period.starts, period.ends, period.is_linked
     from periods as period join public.split_status as split on split.ticker = period.ticker
       and split.effective_date >= period.starts and split.effective_date < period.ends
-    where split.executed and split.action_type = 'split_effective' and split.split_from <> split.split_to
+    where split.executed and split.action_type = 'split_effective'
+      and coalesce(split.split_from <> split.split_to, true)
   ),
   -- A split may be listed under a symbol that the security got later, or had until a few days before. If bars show that
   -- the symbol was traded around that day, the split is that of the company that used it.
@@ -148,7 +149,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   by_day as (
     select security, effective_date, (array_agg(split_from order by split_from))[1] as split_from,
       (array_agg(split_to order by split_from))[1] as split_to, max(filed_at) as filed_at, min(ratio) as ratio,
-      min(ratio) < max(ratio) as is_contradicted
+      -- The ratio is unknown, or rows contradict each other.
+      count(ratio) = 0 or min(ratio) < max(ratio) as is_contradicted
     from owned group by security, effective_date
   ),
   -- Equal splits of a security, of which each is at most 30 days after the one before, have one number.
@@ -417,7 +419,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       case
         when count(*) = 1 and min(close) is null then 'no close'
         when min(contradicted_on) is not null
-          then 'contradicting splits on ' || to_char(min(contradicted_on), 'YYYY-MM-DD')
+          then 'an unknown or contradicting ratio of the split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD')
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
         -- It may be one of the shares, or a change of the number of shares per receipt.
         when min(split_on) is not null then 'a split of receipts on ' || to_char(min(split_on), 'YYYY-MM-DD')
@@ -454,7 +456,8 @@ end $$;
 
 -- Whose closes are those of a row of a symbol and day (D32), for all symbols of whole components of changes. A row has
 -- the closes of `ticker` from `starts` on, before `ends`, if its day is in `since` and before `until`, and its CIK
--- follows the rule: it is `cik` or, for `same or unknown`, one of them is null; for `other` it is known and not `cik`.
+-- follows the rule. For `same`, it is `cik`; for `unknown`, one of them is null; for `same or unknown`, either of both;
+-- for `other`, it is known and not `cik`.
 -- A row that has no closes by these rules may be that of a company of which lineage does not know the symbols.
 create function find_row_periods(old_tickers text[], new_tickers text[], days date[], ciks text[])
 returns table (
@@ -516,8 +519,25 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     ) as change on change.symbol = candidates.ticker and change.cik <> candidates.cik
     group by candidates.security, candidates.cik, candidates.ticker, candidates.starts, candidates.ends
   )
-  select symbol, cik, 'same or unknown', date '-infinity', date 'infinity', ticker, starts, ends
-  from members join (select security, ticker, starts, ends from periods) as own using (security)
+  select symbol, members.cik, rule, date '-infinity', case rule when 'same' then 'infinity' else given_up end, ticker,
+    starts, ends
+  from (
+    select *, (
+      select max(ends) from periods where periods.ticker = symbol and periods.security = members.security
+    ) as given_up
+    from members
+  ) as members
+    join (select security, ticker, starts, ends from periods) as own using (security)
+    cross join (values ('same'), ('unknown')) as rules (rule)
+  where rule = 'unknown' or members.cik is not null
+  union all
+  -- A row from after the company gave up the symbol is about another one, unless its CIK says otherwise.
+  select symbol, members.cik, 'unknown', starts, ends, symbol, starts, ends
+  from members join periods on periods.ticker = symbol and not is_linked
+  where starts >= (
+    select max(linked.ends) from periods as linked
+    where linked.ticker = symbol and linked.security = members.security
+  )
   union all
   select symbol, members.cik, 'other', starts, ends, symbol, starts, ends
   from members join periods on periods.ticker = symbol and not is_linked

@@ -62,6 +62,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
             and case period.rule
               when 'same' then true
               when 'other' then period.cik <> normal_cik(filing.cik)
+              when 'unknown' then (period.cik = normal_cik(filing.cik)) is null
               else coalesce(period.cik = normal_cik(filing.cik), true)
             end
           order by price.date desc limit 1

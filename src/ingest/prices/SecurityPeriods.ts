@@ -88,11 +88,11 @@ export const findSecurities = Effect.flatMap(todayInChicago, (today) =>
 export const isUsedOn = (rows: string, periods: string) =>
   `${rows}.ticker = ${periods}.ticker and ${rows}.date >= ${periods}.starts and ${rows}.date < ${periods}.ends`
 
-/** Finds the splits of the last year about whose ratio `split_status` contradicts itself. */
+/** Finds the splits of the last year whose ratio is unknown, or about which `split_status` contradicts itself. */
 export const findContradictedSplits = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeDoubtfulSymbols(sql`
-    select distinct ticker, 'contradicting splits on ' || effective_date as reason
+    select distinct ticker, 'an unknown or contradicting ratio of the split on ' || effective_date as reason
     from splits join symbol_periods using (security)
     where status = 'contradicted' and ticker in (
       select touched.ticker from touched where touched.date between effective_date and effective_date + 365

@@ -195,8 +195,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       for (const company of [null, "71"]) {
         // On the first day of the new symbol, which is no trading day, the last close is that under the old one.
         assert.deepStrictEqual(yield* caps("HTNEW", company), [30, 20, 20])
-        assert.deepStrictEqual(yield* caps("HTOLD", company), [30, 20, 20])
       }
+      // Without a CIK, rows of a symbol from after the company gave it up are about whoever uses it then.
+      assert.deepStrictEqual(yield* caps("HTOLD", null), [800, null, 20])
+      assert.deepStrictEqual(yield* caps("HTOLD", "71"), [30, 20, 20])
       // Rows of a company that had, or has, the symbol of another one.
       assert.deepStrictEqual(yield* caps("HTNEW", otherCik), [null, null, 900])
       assert.deepStrictEqual(yield* caps("HTOLD", otherCik), [800, null, null])

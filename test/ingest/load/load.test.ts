@@ -841,7 +841,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const booleans = ["true", "f", "True", "FALSE"]
-      const rows = booleans.map((is_adr, index) => ({ ticker: `B${index}`, is_adr, last_updated: "2026-06-01 20:05:00" }))
+      const rows = booleans.map((is_adr, index) => ({
+        ticker: `B${index}`,
+        is_adr,
+        last_updated: "2026-06-01 20:05:00",
+      }))
       yield* replaceWith("float_outstanding", "booleans.csv", toCsv(rows))
       const stored = yield* sql`select is_adr from float_outstanding order by ticker`
       assert.deepStrictEqual(stored.map(({ is_adr }) => is_adr), [true, false, true, false])

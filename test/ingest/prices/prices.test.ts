@@ -738,7 +738,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         yield* emptyTables
         const midnight = toSeconds({ date: "2026-06-01", minute: 0 })
         const lines = [["AAP", "1234.567891", "41.5"], ["AAp", "10.5", "25"], ["NA", "0.25", "3.5"]].map(
-          ([ticker, volume, price]) => `${ticker},${volume},${price},${price},${price},${price},${midnight}000000000,7.0`,
+          ([ticker, volume, price]) =>
+            `${ticker},${volume},${price},${price},${price},${price},${midnight}000000000,7.0`,
         )
         const { skipped } = yield* ingest([massiveHeader, ...lines].join("\n"))
         assert.deepStrictEqual([...skipped.symbols], [])

@@ -146,6 +146,30 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }),
   )
 
+  it.effect("has no values across a split whose ratio is unknown (D44, D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeListing("AAA", { outstanding: "30000000" })
+      yield* storeSplit("AAA", "2026-06-03", 1, 1, { split_from: null, split_to: null })
+      yield* insertRows("float_outstanding", {
+        ticker: "AAA",
+        outstanding: "30000000",
+        is_adr: false,
+        reported_date: "2026-05-01",
+        last_updated: "2026-05-02 10:00:00",
+      })
+      const { doubtful } = yield* ingestBars(["AAA", "2026-06-01", 1], ["AAA", "2026-06-02", 1], [
+        "AAA",
+        "2026-06-03",
+        30,
+      ])
+      assert.deepStrictEqual(yield* readGaps, [])
+      assert.isNull((yield* readListing("AAA"))["market_cap"])
+      assert.deepStrictEqual(Array.from(new Set(doubtful.map(({ reason }) => reason))), [
+        "an unknown or contradicting ratio of the split on 2026-06-03",
+      ])
+    }))
+
   it.effect("uses no closes of a wrong file whose closes were undone (operations/ingest-prices)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
@@ -281,7 +305,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       )
       assert.include(
         yield* ingestAloud(["AAA", "2026-06-05", 10]),
-        "values of 1 symbol are null, because of contradicting splits on 2026-06-02: AAA",
+        "values of 1 symbol are null, because of an unknown or contradicting ratio of the split on 2026-06-02: AAA",
       )
     }))
 

@@ -68,14 +68,17 @@ const isBefore = (day: string, end: string) => isInfinite(end) || day < end
 
 /** The periods whose closes are those of a row of the symbol, company and day, by the rules of `find_row_periods`. */
 const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, ticker: string, company: string | null, day: string) =>
-  Array.from(new Set(
-    rows.filter(({ cik, rule, since, symbol, until }) => {
-      if (symbol !== ticker || !isSince(day, since) || !isBefore(day, until)) return false
-      if (rule === "same") return cik === company
-      if (rule === "other") return company !== null && cik !== company
-      return cik === null || company === null || cik === company
-    }).map((row) => [row.ticker, row.starts, row.ends].join(" ")),
-  )).toSorted()
+  Array.from(
+    new Set(
+      rows.filter(({ cik, rule, since, symbol, until }) => {
+        if (symbol !== ticker || !isSince(day, since) || !isBefore(day, until)) return false
+        if (rule === "same") return cik === company
+        if (rule === "other") return company !== null && cik !== company
+        if (rule === "unknown") return cik === null || company === null
+        return cik === null || company === null || cik === company
+      }).map((row) => [row.ticker, row.starts, row.ends].join(" ")),
+    ),
+  ).toSorted()
 
 const isSameChange = (one: TickerChangeEvent, other: TickerChangeEvent) =>
   one.old_ticker === other.old_ticker && one.new_ticker === other.new_ticker &&
@@ -102,8 +105,11 @@ const expectRowPeriods = (
     if (Result.isSuccess(lineage)) {
       const chain = lineage.success
       if (chain === undefined) return []
-      if (chain.cik === null || company === null || chain.cik === company) return periodsOf(chain)
-      const linked = new Set(periodsOf(chain).filter(({ ticker }) => ticker === symbol).map(({ from }) => from))
+      const linkedPeriods = periodsOf(chain).filter(({ ticker }) => ticker === symbol)
+      const isGivenUp = linkedPeriods.every(({ until }) => !isBefore(day, until))
+      const isUnknown = chain.cik === null || company === null
+      if (chain.cik === company && !isUnknown || isUnknown && !isGivenUp) return periodsOf(chain)
+      const linked = new Set(linkedPeriods.map(({ from }) => from))
       return own.filter(({ from, until }) => !linked.has(from) && isSince(day, from) && isBefore(day, until))
     }
     // Each chain of an issuer must be one by itself, and all changes must have an issuer.
