@@ -213,8 +213,10 @@ create table share_counts (
 
 select keep_spellings('share_counts');
 
+-- PostgreSQL keeps the plan of the statement for a whole load. If the table was empty before, it would otherwise be one
+-- that scans the table for each row.
 create function note_share_count() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 begin
   -- The row may have had the count before, or under its former symbol.
   insert into public.share_counts

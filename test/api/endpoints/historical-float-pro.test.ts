@@ -794,7 +794,9 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
       ) => valueAt(node, "Relation Name") === "daily_prices" ? valueAt(node, "Index Cond") : undefined).filter(
         Predicate.isNotUndefined,
       )
-      assert.match(String(closes), /^[^<>]*date[^<>]* = [^<>]*reported_date[^<>]*$/, "one row of the index, not a page")
+      // PostgreSQL 15 shows the column of the outer row as a parameter.
+      const isOneDay = /^[^<>]*date[^<>]* = [^<>]*(reported_date|\$\d+)[^<>]*$/
+      assert.match(String(closes), isOneDay, "one row of the index, not a page")
       for (const query of ["min_market_cap=1e15", "max_market_cap=0&limit=5", "latest=true&min_market_cap=1e15"]) {
         const executed = yield* plan(query)
         assert.notInclude(executed.map((node) => valueAt(node, "Node Type")), "Seq Scan", query)
