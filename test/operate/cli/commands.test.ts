@@ -1323,11 +1323,17 @@ const getDataFolder = (home: string) => `${home}/postgres/cluster/data`
 const findServerProcesses = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
-  return yield* Effect.filter(pids, (pid) =>
-    Effect.map(
-      Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/cmdline`), () => ""),
-      (line) => line.split("\0").includes(getDataFolder(home)),
-    ))
+  const read = (pid: string, name: string) => Effect.orElseSucceed(fs.readFileString(`/proc/${pid}/${name}`), () => "")
+  const found = yield* Effect.filter(
+    pids,
+    (pid) => Effect.map(read(pid, "cmdline"), (line) => line.split("\0").includes(getDataFolder(home))),
+  )
+  // A process that the server has just started still has the server's command line.
+  return yield* Effect.filter(
+    found,
+    (pid) =>
+      Effect.map(read(pid, "stat"), (stat) => !found.includes(stat.replace(/^.*\) \S+ /s, "").split(" ")[0] ?? "")),
+  )
 })
 
 /** A new home folder, whose server is stopped even if a test fails. */
