@@ -309,11 +309,23 @@ const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
  */
 const maxAgeInDays = 400
 
-/** Assesses all counts and public floats of a company. */
-export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidence): CountAssessment => {
-  const { cik, isFloatZero } = facts
+/** What operators have decided about facts. */
+type DecidedFacts = ReadonlyMap<CompanyFact, NonNullable<AssessedFact["decided"]>>
+
+/** The facts of a company, with dates that can be believed and what operators have decided. */
+interface SettledFacts {
+  readonly counts: ReadonlyArray<CompanyFact>
+  readonly floats: ReadonlyArray<CompanyFact>
+  /** The count of each balance sheet, as it is stated. */
+  readonly statedBalances: ReadonlyArray<CompanyFact>
+  readonly balances: ReadonlyArray<CompanyFact>
+  readonly decided: DecidedFacts
+}
+
+const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts => {
+  const { cik } = facts
   const reports = new Map(filings.map((filing) => [filing.accession, filing]))
-  const decided = new Map<CompanyFact, { readonly read: string; readonly decision: Decision }>()
+  const decided = new Map<CompanyFact, NonNullable<AssessedFact["decided"]>>()
   const findDecision = (key: Omit<DoubtKey, "table">) =>
     decisions?.get(formatDoubtKey({ table: "historical_float_pro", ...key }))
   /** Replaces the values about which an operator has decided. */
@@ -335,7 +347,7 @@ export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidenc
     return [fact]
   })
 
-  const balances = Array.from(
+  const statedBalances = Array.from(
     // The date of the report itself is the newest one; the others are those with which it compares.
     new Map(
       facts.balanceSheetCounts.filter(({ end, filed }) => countDays(end, filed) <= maxFactAge).map((
@@ -345,7 +357,7 @@ export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidenc
   )
   const findPeriod = (accession: string) =>
     reports.get(accession)?.reportDate ??
-      balances.find(({ accn, date }) => accn === accession && date === undefined)?.end
+      statedBalances.find(({ accn, date }) => accn === accession && date === undefined)?.end
   const settle = (list: ReadonlyArray<CompanyFact>, isCover: boolean, column: string) =>
     Array.from(Map.groupBy(list, ({ accn }) => accn).entries()).flatMap(([accession, stated]) => {
       const period = findPeriod(accession)
@@ -355,62 +367,145 @@ export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidenc
         ? stated.filter(({ end, filed }) => end <= filed && countDays(end, filed) <= maxFactAge)
         : stated.map((fact) => settleDate(fact, isCover, period, findDecision, cik))
     }).map((fact) => decide(fact, column)).toSorted(byFactDate)
-  const counts = [...settle(facts.counts, true, "outstanding_shares"), ...corrected].toSorted(byFactDate)
-  const floats = settle(facts.floats, false, "details")
+  return {
+    counts: [...settle(facts.counts, true, "outstanding_shares"), ...corrected].toSorted(byFactDate),
+    floats: settle(facts.floats, false, "details"),
+    statedBalances,
+    balances: statedBalances.map((count) => decide(count, "outstanding_shares")),
+    decided,
+  }
+}
+
+interface DoubtedPrices {
+  readonly ofCounts: ReadonlyMap<CompanyFact, PriceDoubt>
+  readonly ofFloats: ReadonlyMap<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>
+}
+
+/**
+ * Finds the counts that give impossible prices with a float. The price is a doubt about the one of them that is
+ * contradicted by more: `getSupport` tells by how many statements a count is confirmed rather than contradicted.
+ */
+const findDoubtedPrices = (
+  counts: ReadonlyArray<CompanyFact>,
+  floats: ReadonlyArray<CompanyFact>,
+  { closes, getSupport, isDecided }: {
+    readonly closes: CountEvidence["closes"]
+    readonly getSupport: (count: CompanyFact) => number
+    readonly isDecided: (fact: CompanyFact) => boolean
+  },
+): DoubtedPrices => {
+  const ofCounts = new Map<CompanyFact, PriceDoubt>()
+  const ofFloats = new Map<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>()
+  const priced = counts.flatMap((count) => {
+    const doubt = findPriceDoubt(count, floats, closes)
+    return doubt === undefined ? [] : [{ count, doubt, support: isDecided(count) ? Infinity : getSupport(count) }]
+  })
+  const getSupportOfFloat = (float: CompanyFact) => {
+    const previous = findPrevious(float, floats)
+    return previous === undefined ? 0 : isSimilar(float.val, previous.val) ? 1 : -1
+  }
+  for (const [float, ofFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {
+    const best = ofFloat.toSorted((one, other) => other.support - one.support)[0]
+    if (best === undefined) continue
+    const advantage = isDecided(float) ? -1 : best.support - getSupportOfFloat(float)
+    const isFloatWrong = advantage > 0
+    if (isFloatWrong || (advantage === 0 && best.doubt.isLow)) ofFloats.set(float, best)
+    for (const { count, doubt } of ofFloat) {
+      // What is similar to the count by which the float is wrong is as right as that.
+      const isExcused = isDecided(count) || (isFloatWrong && isSimilar(count.val, best.count.val))
+      if (!isExcused) ofCounts.set(count, doubt)
+    }
+  }
+  return { ofCounts, ofFloats }
+}
+
+/** Returns the reasons to doubt a public float. `floats` are those that no operator has decided to be unknown. */
+const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>, { ofFloats }: DoubtedPrices) => {
+  const previous = findPrevious(fact, floats)
+  const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
+  const price = ofFloats.get(fact)
+  return [
+    ...(previous === undefined || isSimilar(fact.val, previous.val) ? [] : [formatJump(previous)]),
+    ...(price === undefined ? [] : [formatPriceDoubt(`${price.count.val} shares of ${price.count.end}`, price.doubt)]),
+    ...listOthers(fact, floats),
+    ...(same === undefined ? [] : [`was also reported for ${same.end}`]),
+    ...(fact.date === undefined ? [] : [`has the date ${fact.date.stated}, which ${fact.date.reason}`]),
+  ]
+}
+
+/** Finds the current count. `counts` are those that no operator has decided to be unknown. */
+const findCurrent = (
+  { facts, filings }: CountEvidence,
+  { counts, leftOut, onBalanceSheet, onCover }: {
+    readonly counts: ReadonlyArray<CompanyFact>
+    readonly leftOut: ReadonlySet<CompanyFact>
+    readonly onBalanceSheet: CountDoubts
+    readonly onCover: CountDoubts
+  },
+  hasCount: (accession: string) => boolean,
+): CountAssessment["current"] => {
+  const isOutdated = ({ filed }: CompanyFact) =>
+    filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
+  /** The newest filing with a cover that cannot be read. */
+  const unread = facts.unreadable.filter(({ accn, form }) => !isAmendment({ form }) && !hasCount(accn))
+    .map(({ filed }) => filed).toSorted().at(-1)
+  const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
+    count === undefined || isOutdated(count) || leftOut.has(count) || (unread !== undefined && count.filed < unread)
+      ? undefined
+      : count
+  )
+  const newest = counts.at(-1)
+  const isNewestCurrent = newest !== undefined && !isOutdated(newest)
+  if (isNewestCurrent && onCover.isDoubtful) return "doubtful"
+  const isBalanceNewer = cover !== undefined && balance !== undefined && balance.end > cover.end &&
+    isSimilar(balance.val, cover.val)
+  return (isBalanceNewer ? balance : cover ?? balance) ??
+    (unread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none")
+}
+
+/** Assesses all counts and public floats of a company. */
+export const assessCounts = (evidence: CountEvidence): CountAssessment => {
+  const { closes, facts: { isFloatZero } } = evidence
+  const { balances, counts, decided, floats, statedBalances } = settleFacts(evidence)
+  const isDecided = (fact: CompanyFact) => decided.has(fact)
   const isKept = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
   const [keptCounts, keptFloats] = [counts.filter(isKept), floats.filter(isKept)]
-  const isDecided = (fact: CompanyFact) => decided.has(fact)
+  const isPlaceholder = (fact: CompanyFact) => fact.val < minCount && !isFloatZero && !isDecided(fact)
 
-  const balanceSheetCounts = balances.map((count) => decide(count, "outstanding_shares")).filter((count) =>
+  const balanceSheetCounts = balances.filter((count) =>
     isDecided(count) || (count.val >= minCount && findPriceDoubt(count, keptFloats, closes) === undefined)
   ).toSorted(byFactDate)
   const balanceByFiling = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
-  const isPlaceholder = (fact: CompanyFact) => fact.val < minCount && !isFloatZero && !isDecided(fact)
 
-  // The price that a count gives with the float is a doubt about the one of them that is contradicted by more.
+  // First without prices, because the support of a count decides whether a price is a doubt about it.
   const alone = { balances: balanceByFiling, isDecided, isPlaceholder }
   const unpriced = compareSeries(keptCounts, {
     ...alone,
     countOwnReasons: (fact) => isPlaceholder(fact) ? 1 : 0,
   })
-  const supportOfCount = (count: CompanyFact) => {
+  const getSupport = (count: CompanyFact) => {
     const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, keptCounts)]
     const known = witnesses.flatMap((witness) => witness === undefined ? [] : [isSimilar(count.val, witness.val)])
     return known.reduce((sum, agrees) => sum + (agrees ? 1 : -1), 0) -
       [isPlaceholder(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean).length
   }
-  const supportOfFloat = (float: CompanyFact) => {
-    const previous = findPrevious(float, keptFloats)
-    return previous === undefined ? 0 : isSimilar(float.val, previous.val) ? 1 : -1
-  }
-  const prices = new Map<CompanyFact, PriceDoubt>()
-  const floatPrices = new Map<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>()
-  const priced = keptCounts.flatMap((count) => {
-    const doubt = findPriceDoubt(count, keptFloats, closes)
-    return doubt === undefined ? [] : [{ count, doubt, support: isDecided(count) ? Infinity : supportOfCount(count) }]
-  })
-  for (const [float, ofFloat] of Map.groupBy(priced, ({ doubt }) => doubt.float)) {
-    const best = ofFloat.toSorted((one, other) => other.support - one.support)[0]
-    if (best === undefined) continue
-    const advantage = isDecided(float) ? -1 : best.support - supportOfFloat(float)
-    const isFloatWrong = advantage > 0
-    if (isFloatWrong || (advantage === 0 && best.doubt.isLow)) floatPrices.set(float, best)
-    for (const { count, doubt } of ofFloat) {
-      // What is similar to the count by which the float is wrong is as right as that.
-      const isExcused = isDecided(count) || (isFloatWrong && isSimilar(count.val, best.count.val))
-      if (!isExcused) prices.set(count, doubt)
-    }
-  }
+  const prices = findDoubtedPrices(keptCounts, keptFloats, { closes, getSupport, isDecided })
   const countOwnReasons = (fact: CompanyFact) => {
-    const doubt = prices.get(fact)
+    const doubt = prices.ofCounts.get(fact)
     // No share has ever had an impossible price, so it is enough.
     return (isPlaceholder(fact) ? 1 : 0) + (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
   const onCover = compareSeries(keptCounts, { ...alone, countOwnReasons })
+  const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKept), {
+    balances: new Map(),
+    countOwnReasons: () => 0,
+    isDecided,
+    isPlaceholder: () => false,
+  })
 
   const listCountReasons = (fact: CompanyFact, doubts: CountDoubts, all: ReadonlyArray<CompanyFact>) => {
     if (isDecided(fact)) return []
-    const [shownBy, from, price] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact), prices.get(fact)]
+    const [shownBy, from, price] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact), prices.ofCounts.get(fact)]
     const balance = all === keptCounts ? balanceByFiling.get(fact.accn) : undefined
     const contradictsBalance = balance !== undefined && balance !== shownBy && !isSimilar(fact.val, balance.val) &&
       !doubts.repeated.has(fact) && (balance.val > fact.val || from !== undefined)
@@ -435,54 +530,18 @@ export const assessCounts = ({ closes, decisions, facts, filings }: CountEvidenc
   const assessedCounts = counts.map((fact) =>
     assess(fact, listCountReasons(fact, onCover, keptCounts), countOwnReasons(fact) >= 2)
   )
-  const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKept), {
-    balances: new Map(),
-    countOwnReasons: () => 0,
-    isDecided,
-    isPlaceholder: () => false,
-  })
-  const assessedFloats = floats.map((fact) => {
-    if (isDecided(fact)) return assess(fact, [])
-    const previous = findPrevious(fact, keptFloats)
-    const same = keptFloats.find(({ end, val }) => end < fact.end && val === fact.val)
-    const price = floatPrices.get(fact)
-    return assess(fact, [
-      ...(previous === undefined || isSimilar(fact.val, previous.val) ? [] : [formatJump(previous)]),
-      ...(price === undefined
-        ? []
-        : [formatPriceDoubt(`${price.count.val} shares of ${price.count.end}`, price.doubt)]),
-      ...listOthers(fact, keptFloats),
-      ...(same === undefined ? [] : [`was also reported for ${same.end}`]),
-      ...(fact.date === undefined ? [] : [`has the date ${fact.date.stated}, which ${fact.date.reason}`]),
-    ])
-  })
-
-  // ---- The current count
-  const isOutdated = ({ filed }: CompanyFact) =>
-    filings.some(({ filingDate, form }) => isPeriodicReport(form) && countDays(filed, filingDate) > maxAgeInDays)
-  const unread = facts.unreadable.filter(({ accn, form }) =>
-    !isAmendment({ form }) && !counts.some((count) => count.accn === accn)
-  ).map(({ filed }) => filed).toSorted().at(-1)
   const leftOut = new Set(assessedCounts.flatMap(({ fact, isLeftOut }) => isLeftOut ? [fact] : []))
-  const [cover, balance] = [onCover.reliable, onBalanceSheet.reliable].map((count) =>
-    count === undefined || isOutdated(count) || leftOut.has(count) || (unread !== undefined && count.filed < unread)
-      ? undefined
-      : count
-  )
-  const newest = keptCounts.at(-1)
-  const isBalanceNewer = cover !== undefined && balance !== undefined && balance.end > cover.end &&
-    isSimilar(balance.val, cover.val)
-  const found = isBalanceNewer ? balance : cover ?? balance
-  const isNewestCurrent = newest !== undefined && !isOutdated(newest)
   return {
     counts: assessedCounts,
     balanceSheetCounts: balanceSheetCounts.map((fact) =>
-      assess(fact, listCountReasons(fact, onBalanceSheet, balances))
+      assess(fact, listCountReasons(fact, onBalanceSheet, statedBalances))
     ),
-    floats: assessedFloats,
-    current: isNewestCurrent && onCover.isDoubtful
-      ? "doubtful"
-      : found ?? (unread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none"),
+    floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, keptFloats, prices))),
+    current: findCurrent(
+      evidence,
+      { counts: keptCounts, leftOut, onBalanceSheet, onCover },
+      (accession) => counts.some((count) => count.accn === accession),
+    ),
   }
 }
 
