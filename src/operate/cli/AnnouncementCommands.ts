@@ -8,6 +8,7 @@ import * as Announcements from "../../outbox/mail/Announcements.ts"
 import { UnsubscribeAddressConfig } from "../../outbox/mail/MailSettings.ts"
 import { makeBooleanFlag, makeFlag, withExamples, withSilentExamples } from "./CommandParts.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
+import { formatTabSeparated } from "./terminal/TerminalText.ts"
 
 /** Describes to whom an announcement goes, and why others do not get it. */
 const formatSelection = (
@@ -93,7 +94,7 @@ export const announceCommand = Command.make(
 const entry = Flag.optional(makeFlag("entry", Schema.String, "ID of a changelog entry or notice (default: all)"))
 
 const printTabSeparated = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
-  Console.log([header, ...rows].map((cells) => cells.join("\t")).join("\n"))
+  Console.log(formatTabSeparated([header, ...rows]))
 
 const listProgress = Effect.gen(function* () {
   const rows = yield* Announcements.readAnnouncementProgress

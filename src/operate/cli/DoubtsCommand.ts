@@ -14,25 +14,25 @@ import {
   withExamples,
   withSilentExamples,
 } from "./CommandParts.ts"
-import { escapeTerminalLine } from "./terminal/TerminalText.ts"
+import { escapeTerminalLine, formatTabSeparated } from "./terminal/TerminalText.ts"
 
 type ListedDoubts = Effect.Success<ReturnType<typeof listDoubts>>
 
 const formatDoubtList = (doubts: ListedDoubts) =>
-  [
+  formatTabSeparated([
     ["id", "ticker", "dataset", "column", "document states", "row has", "reason", "decision", "document"],
     ...doubts.map(({ column, dataset, decision, document, id, published, read, reason, ticker }) => [
       id,
-      ticker ?? "",
+      ticker,
       dataset,
       column,
       read,
-      published ?? "",
+      published,
       reason,
-      decision ?? "",
+      decision,
       document,
     ]),
-  ].map((cells) => cells.map((cell) => escapeTerminalLine(String(cell))).join("\t")).join("\n")
+  ])
 
 const id = makeArgument(
   "id",

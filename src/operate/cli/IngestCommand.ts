@@ -39,7 +39,7 @@ import { pricesCommand } from "./IngestPricesCommand.ts"
 import { formatMergedRowCounts } from "./RowCountsText.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
-import { escapeTerminalLine, escapeTerminalLines, formatElapsedTime } from "./terminal/TerminalText.ts"
+import { escapeTerminalLines, formatElapsedTime, formatTabSeparated } from "./terminal/TerminalText.ts"
 import { tickerlineCommand } from "../../postgres/ProjectCommands.js"
 
 const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["target"]) =>
@@ -269,7 +269,7 @@ const edgarCommand = Command.make(
 )
 
 const formatWork = (work: Effect.Success<typeof listWork>) =>
-  [
+  formatTabSeparated([
     ["document", "datasets", "company", "attempts", "next try", "first failed", "reason"],
     ...work.map((entry) => [
       entry.url,
@@ -280,7 +280,7 @@ const formatWork = (work: Effect.Success<typeof listWork>) =>
       entry.first_failed_at,
       entry.reason,
     ]),
-  ].map((cells) => cells.map((cell) => escapeTerminalLine(String(cell))).join("\t")).join("\n")
+  ])
 
 const rejectionsCommand = Command.make(
   "rejections",

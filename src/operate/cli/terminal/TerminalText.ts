@@ -20,6 +20,10 @@ const unsafeCharacters = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 /** Escapes control characters and line breaks. */
 export const escapeTerminalLine = (text: string) => text.replace(unsafeCharacters, escapeCharacter)
 
+/** Formats rows for scripts: a line per row, with a tab between cells. */
+export const formatTabSeparated = (rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
+  rows.map((cells) => cells.map((cell) => escapeTerminalLine(String(cell ?? ""))).join("\t")).join("\n")
+
 /** Escapes control characters and keeps line breaks. */
 export const escapeTerminalLines = (text: string) => text.split("\n").map(escapeTerminalLine).join("\n")
 
