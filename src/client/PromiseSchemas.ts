@@ -1,5 +1,5 @@
 /**
- * The response schemas of the Promise client, in which times stay the text that the service sent. They declare no
+ * The response schemas of the Promise client. They leave times as text, as the service sends them, and declare no
  * errors, so `ResponseDecoder.ts` returns the details of errors as received.
  * `clients/typescript/PromiseSchemaModule.ts` generates the published module from them.
  */

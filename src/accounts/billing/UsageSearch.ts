@@ -200,7 +200,7 @@ const readRequests = Effect.fnUntraced(function* (id: string, places: ReadonlyAr
   const sql = yield* SqlClient.SqlClient
   const accounts = makeArrayParameter(places.map(({ account_id }) => account_id), OID.float8)
   const moments = makeArrayParameter(places.map(({ moment }) => moment), OID.text)
-  // Both parts of `found` look up one place after the other: `offset 0` prevents PostgreSQL from unpacking all batches.
+  // `offset 0` makes both parts of `found` look up each place by itself. PostgreSQL might unpack all batches otherwise.
   return yield* decodeRows(FoundRequest)(sql`
     with places as materialized (
       select distinct account_id::bigint as account_id, moment::timestamptz as moment

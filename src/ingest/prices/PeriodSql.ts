@@ -222,7 +222,7 @@ export const removeMidnightBars = Effect.gen(function* () {
   return (yield* sql`delete from bars where minute is null returning 1`).length
 })
 
-/** A day on which the bars of the file, and what is known of early closes in advance, do not agree. */
+/** A day on which the bars of the file, and the early closes that were known in advance, do not agree. */
 export interface DoubtfulDay {
   /** `YYYY-MM-DD`. */
   readonly date: string

@@ -6,7 +6,7 @@ import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { makeCounter } from "./CallbackMetrics.ts"
 
-/** What is known of a request once its response is ready. */
+/** What is known about a request once its response is ready. */
 export interface CompletedRequest {
   readonly request_id: string
   readonly method: string

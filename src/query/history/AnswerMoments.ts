@@ -14,7 +14,7 @@ export interface AnswerTime {
   readonly endedAt: number
 }
 
-/** What is known of the data that a response was based on. */
+/** What is known about the data behind a response. */
 export interface AnswerMoments {
   /** The earliest moment in the history. */
   readonly earliest: string

@@ -117,7 +117,7 @@ export const parseLineage = (body) => {
 }
 
 /**
- * Formats an issuer as its name and CIK, or what is known of them.
+ * Formats an issuer as its name and CIK, or the one of them that is known.
  * @param {{ readonly cik: string | undefined, readonly company: string | undefined }} issuer
  */
 export const formatIssuer = ({ cik, company }) =>
