@@ -13,7 +13,7 @@
  * ```
  */
 import { assert } from "@effect/vitest"
-import { ConfigProvider, Data, Effect, Layer, Schedule, Struct } from "effect"
+import { Clock, ConfigProvider, Data, Effect, Layer, Schedule, Struct } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
@@ -114,9 +114,21 @@ export const createCustomer = Effect.fnUntraced(
   },
 )
 
-/** Repeats an effect every 20 ms until `holds` returns true. Dies with the last result after 2,000 attempts. */
+const requireMachineClock = Clock.clockWith((clock) =>
+  "adjust" in clock
+    ? Effect.die(new Error("Nothing advances a test clock while retryUntil waits: use it.live or excludeTestServices"))
+    : Effect.void
+)
+
+/**
+ * Repeats an effect every 20 ms until `holds` returns true. Dies with the last result after 2,000 attempts, and at once
+ * under a test clock, with which a test would wait for ever.
+ */
 export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
-  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 2_000 }).pipe(
+  Effect.andThen(
+    requireMachineClock,
+    Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 2_000 }),
+  ).pipe(
     Effect.tap((found) =>
       holds(found) ? Effect.void : Effect.die(new Error(`The condition was never met: ${JSON.stringify(found)}`))
     ),
