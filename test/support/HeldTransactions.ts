@@ -26,11 +26,14 @@ export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Ef
   return { commit: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(fiber)) }
 })
 
-/** Waits until a session is blocked by another transaction. */
-export const waitUntilBlocked = Effect.gen(function* () {
+/** Waits until this number of sessions are blocked by other transactions. */
+export const waitUntilSessionsAreBlocked = Effect.fnUntraced(function* (count: number) {
   const sql = yield* SqlClient.SqlClient
   const blocked = sql`
     select from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0
   `
-  yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+  yield* Effect.repeat(blocked, { until: (rows) => rows.length >= count })
 })
+
+/** Waits until a session is blocked by another transaction. */
+export const waitUntilBlocked = waitUntilSessionsAreBlocked(1)

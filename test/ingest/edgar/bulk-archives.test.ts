@@ -1,11 +1,10 @@
 /** The first load from the SEC's nightly archives (decision 0128). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, DateTime, Effect, FileSystem, Layer, Redacted } from "effect"
+import { DateTime, Effect, FileSystem } from "effect"
 import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { readFileSync, truncateSync, utimesSync, writeFileSync } from "node:fs"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/schedule/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { setDocumentAside } from "../../../src/ingest/edgar/fetch/DocumentDownloader.ts"
@@ -16,25 +15,13 @@ import { openZipArchive } from "../../../src/ingest/edgar/fetch/ZipArchive.ts"
 import { writeArchives, writeZip } from "../../support/EdgarArchives.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
-import * as Service from "../../support/Service.ts"
+import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 
 // @module-tag slow
 
 const { stubCompanies } = Stub
 
 const { apple, imunon, siemensEnergy, snowflake, zivo } = stubCompanies
-
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/ArchivesDatabaseUrl") {}
-
-const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(
-    effect,
-    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
-      Layer.merge(
-        databaseClientLayer({ url, applicationName: "tickerline-test" }),
-        Layer.succeed(DatabaseUrl, Redacted.value(url)),
-      )))),
-  )
 
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
@@ -92,13 +79,13 @@ const damageEntry = (file: string, name: string) => {
 layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archives", (it) => {
   it.effect("fills the tables as requests do, and requests only what the archives lack (decision 0128)", () =>
     Effect.gen(function* () {
-      const requested = yield* withDatabase(Effect.gen(function* () {
+      const requested = yield* withOwnDatabase(Effect.gen(function* () {
         const { ingest } = yield* startMarket
         const { code, err } = yield* ingest(...all)
         assert.strictEqual(code, 0, err)
         return yield* readTables
       }))
-      yield* withDatabase(Effect.gen(function* () {
+      yield* withOwnDatabase(Effect.gen(function* () {
         const { ingest, stub } = yield* startMarket
         const folder = yield* writeArchives(stub, [apple, imunon, siemensEnergy, snowflake])
         const { code, err, lists } = yield* ingest(...all, "--archives", folder)
@@ -113,7 +100,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
     }))
 
   it.effect("is followed by the daily indexes from the archives' day on (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const time = new Date(Date.now() - 9 * 86_400_000)
       const folder = yield* writeArchives(stub, Object.values(stubCompanies), { time })
@@ -135,7 +122,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
     })))
 
   it.effect("writes files with the rows of all companies, even after a run has loaded them (operations/ingest-edgar)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { ingest, stub } = yield* startMarket
       const folder = yield* writeArchives(stub, Object.values(stubCompanies))
@@ -151,7 +138,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
     })))
 
   it.effect("does not replace newer data by older archives (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const folder = yield* writeArchives(stub, Object.values(stubCompanies))
       const today = new Date().toISOString().slice(0, 10)
@@ -168,7 +155,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
     })))
 
   it.effect("sets a damaged entry aside and requests it in the next run (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const folder = yield* writeArchives(stub, Object.values(stubCompanies))
       damageEntry(`${folder}/submissions.zip`, `CIK${apple.cik}.json`)
@@ -186,7 +173,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
     })))
 
   it.effect("refuses archives that are missing, truncated, old or of other content, and says what to do (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { ingest, stub } = yield* startMarket
       const refuse = Effect.fnUntraced(function* (folder: string, ...messages: ReadonlyArray<RegExp>) {
@@ -219,7 +206,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
 
 layer(NodeServices.layer, { excludeTestServices: true })("Listed forms", (it) => {
   it.effect("are read newest first over all companies, and once (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const forms = [["0000000001", "2026-06-01"], ["0000000002", "2026-06-03"], ["0000000001", "2026-06-05"]].map(
         ([cik = "", filingDate = ""], index): ListedForm => {
           const accession = `0000000001-26-00000${index}`

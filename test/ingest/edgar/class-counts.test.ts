@@ -4,9 +4,8 @@
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
+import { Effect, FileSystem, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
 import { writeArchives } from "../../support/EdgarArchives.ts"
@@ -14,35 +13,11 @@ import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 import { alphabetClasses, alphabetListings, makeInstance } from "./Instances.ts"
+import { DatabaseUrl, withOwnDatabase, withOwnService } from "../../support/OwnDatabases.ts"
 
 // @module-tag slow
 
 const { requestJson, valueAt } = Service
-
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/ClassCountsDatabaseUrl") {
-  static readonly layer = Layer.effect(
-    DatabaseUrl,
-    Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
-  )
-}
-
-const databaseLayer = Layer.unwrap(
-  Effect.map(
-    DatabaseUrl,
-    (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
-  ),
-)
-
-/** Runs a test with a database of its own. */
-const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(effect, Layer.fresh(Layer.provideMerge(databaseLayer, DatabaseUrl.layer)))
-
-/** Runs a test with a database and a service of its own. */
-const withService = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(
-    effect,
-    Layer.fresh(Layer.provideMerge(Service.serviceLayerOver(databaseLayer), DatabaseUrl.layer)),
-  )
 
 const alphabet: Stub.ListedCompany = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["GOOGL", "GOOG"] }
 const cik = alphabet.cik
@@ -178,7 +153,7 @@ const allClasses = ["12111000000", "2026-04-22", "2026-04-30", "12111000000"]
 
 layer(NodeServices.layer, { excludeTestServices: true })("The count of a company with several classes", (it) => {
   it.effect("is the sum of the cover, with each class in details and source, and answers for each symbol (D38)", () =>
-    withService(Effect.gen(function* () {
+    withOwnService(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { addInstance, ingest, publish } = yield* startMarket
       publish([may], { floats: [{ ...may.balance, end: "2025-06-30", val: 1_900_000_000_000 }] })
@@ -219,7 +194,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("gives a market cap at the close of each class, and none if a class has no close (D44)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { addInstance, ingest, ingestAll, publish } = yield* startMarket
       const readCaps = sql`
@@ -248,7 +223,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is requested once per filing, and stays although its sources become silent (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, ingestAll, publish, stub } = yield* startMarket
       publish([may])
       addInstance(may, alphabetInstance())
@@ -271,7 +246,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is that of the balance sheet while the instance is damaged, and replaces it afterwards (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish } = yield* startMarket
       publish([may])
       addInstance(may, alphabetInstance().replace("</xbrl>", "</damaged>"))
@@ -291,7 +266,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is that of the balance sheet if the instance stays damaged, which is requested three times (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { addInstance, ingest, publish } = yield* startMarket
       publish([may])
@@ -312,7 +287,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("may come from a screener's run, and the rows of floats follow without another request (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish, stub } = yield* startMarket
       publish([may])
       addInstance(may, "<other/>")
@@ -327,7 +302,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is requested for the newest report and those of the requested days, if the facts have them", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish } = yield* startMarket
       const old = makeReport(1, "2025-02-05", "2024-12-31", 12_200_000_000)
       const earnings = makeReport(5, "2026-05-04", "2026-03-31", 0)
@@ -355,7 +330,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is not requested if the facts have the count of the cover", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish } = yield* startMarket
       addInstance(may, alphabetInstance())
       publish([may], { cover: [{ ...may.balance, end: "2026-04-22", val: 12_110_000_000 }] })
@@ -364,7 +339,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is requested again if a new report has no instance yet", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingestAll, publish } = yield* startMarket
       const yesterday = subtractDays(yield* todayInNewYork, 1)
       const report = makeReport(6, yesterday, "2026-09-30", 12_000_000_000)
@@ -378,7 +353,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("stays due for the datasets that a run does not fill (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish } = yield* startMarket
       publish([may])
       addInstance(may, "<other/>")
@@ -392,7 +367,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("passes the checks of other counts (pitfall 7)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish } = yield* startMarket
       const sql = yield* SqlClient.SqlClient
       const half = (shares: number, date: string) =>
@@ -411,7 +386,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is not taken from hostile instances, which do no harm (pitfall 6)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish } = yield* startMarket
       const sql = yield* SqlClient.SqlClient
       const [first, ...others] = alphabetClasses
@@ -441,7 +416,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
     })))
 
   it.effect("is read from an instance of 30 MB, but not of 60 MB", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, publish } = yield* startMarket
       const note = `<us-gaap:Note contextRef="c-1">${"text ".repeat(20_000)}</us-gaap:Note>\n`
       const makeLarge = (date: string, characters: number) =>
@@ -488,7 +463,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
   const newest = ["12111000000", "2026-07-22", "2026-07-30", "12111000000"]
 
   it.effect("requests the instances after all lists and facts, and before the forms (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { formPath, ingest, stub } = yield* start
       const folder = yield* writeArchives(stub, [alphabet, acme])
       const paths = yield* ingest(...all, "--archives", folder)
@@ -530,7 +505,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
   })
 
   it.effect("continues with the instances after an interruption (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest } = yield* startAndInterrupt
       assert.deepStrictEqual(yield* readCurrent, ["12100000000", "2026-06-30", "2026-07-30", "12100000000"])
       assert.deepStrictEqual(readInstances(yield* ingest("--all", "--resume")), [august.path, may.path])
@@ -539,7 +514,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
     })))
 
   it.effect("leaves nothing to request that a run over chosen companies has read meanwhile (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { environment, formPath, ingest, stub } = yield* startAndInterrupt
       assert.deepStrictEqual(readInstances(yield* ingest("--since", "2026-01-01")), [august.path, may.path])
       assert.deepStrictEqual(yield* readCurrent, newest)
@@ -551,7 +526,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
     })))
 
   it.effect("keeps the instances of a company that the SEC no longer lists, but not for ever (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startAndInterrupt
       // A company stays for the day on which a copy of the list had it.
@@ -572,7 +547,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
     })))
 
   it.effect("that only writes files also has the sums (operations/ingest-edgar)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { ingest } = yield* start
       const out = yield* fs.makeTempDirectoryScoped()

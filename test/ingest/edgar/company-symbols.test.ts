@@ -1,38 +1,19 @@
 /** The symbols of ingested rows, before and after ticker changes are confirmed (D38, decision 0126). */
 import { assert, layer } from "@effect/vitest"
 import { NodeServices } from "@effect/platform-node"
-import { Array as Arr, Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { Array as Arr, Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 import { readRecording } from "./Recordings.ts"
+import { DatabaseUrl, withOwnService } from "../../support/OwnDatabases.ts"
 
 // @module-tag slow
 
 const { insertRows, requestJson, valueAt } = Service
-
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/CompanySymbolsDatabaseUrl") {
-  static readonly layer = Layer.effect(
-    DatabaseUrl,
-    Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
-  )
-}
-
-const serviceLayer = Service.serviceLayerOver(
-  Layer.unwrap(
-    Effect.map(
-      DatabaseUrl,
-      (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
-    ),
-  ),
-).pipe(Layer.provideMerge(DatabaseUrl.layer))
-
-/** Runs a test with a database and a service of its own. */
-const withService = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, Layer.fresh(serviceLayer))
 
 const runIngest = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment = {}) {
   const ended = yield* runCommandInProcess(args, { DATABASE_URL: yield* DatabaseUrl, ...environment })
@@ -185,7 +166,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
   it.effect(
     "are found once by the new symbol before and after the change is confirmed, and move back (D38)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
         const [first = "", second = "", changed = "", third = "", fourth = ""] = [40, 30, 25, 20, 10].map((age) =>
@@ -242,7 +223,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
   )
 
   it.effect("never carry a symbol on a day on which it still was that of another company (D38)", () =>
-    withService(Effect.gen(function* () {
+    withOwnService(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const listPeriods = (former_tickers: ReadonlyArray<string>) => {
         const company = { cik: peopleInc.cik, tickers: ["META"], primary_ticker: "META", former_tickers }
@@ -271,7 +252,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
   it.effect(
     "follow it back and forth, in advance and when it is removed (D38, D19)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
@@ -308,7 +289,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
   it.effect(
     "move when a file of changes is loaded; other sources' rows stay, and no row is doubled (D38)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
@@ -447,7 +428,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect(
     "are all answered with its rows, in either spelling, however the list is sorted (D38, D41, pitfall 6)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ingest, list, publish } = yield* startList
         const today = yield* todayInNewYork
@@ -507,7 +488,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect(
     "keep the spelling that the database has, whatever the list and the options have (D41)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { age, ingest, list, publish } = yield* startList
         const day = subtractDays(yield* todayInNewYork, 20)
@@ -541,7 +522,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect(
     "stay until a new one has lasted, and their rows leave current datasets once no security trades (pitfall 2)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const { age, ingest, list, publish } = yield* startList
         const today = yield* todayInNewYork
         const day = subtractDays(today, 20)
@@ -578,7 +559,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect(
     "leave current datasets at once if a Form 25 explains why the list lacks the company (D38)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const { age, ingest, list, stub } = yield* startList
         const today = yield* todayInNewYork
         const filed = (company: Stub.ListedCompany, form: string, day: string) =>
@@ -617,7 +598,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect(
     "pass to a new holding company, which keeps the known count (D38)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
@@ -662,7 +643,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect.each(["before", "after"])(
     "pass their count to a holding company with another symbol, confirmed %s its first filings are loaded (D38)",
     (moment) =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
@@ -700,7 +681,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect.each(["screener,float_outstanding", "float_outstanding"])(
     "keep an exchange and an industry that the SEC no longer names: %s (D38)",
     (datasets) =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
@@ -733,7 +714,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect(
     "answer for the company although the list has dropped or renamed them, also in the timeline (pitfall 6)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const { ultimate: key } = yield* Service.TestKeys
         const { age, ingest, list, publish } = yield* startList
         const day = subtractDays(yield* todayInNewYork, 20)
@@ -772,7 +753,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   it.effect(
     "choose the company for an ingest although the list has dropped them (D38)",
     () =>
-      withService(Effect.gen(function* () {
+      withOwnService(Effect.gen(function* () {
         const { age, ingest, list, publish } = yield* startList
         const today = yield* todayInNewYork
         const [changed, first, second] = [subtractDays(today, 30), subtractDays(today, 20), subtractDays(today, 10)]
@@ -795,7 +776,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
   )
 
   it.effect("change no version of a dataset once their rows have left it (D17)", () =>
-    withService(Effect.gen(function* () {
+    withOwnService(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { age, ingest, list, publish, stub } = yield* startList
       const day = subtractDays(yield* todayInNewYork, 5)

@@ -1,28 +1,14 @@
 /** Values of the SEC's documents that are not believed, and what operators decide about them (decision 0103). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Redacted } from "effect"
+import { Effect, FileSystem } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
-import * as Service from "../../support/Service.ts"
 import { type MadeCount, makeInstance } from "./Instances.ts"
+import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 
 // @module-tag slow
-
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/DoubtsDatabaseUrl") {}
-
-/** Runs a test with a database of its own. */
-const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(
-    effect,
-    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
-      Layer.merge(
-        databaseClientLayer({ url, applicationName: "tickerline-test" }),
-        Layer.succeed(DatabaseUrl, Redacted.value(url)),
-      )))),
-  )
 
 const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
 const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Corp.", tickers: ["ACME"] }
@@ -145,7 +131,7 @@ const cover = "Shares outstanding from the cover page."
 
 layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) => {
   it.effect("that gives an unusual price with the public float is published with the doubt (decision 0103)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { environment, ingest, listDoubts, publish } = yield* startMarket
       publish([{ filed: "2026-03-10", form: annual, cover: [["2026-03-01", 25_123]], float: ["2025-06-30", 300e6] }])
       const { err, out } = yield* ingest()
@@ -193,7 +179,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
   ]
   for (const [name, report] of leftOut) {
     it.effect(`is left out because of two doubts: ${name} (decision 0103)`, () =>
-      withDatabase(Effect.gen(function* () {
+      withOwnDatabase(Effect.gen(function* () {
         const { ingest, listDoubts, publish } = yield* startMarket
         publish([report])
         yield* ingest()
@@ -206,7 +192,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
   }
 
   it.effect("is not doubted for a subsidiary with a float of 0, nor for a price that the stored close confirms", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       const sql = yield* SqlClient.SqlClient
       publish([{ filed: "2026-03-10", form: annual, cover: [["2026-03-01", 100]], float: ["2025-06-30", 0] }])
@@ -220,7 +206,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
     })))
 
   it.effect("is doubted if the stored close shows that it is in thousands (decision 0103)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into daily_prices (ticker, date, close) values ('ACME', '2025-06-30', 4)`
@@ -235,7 +221,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
     })))
 
   it.effect("is believed, and the float is not, if the balance sheet and earlier counts confirm it", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       publish([
         { filed: "2025-11-10", cover: [["2025-11-01", 25_100_000]], balance: ["2025-09-30", 25_000_000] },
@@ -255,7 +241,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
     })))
 
   it.effect("has no doubt any more when the facts are corrected (operations/ingest-edgar)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       const report = { filed: "2026-03-10", form: annual, float: ["2025-06-30", 300e6] as const }
       publish([{ ...report, cover: [["2026-03-01", 25_123]] }])
@@ -267,7 +253,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
     })))
 
   it.effect("that a filing states twice is left out, and the older one is not current (decision 0103)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       publish([
         { filed: "2026-02-10", cover: [["2026-02-01", 50_000_000]] },
@@ -295,7 +281,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The date of a share co
   ]
   for (const [name, date, period, published] of dates) {
     it.effect(`${name} is not believed, and the newest filing has the current count (decision 0103)`, () =>
-      withDatabase(Effect.gen(function* () {
+      withOwnDatabase(Effect.gen(function* () {
         const { ingest, listDoubts, publish } = yield* startMarket
         publish([
           { filed: "2026-02-10", period: "2025-12-31", cover: [["2026-02-01", 50_000_000]] },
@@ -312,7 +298,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The date of a share co
   }
 
   it.effect("is known from the balance sheet if the list of filings has no period (decision 0103)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       publish([
         { filed: "2026-02-10", cover: [["2026-02-01", 50_000_000]] },
@@ -323,7 +309,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The date of a share co
     })))
 
   it.effect("of an amendment does not make an old count current (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       publish([
         { filed: "2025-11-10", period: "2025-09-30", cover: [["2025-11-01", 40_000_000]] },
@@ -351,7 +337,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The cover of a 20-F", 
     }))
 
   it.effect("has counts on the axes of IFRS (decision 0103)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       publish([first, { ...second, classes: makeClasses("ifrs-full:ClassesOfShareCapitalAxis") }])
       yield* ingest()
@@ -360,7 +346,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The cover of a 20-F", 
     })))
 
   it.effect("with counts on an unknown axis ends the older count, and says so (decision 0103)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       publish([first])
       yield* ingest()
@@ -394,7 +380,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
   })
 
   it.effect("confirms what the document states, also for the current count of the next run, and stays (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { id, ingest, listDoubts, publish, run } = yield* start
       const sql = yield* SqlClient.SqlClient
       const { out } = yield* run("ingest", "doubts", "confirm", id)
@@ -421,7 +407,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
     })))
 
   it.effect("corrects the row at once, with its history, and whenever the document is read again (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { environment, id, ingest, listDoubts, run } = yield* start
       const sql = yield* SqlClient.SqlClient
       for (const [value, reason] of [["1.5", "whole"], ["-1", "must be"], ["x", "whole"], ["9".repeat(20), "must"]]) {
@@ -453,7 +439,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
     })))
 
   it.effect("is refused without a doubt, or without a value (operations/ingest-edgar)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { environment, id } = yield* start
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["confirm", "999"], "There is no doubt 999"],
@@ -469,7 +455,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
     })))
 
   it.effect("is not needed to write files, which have the same values, and nothing is stored then", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket
       const fs = yield* FileSystem.FileSystem
       publish(reports)
@@ -486,7 +472,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A symbol that the SEC 
     const [owner, other] = companies
     for (const option of [["--tickers", "ACME"], ["--all"]]) {
       it.effect(`is that of the first, ${owner?.name}, with ${option[0]}, and the run says so (decision 0126)`, () =>
-        withDatabase(Effect.gen(function* () {
+        withOwnDatabase(Effect.gen(function* () {
           const { ingest, stub } = yield* startMarket
           const sql = yield* SqlClient.SqlClient
           const list = (listed: ReadonlyArray<Stub.ListedCompany>, day: number) =>

@@ -1,9 +1,8 @@
 /** Runs of `ingest edgar` against a server that replays the SEC's responses (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Redacted } from "effect"
+import { Effect, FileSystem, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { EdgarClient, EdgarUnavailable } from "../../../src/ingest/edgar/fetch/EdgarClient.ts"
 import { runIngest } from "../../../src/ingest/edgar/schedule/EdgarIngest.ts"
 import { IngestReport } from "../../../src/ingest/edgar/schedule/IngestReport.ts"
@@ -12,24 +11,11 @@ import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
-import * as Service from "../../support/Service.ts"
+import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 
 // @module-tag slow
 
 const { stubCompanies } = Stub
-
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/DatabaseUrl") {}
-
-/** Runs a test with a database of its own. */
-const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(
-    effect,
-    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
-      Layer.merge(
-        databaseClientLayer({ url, applicationName: "tickerline-test" }),
-        Layer.succeed(DatabaseUrl, Redacted.value(url)),
-      )))),
-  )
 
 /** Starts a stub of the SEC with several companies. `ingest` runs the command, and also returns the requested paths. */
 const startMarket = Effect.gen(function* () {
@@ -83,7 +69,7 @@ const five = ["--tickers", "AAPL,IMNN,SMEGF,SNOW,ZIVO", "--since", "2026-02-18"]
 
 layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
   it.effect("loads filings, holders and share counts with their sources, and sets damaged documents aside (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest } = yield* startMarket
       const { code, err, out } = yield* ingest(...five)
@@ -120,7 +106,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("adds nothing if it is repeated, and then requests only lists and rejected documents (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest } = yield* startMarket
       assertSuccess(yield* ingest("--tickers", "SMEGF,SNOW,ZIVO", "--since", "2026-01-01"))
       const before = yield* readTables
@@ -137,7 +123,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("requests older filings if a later run has an earlier --since (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest } = yield* startMarket
       assertSuccess(yield* ingest("--tickers", "SNOW", "--since", "2026-06-01", "--only", "ownership"))
       const { paths } = assertSuccess(
@@ -147,7 +133,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("downloads a filing that appears late in the list, and no other filing (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const options = ["--tickers", "SNOW", "--since", "2026-01-01", "--only", "news,ownership"]
       assertSuccess(yield* ingest(...options))
@@ -172,7 +158,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("requests a missing document again until it is available (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { environment, ingest, stub } = yield* startMarket
       const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, "0001640147-26-000001", "form3.xml")
       const answer = stub.answers.get(path)
@@ -198,7 +184,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("visits only new companies and those in the daily indexes if all companies are ingested again (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const options = ["--all", "--since", "2026-06-01", "--only", "news"]
       assertSuccess(yield* ingest(...options))
@@ -227,7 +213,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("refuses a ticker list that shrank by more than 1%, and uses the previous one (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startMarket
       const others = Array.from({ length: 195 }, (_, index) => ({
@@ -250,7 +236,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("proposes a symbol change if the copies of a week agree on it, and does not propose it again (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startMarket
       const today = yield* todayInNewYork
@@ -276,7 +262,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("writes only files if --out is given, and load accepts these files (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { environment, ingest } = yield* startMarket
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-out-" })
@@ -305,7 +291,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("requests only lists if --dry-run is given, and changes nothing (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest } = yield* startMarket
       const empty = yield* readTables
       const { out, paths } = assertSuccess(yield* ingest("--tickers", "SNOW", "--since", "2026-01-01", "--dry-run"))
@@ -318,7 +304,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("explains mistakes in its options before it requests documents of companies (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { environment, ingest, stub } = yield* startMarket
       const refused = yield* ingest("--tickers", "AAPX")
       assert.strictEqual(refused.code, 1)
@@ -356,7 +342,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("ends after three consecutive downloads fail, and doctor reports the failure (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { environment, stub } = yield* startMarket
       const list = stub.answers.get(Stub.tickerListPath)?.body ?? ""
       const urls: Array<string> = []
@@ -388,7 +374,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     })))
 
   it.effect("is reported by doctor with the age of its last success (operations/ingest-edgar)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const check = Effect.map(

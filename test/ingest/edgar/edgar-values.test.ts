@@ -1,30 +1,16 @@
 /** Values that depend on what earlier runs stored, from runs against a server that replays the SEC's responses. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Buffer } from "node:buffer"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
-import * as Service from "../../support/Service.ts"
+import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 
 // @module-tag slow
-
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/ValuesDatabaseUrl") {}
-
-/** Runs a test with a database of its own. */
-const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(
-    effect,
-    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
-      Layer.merge(
-        databaseClientLayer({ url, applicationName: "tickerline-test" }),
-        Layer.succeed(DatabaseUrl, Redacted.value(url)),
-      )))),
-  )
 
 const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
 const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Corp.", tickers: ["ACME"] }
@@ -107,7 +93,7 @@ const readSources = Effect.gen(function* () {
 
 layer(NodeServices.layer, { excludeTestServices: true })("The current share count", (it) => {
   it.effect("is also in the screener, and a late amendment of an older report does not move it back (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       const [may, august] = [quarter(1, "2026-05-15", 50_000_000), quarter(2, "2026-08-14", 80_000_000)]
       publish(acme, [august.filing, may.filing], makeFacts(acme, [may.fact, august.fact]))
@@ -123,7 +109,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
     })))
 
   it.effect("stays, with its date and source, if the facts have none any longer (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       const may = quarter(1, "2026-05-15", 50_000_000)
       publish(acme, [may.filing], makeFacts(acme, [may.fact]))
@@ -139,7 +125,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
     })))
 
   it.effect("stays if a holding company without facts takes over the symbol (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       const sql = yield* SqlClient.SqlClient
       const may = quarter(1, subtractDays(yield* todayInNewYork, 90), 50_000_000)
@@ -157,7 +143,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
     })))
 
   it.effect("is that of the balance sheet for Alphabet, whose facts have no count from the cover page (pitfall 6)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       const alphabet = { cik: "0001652044", name: "Alphabet Inc.", tickers: ["ACME"] }
       const facts = { ...makeFacts(alphabet, []), body: Stub.readRecording("companyfacts/CIK0001652044.trimmed.json") }
@@ -177,7 +163,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
     })))
 
   it.effect("is not that of an unrelated company that had the symbol before (D38)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       const old = quarter(1, "2021-05-14", 50_000_000)
       publish(acme, [old.filing], makeFacts(acme, [old.fact]))
@@ -190,7 +176,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
 
 layer(NodeServices.layer, { excludeTestServices: true })("An ownership form", (it) => {
   it.effect("in ISO-8859-1 gives correct names, and no sum without a security that may belong to it (decision 0100)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, publish, stub } = yield* startMarket
       const line = (title: string, held: number) =>
@@ -226,7 +212,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("An ownership form", (i
 
 layer(NodeServices.layer, { excludeTestServices: true })("A registration", (it) => {
   it.effect("ends after three years although its company has nothing new (Rule 415(a)(5))", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, publish } = yield* startMarket
       const shelf = { accession: accessionOf(1), form: "S-3ASR", filingDate: "2021-06-01", fileNumber: "333-1" }
@@ -277,7 +263,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
     Stub.getFilingDocumentPath(acme, accessionOf(number), `${accessionOf(number)}-index.htm`)
 
   it.effect("of a company follow from one index page if the hours show nothing, and it is requested once (decision 0102)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish, stub } = yield* startMarket
       const filings = [undecided(2, "2026-02-10"), undecided(1, "2026-02-03")]
       publish(acme, filings)
@@ -301,7 +287,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
     })))
 
   it.effect("are filled in as soon as the hours of a new filing show the time zone (decision 0102)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish } = yield* startMarket
       const first = undecided(1, "2026-02-03")
       publish(acme, [first])
@@ -315,7 +301,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
     })))
 
   it.effect("are decided by all pages of the company together (decision 0102)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, publish, stub } = yield* startMarket
       publish(acme, [undecided(3, "2026-02-10"), undecided(2, "2026-02-03", "07:00:00")])
       const path = `/submissions/CIK${acme.cik}.json`

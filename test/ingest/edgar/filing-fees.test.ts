@@ -1,13 +1,12 @@
 /** Amounts of registrations from the fee exhibits of their statements (decisions 0103 and 0128). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Redacted, Result } from "effect"
+import { Effect, FileSystem, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { decodeFilingFees, findFeeInstance } from "../../../src/ingest/edgar/read/FilingFees.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
-import * as Service from "../../support/Service.ts"
+import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 
 // @module-tag slow
 
@@ -243,18 +242,6 @@ describe("A fee exhibit", () => {
   })
 })
 
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/FilingFeesDatabaseUrl") {}
-
-const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(
-    effect,
-    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
-      Layer.merge(
-        databaseClientLayer({ url, applicationName: "tickerline-test" }),
-        Layer.succeed(DatabaseUrl, Redacted.value(url)),
-      )))),
-  )
-
 const accessionOf = (number: number) => `0001640147-26-0000${number}`
 
 const listFiling = (number: number, form: string, filingDate: string, fileNumber: string): Stub.ListedFiling => ({
@@ -357,7 +344,7 @@ const amounts = [
 
 layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhibits", (it) => {
   it.effect("reads them after all lists, newest first, if all companies are ingested (decision 0128)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const { documents, err } = yield* ingest("--all")
       assert.strictEqual(err, "")
@@ -378,7 +365,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
     })))
 
   it.effect("reads them at once for chosen companies, and keeps the amounts if an amendment states none (decision 0103)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { addExhibit, ingest, setFilings } = yield* startMarket
       const first = yield* ingest("--tickers", "SNOW")
@@ -418,7 +405,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
     })))
 
   it.effect("requests an exhibit again that is missing or damaged, even if a newer one was read meanwhile (decision 0105)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { addExhibit, ingest, stub } = yield* startMarket
       addExhibit(13, { total: "NaN" })
@@ -452,7 +439,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
     })))
 
   it.effect("leaves the statements to a run that ingests registrations, and writes no amounts to files (operations/ingest-edgar)", () =>
-    withDatabase(Effect.gen(function* () {
+    withOwnDatabase(Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { ingest } = yield* startMarket
       const folder = yield* fs.makeTempDirectoryScoped()

@@ -1,14 +1,13 @@
 /** Schedules 13D and 13G from before December 2024, of which only the header is read (decision 0100). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted, Result } from "effect"
+import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { makeOwnershipRows } from "../../../src/ingest/edgar/read/OwnershipRows.ts"
 import { xmlLimits } from "../../../src/ingest/edgar/read/XmlDocument.ts"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
-import * as Service from "../../support/Service.ts"
+import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 
 // @module-tag waiting
 
@@ -147,18 +146,6 @@ describe("A filer in the header of an older Schedule 13", () => {
   })
 })
 
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/OldSchedulesDatabaseUrl") {}
-
-const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.provide(
-    effect,
-    Layer.fresh(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, (url) =>
-      Layer.merge(
-        databaseClientLayer({ url, applicationName: "tickerline-test" }),
-        Layer.succeed(DatabaseUrl, Redacted.value(url)),
-      )))),
-  )
-
 /** A schedule in text, one whose document the list does not name, and one in XML. */
 const filings: ReadonlyArray<Stub.ListedFiling> = [
   {
@@ -217,7 +204,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of older sc
   it.effect.each(["--tickers=SNOW", "--all"])(
     "requests headers newest first, after all lists, and again if one is missing: %s (decision 0128)",
     (companies) =>
-      withDatabase(Effect.gen(function* () {
+      withOwnDatabase(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { addHeader, ingest } = yield* startMarket
         const first = yield* ingest(companies)

@@ -1,28 +1,14 @@
 /** Which filings of holders `/v1/ownership` shows after an ingest. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
-import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
+import { Effect } from "effect"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 import { holding, owner, trade, writeForm } from "./OwnershipForms.ts"
+import { DatabaseUrl, withOwnService } from "../../support/OwnDatabases.ts"
 
 // @module-tag waiting
-
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/OwnershipIngestDatabaseUrl") {
-  static readonly layer = Layer.effect(
-    DatabaseUrl,
-    Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
-  )
-}
-
-const databaseLayer = Layer.unwrap(
-  Effect.map(
-    DatabaseUrl,
-    (url) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
-  ),
-)
 
 const { zivo } = Stub.stubCompanies
 
@@ -33,15 +19,15 @@ const filings = ["0001101026-26-000002", "0001101026-26-000001"].map((accession,
   primaryDocument: "xslF345X05/form4.xml",
 }))
 
-/** Publishes a Form 4 and its amendment, ingests them, and returns a function that requests `/v1/ownership`. */
-const ingest = Effect.fnUntraced(function* (amendment: ReadonlyArray<string>) {
+/** Publishes forms with these lines, newest first, and runs `ingest edgar`. */
+const publishAndIngest = Effect.fnUntraced(function* (forms: ReadonlyArray<ReadonlyArray<string>>) {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
+  const published = filings.slice(-forms.length)
   stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([zivo]))
-  stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, filings))
-  const original = trade({ held: "600", traded: "100", direction: "A", date: "2026-06-09" })
-  for (const [index, shares] of [amendment, [original]].entries()) {
-    const { accession, form } = filings[index] ?? assert.fail("there is no filing")
+  stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, published))
+  for (const [index, shares] of forms.entries()) {
+    const { accession, form } = published[index] ?? assert.fail("there is no filing")
     const text = writeForm({ type: form, issuer: zivo.cik, owners: owner(""), period: "2026-06-09", shares })
     stub.answers.set(Stub.getFilingDocumentPath(zivo, accession, "form4.xml"), Stub.makeXmlAnswer(text))
   }
@@ -50,6 +36,12 @@ const ingest = Effect.fnUntraced(function* (amendment: ReadonlyArray<string>) {
     { DATABASE_URL: yield* DatabaseUrl, EDGAR_BASE_URL: stub.url, EDGAR_USER_AGENT: "Acme Inc ops@acme.example" },
   )
   assert.strictEqual(ended.code, 0, ended.err)
+  return ended
+})
+
+/** Publishes a Form 4 and its amendment, ingests them, and returns a function that requests `/v1/ownership`. */
+const ingest = Effect.fnUntraced(function* (amendment: ReadonlyArray<string>) {
+  yield* publishAndIngest([amendment, [trade({ held: "600", traded: "100", direction: "A", date: "2026-06-09" })]])
   const { ultimate: key } = yield* Service.TestKeys
   return Effect.fnUntraced(function* (query: string) {
     const { body, text } = yield* Service.requestJson(`/v1/ownership?ticker=ZIVO${query}`, { key })
@@ -62,11 +54,8 @@ const ingest = Effect.fnUntraced(function* (amendment: ReadonlyArray<string>) {
 })
 
 layer(NodeServices.layer, { excludeTestServices: true })("An amended Form 4", (it) => {
-  const withService = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.provide(effect, Layer.fresh(Layer.provideMerge(Service.serviceLayerOver(databaseLayer), DatabaseUrl.layer)))
-
   it.effect("stays the newest filing if its amendment only adds a holding (§2.7)", () =>
-    withService(Effect.gen(function* () {
+    withOwnService(Effect.gen(function* () {
       const request = yield* ingest([holding({ held: "50", nature: "By Trust" })])
       for (const query of ["", "&per_holder=true"]) {
         assert.deepStrictEqual(yield* request(query), ["4", 600, "2026-06-09"], query)
@@ -74,10 +63,46 @@ layer(NodeServices.layer, { excludeTestServices: true })("An amended Form 4", (i
     })))
 
   it.effect("is replaced if its amendment corrects a transaction (§2.7)", () =>
-    withService(Effect.gen(function* () {
+    withOwnService(Effect.gen(function* () {
       const request = yield* ingest([trade({ held: "610", traded: "110", direction: "A", date: "2026-06-08" })])
       for (const query of ["", "&per_holder=true"]) {
         assert.deepStrictEqual(yield* request(query), ["4/A", 610, "2026-06-08"], query)
       }
+    })))
+})
+
+layer(NodeServices.layer, { excludeTestServices: true })("A Form 4 with a date that cannot be right", (it) => {
+  it.effect("is listed with its document, and shows what an operator corrects (decision 0103)", () =>
+    withOwnService(Effect.gen(function* () {
+      const DATABASE_URL = yield* DatabaseUrl
+      const run = (...args: ReadonlyArray<string>) =>
+        runCommandInProcess(["ingest", "doubts", ...args], { DATABASE_URL })
+      const line = trade({ held: "600", traded: "100", direction: "A", date: "2035-01-10" })
+      const { out } = yield* publishAndIngest([[line]])
+      assert.match(out, /1 value in doubt/)
+      const { ultimate: key } = yield* Service.TestKeys
+      const readDate = Effect.map(
+        Service.requestJson("/v1/ownership?ticker=ZIVO", { key }),
+        ({ body }) => Service.valueAt(body, "results", 0, "reported_date"),
+      )
+      assert.strictEqual(yield* readDate, "2026-06-09")
+      const doubts: ReadonlyArray<Readonly<Record<string, unknown>>> = JSON.parse(
+        (yield* run("--json", "--ticker", "ZIVO")).out,
+      )
+      assert.strictEqual(doubts.length, 1)
+      const { column, dataset, document, id, published, read, reason } = doubts[0] ?? {}
+      assert.deepStrictEqual([dataset, column, read, published, reason], [
+        "ownership",
+        "reported_date",
+        "2035-01-10",
+        "2026-06-09",
+        "is after the filing",
+      ])
+      assert.include(String(document), "000110102626000001")
+      const refused = yield* run("confirm", String(id))
+      assert.strictEqual(refused.code, 1)
+      assert.strictEqual((yield* run("correct", String(id), "2026-06-08")).code, 0)
+      assert.strictEqual(yield* readDate, "2026-06-08")
+      assert.deepStrictEqual(JSON.parse((yield* run("--json")).out), [])
     })))
 })

@@ -3,13 +3,16 @@
  */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem, Layer, Logger, Option } from "effect"
+import { Effect, Fiber, FileSystem, Layer, Logger, Option } from "effect"
 import { SqlClient } from "effect/sql"
 import { createDemoKey } from "../../../src/operate/cli/DemoKey.ts"
 import * as FirstStart from "../../../src/operate/cli/FirstStart.ts"
 import { EmbeddedHomeDirectory } from "../../../src/postgres/ConnectionLayers.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import { formatLoadLockName } from "../../../src/ingest/load/LoadingTable.ts"
+import { ingestBars } from "../../ingest/prices/DayBars.ts"
 import * as Stub from "../../support/EdgarStub.ts"
+import { beginTransaction, waitUntilSessionsAreBlocked } from "../../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 
@@ -75,6 +78,23 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
         historical_tickers: 1,
         ticker_changes: 193,
       })
+    })))
+
+  it.effect("and an ingest of prices that begins before it wait for each other in one order (operations/data)", () =>
+    withSamples(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const held = yield* beginTransaction(
+        sql`select pg_advisory_xact_lock(hashtext(${formatLoadLockName("daily_prices")}))`,
+      )
+      const ingest = yield* Effect.forkChild(ingestBars(["REAL", "2026-06-01", 10]))
+      yield* waitUntilSessionsAreBlocked(1)
+      const removal = yield* Effect.forkChild(run("samples", "remove"))
+      yield* waitUntilSessionsAreBlocked(2)
+      yield* held.commit
+      assert.strictEqual((yield* Fiber.join(ingest)).bars, 2)
+      const { code, err } = yield* Fiber.join(removal)
+      assert.strictEqual(code, 0, err)
+      assert.deepInclude(yield* readCounts, { screener: 0, daily_prices: 1 })
     })))
 
   it.effect("removes nothing if it fails (operations/data)", () =>
