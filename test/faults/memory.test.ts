@@ -1,11 +1,12 @@
 /** The memory of a separate process, with a small heap, that gets many long queries that all differ. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Redacted, Schedule } from "effect"
+import { Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { maxRequestHeadBytes } from "../../src/api/ProtocolErrors.ts"
 import { buildUrl, documentedEndpoints } from "../support/DocumentedEndpoints.ts"
+import { printOnSignal, takeSample } from "../support/HeapSamples.ts"
 import { makePoolableClientLayer } from "../support/PoolerMode.ts"
 import { commandFile, type RunningProcess, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -17,27 +18,14 @@ const requests = 600
 const queryBytes = 14_500
 const mebibyte = 1_048_576
 
-/** Lets the process print its memory after a garbage collection whenever it gets SIGUSR2. */
-const printMemoryOnSignal = `data:text/javascript,${
-  encodeURIComponent(`process.on("SIGUSR2", () => {
-    gc()
-    gc()
-    const { external, heapUsed } = process.memoryUsage()
-    console.error("memory=" + (heapUsed + external))
-  })`)
-}`
+const printLiveMemory = printOnSignal("(gc(), gc(), process.memoryUsage())")
 
 /** Returns the memory of live objects in the process, in bytes. */
 const measureMemory = (running: RunningProcess) =>
-  Effect.gen(function* () {
-    const before = running.output.err.length
-    running.child.kill("SIGUSR2")
-    const printed = Effect.suspend(() => {
-      const [, bytes] = /memory=(\d+)\n/.exec(running.output.err.slice(before)) ?? []
-      return bytes === undefined ? Effect.fail("not yet") : Effect.succeed(Number(bytes))
-    })
-    return yield* Effect.retry(printed, { schedule: Schedule.spaced("20 millis"), times: 1_000 })
-  })
+  takeSample(running).pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(Schema.Struct({ external: Schema.Finite, heapUsed: Schema.Finite }))),
+    Effect.map(({ external, heapUsed }) => external + heapUsed),
+  )
 
 const screener = documentedEndpoints.find(({ path }) => path === "/v1/screener")
 
@@ -67,7 +55,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       const port = yield* chooseFreePort
       const running = yield* startProgram(
         process.execPath,
-        ["--expose-gc", "--max-old-space-size=128", "--import", printMemoryOnSignal, commandFile, "serve"],
+        ["--expose-gc", "--max-old-space-size=128", "--import", printLiveMemory, commandFile, "serve"],
         { DATABASE_URL: Redacted.value(url), PORT: String(port), RATE_LIMIT_ULTIMATE: "1000000" },
       )
       yield* waitForOutput(running, /keys create/)
