@@ -478,7 +478,12 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   periods as materialized (
     select * from public.trace_securities('{}', old_tickers, new_tickers, days, ciks)
   ),
-  members as (select distinct ticker as symbol, security, cik from periods where is_linked),
+  -- The security's symbols, each with the day on which the security gave it up.
+  members as materialized (
+    select distinct ticker as symbol, security, cik, given_up
+    from (select *, max(ends) over (partition by ticker, security) as given_up from periods) as periods
+    where is_linked
+  ),
   unclear as materialized (
     select changes.* from changes
     where exists (select from periods where is_ambiguous and periods.ticker = changes.old_ticker)
@@ -523,12 +528,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   )
   select symbol, members.cik, rule, date '-infinity', case rule when 'same' then 'infinity' else given_up end, ticker,
     starts, ends
-  from (
-    select *, (
-      select max(ends) from periods where periods.ticker = symbol and periods.security = members.security
-    ) as given_up
-    from members
-  ) as members
+  from members
     join (select security, ticker, starts, ends from periods) as own using (security)
     cross join (values ('same'), ('unknown')) as rules (rule)
   where rule = 'unknown' or members.cik is not null
@@ -536,10 +536,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   -- A row from after the company gave up the symbol is about another one, unless its CIK says otherwise.
   select symbol, members.cik, 'unknown', starts, ends, symbol, starts, ends
   from members join periods on periods.ticker = symbol and not is_linked
-  where starts >= (
-    select max(linked.ends) from periods as linked
-    where linked.ticker = symbol and linked.security = members.security
-  )
+  where starts >= given_up
   union all
   select symbol, members.cik, 'other', starts, ends, symbol, starts, ends
   from members join periods on periods.ticker = symbol and not is_linked

@@ -45,11 +45,15 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           ) end
         )`
 
-  /** The close of the symbol that the row's security used. */
+  /**
+   * The close of the symbol that the row's security used. The CIK is normalized once per row: with `offset 0`,
+   * PostgreSQL does not repeat the expression wherever it is used.
+   */
   const closeOfSecurity = sql`(
           select case when price.date = filing.reported_date or ${isNoTradingDay} then price.close end
-          from (values (filing.ticker), (filing.ticker || ' ' || normal_cik(filing.cik))) as own (key)
-          cross join lateral json_to_recordset(((select by_key from row_periods) ->> own.key)::json) as period (
+          from (select normal_cik(filing.cik) as cik offset 0) as own
+          cross join lateral (values (filing.ticker), (filing.ticker || ' ' || coalesce(own.cik, ''))) as keys (key)
+          cross join lateral json_to_recordset(((select by_key from row_periods) ->> key)::json) as period (
             cik text, rule text, since date, until date, ticker text, starts date, ends date
           )
           cross join lateral (
@@ -59,44 +63,55 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
             order by daily_prices.date desc limit 1
           ) as price
           where filing.reported_date >= period.since and filing.reported_date < period.until
+            and filing.reported_date >= period.starts
             and case period.rule
               when 'same' then true
-              when 'other' then period.cik <> normal_cik(filing.cik)
-              when 'unknown' then (period.cik = normal_cik(filing.cik)) is null
-              else coalesce(period.cik = normal_cik(filing.cik), true)
+              when 'other' then period.cik <> own.cik
+              when 'unknown' then (period.cik = own.cik) is null
+              else coalesce(period.cik = own.cik, true)
             end
           order by price.date desc limit 1
         )`
 
   /**
    * market_cap (§2.6, D32) at the close on `reported_date`, or at the last close before it if no symbol has one then.
-   * With `offset 0`, PostgreSQL looks changes up instead of reading all of them.
    */
   const marketCap = sql`round(filing.outstanding_shares * case
-          when exists (select from ticker_changes where old_ticker = filing.ticker and ${isEligible} offset 0)
-            or exists (select from ticker_changes where new_ticker = filing.ticker and ${isEligible} offset 0)
+          when (select by_key from row_periods) ? filing.ticker::text
           then ${closeOfSecurity} else ${closeOfSymbol} end, 2)`
 
-  /** All rows, with the computed column tradable_float, and with market_cap if a filter needs it. */
+  /**
+   * All rows, with the computed column tradable_float, and with market_cap if a filter needs it. With `offset 0`,
+   * PostgreSQL computes it once per row, although the filter and the result both use it.
+   */
   const computed = (hasMarketCap: boolean) =>
     sql`
-          select *, ${sql.literal(tradableFloatSql)} as tradable_float
-            ${hasMarketCap ? sql`, ${marketCap} as market_cap` : sql.literal("")}
-          from historical_float_pro as filing
+          select *, ${sql.literal(tradableFloatSql)} as tradable_float from historical_float_pro as filing
+          ${
+      hasMarketCap ? sql`cross join lateral (select ${marketCap} as market_cap offset 0) as valued` : sql.literal("")
+    }
         `
 
   /**
-   * The table `row_periods`, with `find_row_periods` for all symbols of the statement. The key is the symbol or, for
-   * periods of one company only, symbol and CIK: hundreds of companies may have used a symbol. The values are JSON as
-   * text, which takes PostgreSQL a third of the time of `jsonb`. The table is computed when the first row needs it.
-   * `symbols` selects the symbols.
+   * The table `row_periods`: the periods that `find_row_periods` returns for all symbols of the statement, by key.
+   * Hundreds of companies may have used a symbol, so a row reads only those that can be its own:
+   *
+   * - `X` has the periods for rows of any company. Each symbol with a ticker change has this key, if only with null.
+   * - `X 0000320193` has those for rows of this company.
+   * - `X `, with a space, has those for rows without a CIK.
+   *
+   * The values are JSON as text, which takes PostgreSQL a third of the time of `jsonb`.
    */
   const rowPeriods = (symbols: Statement.Fragment) =>
     sql`row_periods as materialized (
           select jsonb_object_agg(key, periods) as by_key
           from (
-            select case rule when 'same' then symbol || ' ' || cik else symbol end as key,
-              json_agg(period)::text as periods
+            select case
+                when rule = 'same' then symbol || ' ' || cik
+                when rule = 'unknown' and cik is not null then symbol || ' '
+                else symbol
+              end as key,
+              json_agg(period) filter (where rule is not null)::text as periods
             from (
               select array_agg(old_ticker) as old_tickers, array_agg(new_ticker) as new_tickers,
                 array_agg(effective_date) as days, array_agg(cik) as ciks
@@ -115,7 +130,12 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
                   where old_ticker = symbol and ${isEligible} offset 0
                 ) as link
               ) as change
-            ) as found cross join lateral find_row_periods(old_tickers, new_tickers, days, ciks) as period
+            ) as found cross join lateral (
+              select * from find_row_periods(old_tickers, new_tickers, days, ciks)
+              union all
+              select symbol, null, null, null, null, null, null, null
+              from unnest(old_tickers || new_tickers) as changed (symbol)
+            ) as period
             group by 1
           ) as grouped
         )`
@@ -177,13 +197,16 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
       Query: HistoricalFloatProQuery,
       Row: HistoricalFloat,
       shapedBy: ["latest", "provenance"],
-      // Computes market_cap only for the rows on the page. A filter on market_cap computes it a second time.
+      // Without a filter on market_cap, computes it only for the rows on the page.
       select: (query, { columns, isExport, orderAndLimit, orderBy, period, where }) => {
         const fragments = makeFragments(sql, query.today)
         const { computed, everyTicker, marketCap, order, rowPeriods } = fragments
-        const storedColumns = query.provenance === true ? sql`${baseColumns}, source` : baseColumns
         const isFilteredByCap = query.min_market_cap !== undefined || query.max_market_cap !== undefined
-        const matching = sql`select ${storedColumns} from (${computed(isFilteredByCap)}) as computed where ${where}`
+        const optionalColumns = sql.literal(
+          `${query.provenance === true ? ", source" : ""}${isFilteredByCap ? ", market_cap" : ""}`,
+        )
+        const selectedColumns = sql`${baseColumns}${optionalColumns}`
+        const matching = sql`select ${selectedColumns} from (${computed(isFilteredByCap)}) as computed where ${where}`
         const isLatest = query.latest === true
         const selected = period !== undefined
           ? selectPeriods(period, isLatest, matching, fragments)
@@ -196,14 +219,16 @@ export const historicalFloatProHandlers = Effect.gen(function* () {
           : query.ticker === undefined
           ? sql`select ticker from ${everyTicker} as every`
           : sql`select unnest(${query.ticker}::text[])`
-        // An export is not kept in a table, so that its first rows can be sent before the last ones are found.
+        // An export is not kept in a table of the statement, because its cursor stores the rows anyway.
         const [tables, rows] = isExport || isFilteredByCap
           ? [rowPeriods(requested), sql`(${page})`]
           : [sql`page as materialized (${page}), ${rowPeriods(sql`select distinct ticker from page`)}`, sql`page`]
+        const withMarketCap = isFilteredByCap
+          ? rows
+          : sql`(select *, ${marketCap} as market_cap from ${rows} as filing)`
         return sql`
             with ${tables}
-            select ${columns}
-            from ${rows} as filing cross join lateral (select ${marketCap} as market_cap offset 0) as worth
+            select ${columns} from ${withMarketCap} as filing
             ${orderBy(order)}
           `
       },

@@ -31,7 +31,7 @@ const change = (old_ticker: string, new_ticker: string, effective_date: string, 
   status: "confirmed",
 })
 
-const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
+const { request, requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
   "/v1/historical-float-pro",
 )
 
@@ -801,6 +801,51 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
         const executed = yield* plan(query)
         assert.notInclude(executed.map((node) => valueAt(node, "Node Type")), "Seq Scan", query)
         assert.isAbove(Math.max(...lookups(executed)), query.startsWith("latest") ? 199 : 1000, query)
+      }
+    }))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Many ticker changes
+// ---------------------------------------------------------------------------------------------------------------------
+
+layer(Service.layer, { excludeTestServices: true })("Thousands of renamed companies", (it) => {
+  it.effect("are exported and filtered within the time limit, at the closes of their former symbols (§2.6, D32)", () =>
+    Effect.gen(function* () {
+      const companies = 5_000
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, status)
+        select 'OLD' || n, 'NEW' || n, '2025-03-03', lpad(n::text, 10, '0'), 'confirmed'
+        from generate_series(1, ${companies}::int) as n
+      `
+      yield* sql`
+        insert into daily_prices
+        select word || n, date, n from generate_series(1, ${companies}::int) as n
+        cross join (values ('OLD', date '2025-02-03'), ('NEW', '2025-04-01')) as symbols (word, date)
+      `
+      // The SEC lists both counts under the current symbol.
+      yield* sql`
+        insert into historical_float_pro (ticker, filed_at, reported_date, outstanding_shares, cik, is_adr, last_updated)
+        select 'NEW' || n, day + 5, day, shares, lpad(n::text, 10, '0'), false, '2025-05-05'
+        from generate_series(1, ${companies}::int) as n
+        cross join (values (date '2025-02-03', 10), ('2025-04-01', 20)) as counts (day, shares)
+      `
+      // With the second count, companies from 3,000 on have this cap; with the first, none has.
+      const queries = [["", 2 * companies], ["&min_market_cap=60000", companies - 2_999]] as const
+      for (const [query, rows] of queries) {
+        const { status, text } = yield* request(`limit=all&format=csv${query}`)
+        assert.strictEqual(status, 200, text)
+        const [header = "", ...lines] = text.trim().split("\n")
+        const columns = header.trim().split(",")
+        assert.lengthOf(lines, rows, query)
+        for (const line of lines) {
+          const cells = line.split(",")
+          const [ticker = "", shares, cap] = ["ticker", "outstanding_shares", "market_cap"].map((name) =>
+            cells[columns.indexOf(name)]
+          )
+          assert.strictEqual(Number(cap), Number(ticker.slice("NEW".length)) * Number(shares), line)
+        }
       }
     }))
 })
