@@ -26,9 +26,10 @@ return coalesce((select spelling from public.symbol_spellings where key = replac
 
 -- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. The lock
 -- makes a concurrent transaction that also has a new symbol wait for this one. With a lock per symbol instead, two
--- transactions with the same new symbols in different orders would deadlock.
+-- transactions with the same new symbols in different orders would deadlock. PostgreSQL keeps the plan of a statement
+-- for a whole load; with few symbols before, it would otherwise be one that scans the table for each new symbol.
 create function spell_symbol(symbol text) returns text
-language plpgsql strict security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql strict security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
   known text;
 begin

@@ -169,6 +169,29 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
       }
     }))
 
+  it.effect("is found by the index in a load of thousands of new symbols, however few were stored before (D41)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const symbols = 2_000
+      const readScannedRows = Effect.map(
+        sql<{ readonly rows: number }>`
+          select seq_tup_read::float8 as rows from pg_stat_xact_user_tables where relname = 'symbol_spellings'
+        `,
+        ([table]) => table?.rows ?? NaN,
+      )
+      yield* sql`insert into daily_prices values ('FEW.A', '2026-06-01', 1)`
+      yield* sql`analyze symbol_spellings`
+      const scanned = yield* Effect.gen(function* () {
+        const before = yield* readScannedRows
+        yield* sql`
+          insert into daily_prices select 'MANY' || n || '.A', '2026-06-01', 1 from generate_series(1, ${symbols}::int) as n
+        `
+        return (yield* readScannedRows) - before
+      }).pipe(sql.withTransaction)
+      // A scan for each symbol would read half of the symbols on average.
+      assert.isBelow(scanned, symbols)
+    }))
+
   it.effect("never changes its spelling, because the history has it (D41)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
