@@ -156,7 +156,7 @@ export const makeAdmit = Effect.gen(function* () {
     { access, price }: AdmissionRules,
     account: Account,
   ): Effect.Effect<Admission> => {
-    const isRecorded = purpose === "answer"
+    const isRecorded = purpose === "response"
     const admit = (headers: Admission["headers"], refusal: RateLimitExceeded | undefined) => {
       const error = refusal ?? findAddressError(account, address) ??
         (access === undefined ? undefined : findAccessError(account, access)) ??

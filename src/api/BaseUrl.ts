@@ -12,7 +12,7 @@ export const BaseUrlConfig = Config.option(Config.schema(WebUrl, "BASE_URL")).pi
   Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
 )
 
-/** The base URL that precedes the paths in `Link` headers; empty if it is not set. */
+/** The base URL, which is prepended to the paths in `Link` headers; empty if it is not set. */
 export const BaseUrl = Context.Reference<string>("tickerline/api/BaseUrl", { defaultValue: () => "" })
 
 /** Returns the path of the base URL without a trailing slash; empty if it has none. */

@@ -1,27 +1,29 @@
-/** Compresses responses of 1 KiB or more with zstd, Brotli or gzip, whichever the client prefers (RFC 9110, 12.5.3). */
+/**
+ * Compresses responses of at least 1 KiB with zstd, Brotli or gzip, whichever the client prefers (RFC 9110, 12.5.3).
+ */
 import { Effect, Stream } from "effect"
 import { type HttpBody, HttpPlatform, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import Negotiator from "negotiator"
-import type { FinishedResponse } from "../contract/rules/Answer.ts"
+import type { FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { isCompressible } from "./Finish.ts"
 
-/** Whether a request body is compressed. Nothing here decompresses one. */
+/** Whether a request body is compressed. The service cannot decompress one, so it refuses it. */
 export const isCompressed = (contentEncoding: string | undefined) =>
   contentEncoding !== undefined && !/^\s*(identity)?\s*$/i.test(contentEncoding)
 
-/** The 415 to a compressed body (RFC 9110, 15.5.16): its message, and the header with what is accepted (12.5.3). */
+/** The message and headers of the 415 for a compressed request body (RFC 9110, 15.5.16). */
 export const compressedBodyRefusal = {
   message: "The body is compressed. Send it without Content-Encoding.",
   headers: { "accept-encoding": "identity" },
 }
 
-/** Best first. The order decides between algorithms that the client prefers equally. */
+/** The supported algorithms, best first. The order decides between algorithms that the client prefers equally. */
 const algorithms = ["zstd", "br", "gzip"] as const
 type Algorithm = typeof algorithms[number]
 
-/** Low levels, because these save the most bytes of JSON rows per millisecond. */
+/** Compression levels for dynamic bodies. Low levels save the most bytes per millisecond on rows in JSON. */
 const levels: Readonly<Record<Algorithm, number>> = { zstd: 1, br: 3, gzip: 4 }
 
 const minBytes = 1024
@@ -77,9 +79,10 @@ interface Negotiated {
 
 const uncompressed: Negotiated = { algorithm: undefined, minBytes }
 
-/** Clients choose the header, so the number of remembered values is limited. */
+/** How many values of `Accept-Encoding` are remembered. There is a limit, because clients can send any value. */
 const maxRememberedHeaders = 200
 
+/** Creates the function that compresses responses. */
 export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression }) => {
   // Older versions of Node lack zstd.
   const available = algorithms.filter((algorithm) => compression.algorithms.has(algorithm))
@@ -112,7 +115,7 @@ export const makeCompress = Effect.map(HttpPlatform.HttpPlatform, ({ compression
       : Effect.promise(() => getCompressedBody(bodies, algorithm, () => Effect.runPromise(compressed)))
   }
 
-  /** Compresses the body if the client accepts it and it is worth it. A 304 gets the tag that the client sent. */
+  /** Compresses the body, unless it is too small or the client does not accept that. Adapts the ETag and the length. */
   return (request: ApiRequest, response: FinishedResponse): Effect.Effect<FinishedResponse> | FinishedResponse => {
     const { body, headers } = response
     const contentType = headers["content-type"]

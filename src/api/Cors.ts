@@ -1,4 +1,4 @@
-/** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, none may. */
+/** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, no origin may. */
 import { Config, Effect, Schema } from "effect"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { corsAllowedHeaderNames } from "../contract/rules/RequestHeaders.ts"
@@ -36,7 +36,7 @@ const sharedHeaders = {
   "access-control-max-age": "86400",
 }
 
-/** Makes the function that adds the CORS headers for the request's origin to the headers of its response. */
+/** Creates the function that adds the CORS headers for a request's origin to the headers of its response. */
 export const makeCorsHeaders = Effect.map(
   CorsOriginsConfig,
   (origins) => (request: ApiRequest, headers: Record<string, string>) => {

@@ -1,8 +1,10 @@
-/** The steps of a request to an endpoint of the contract: admit, decode, answer, reserve the cost of an export. */
+/**
+ * The steps of a request to an endpoint: admit it, decode its query, run the handler, reserve the cost of an export.
+ */
 import { Effect, Exit, Scope } from "effect"
 import type { Admission, AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
 import { makeExportBilling } from "../accounts/billing/ExportBilling.ts"
-import { type Answer, noCache } from "../contract/rules/Answer.ts"
+import { type EndpointResult, noCache } from "../contract/rules/EndpointResult.ts"
 import { presentMoment, readAsOfParameter, replacePresentMoment } from "../contract/rules/AsOfParameter.ts"
 import { findSunsetError } from "../contract/rules/Deprecation.ts"
 import { flatMapKnown } from "../contract/rules/KnownResults.ts"
@@ -12,50 +14,54 @@ import type { PastSource } from "../postgres/Reader.ts"
 import type { AdmittedRequest, ReceivedRequest } from "../query/EndpointHandler.ts"
 import { PastReader } from "../query/history/PastReader.ts"
 import type { ApiFailure } from "./ErrorResponses.ts"
-import type { BilledAnswer } from "./FinishAndRecord.ts"
+import type { BilledResult } from "./FinishAndRecord.ts"
 import { makeRecorder } from "./Record.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 import type { AnyHandler, EndpointRoute } from "./Routes.ts"
 
 type AdmittedPart = Omit<AdmittedRequest, keyof ReceivedRequest>
 
-type AnswerRequest = (
+type RunHandler = (
   received: ReceivedRequest,
   admitted: AdmittedPart | undefined,
-) => Effect.Effect<Answer, ApiFailure>
+) => Effect.Effect<EndpointResult, ApiFailure>
 
-/** Decodes the query of a request. Returns the function that answers it. */
+/** Decodes the query of a request. Returns a function that runs the handler with the decoded query. */
 const decode = (handler: AnyHandler, parameters: RawSearchParameters, now: number) =>
   handler.needsKey
     ? Exit.map(
       handler.decode(parameters, now),
-      (answer): AnswerRequest => (received, admitted) =>
+      (run): RunHandler => (received, admitted) =>
         admitted === undefined
           ? Effect.die(new Error("An endpoint that needs a key was requested without one"))
-          : answer({ ...received, ...admitted }),
+          : run({ ...received, ...admitted }),
     )
-    : Exit.map(handler.decode(parameters, now), (answer): AnswerRequest => answer)
+    : Exit.map(handler.decode(parameters, now), (run): RunHandler => run)
 
-/** What the steps need besides the request. */
+/** What the steps need in addition to the request. */
 export interface EndpointContext {
   readonly route: EndpointRoute
   readonly scope: () => Scope.Scope
   readonly run: AdmittedRequest["run"]
 }
 
-/** Makes the function that takes the steps of a request to an endpoint. */
+/**
+ * Creates the function that takes the steps of a request to an endpoint. It is called once, when the service starts.
+ */
 export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const pastReader = yield* PastReader
   const billExport = yield* makeExportBilling
   const { makeStreamUsageRecorder } = yield* makeRecorder
 
-  /** `admission` is set if the request has been admitted or refused before. */
+  /**
+   * `admission` is set if the response cache has already admitted or refused the request, which must count only once.
+   */
   const takeSteps = (
     progress: RequestInProgress,
     context: EndpointContext,
     sentParameters: RawSearchParameters,
     admission: Admission | undefined,
-  ): Effect.Effect<BilledAnswer, ApiFailure> => {
+  ): Effect.Effect<BilledResult, ApiFailure> => {
     const { deprecation, path, rules } = context.route
     const removed = deprecation === undefined
       ? undefined
@@ -68,12 +74,12 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
         flatMapKnown(
           replaceNow(progress, context, sentParameters),
           (parameters) =>
-            flatMapKnown(decodeAndAnswer(progress, context, parameters), (answer) => {
-              // The same request has another response a moment later, so this one is not stored.
-              if (parameters !== sentParameters && answer._tag === "Page") {
+            flatMapKnown(decodeAndRun(progress, context, parameters), (result) => {
+              // With `as_of=now`, the same request has a different response a moment later, so this one is not stored.
+              if (parameters !== sentParameters && result._tag === "Page") {
                 progress.addHeader("cache-control", noCache)
               }
-              return reserveCost(progress, context, answer)
+              return reserveCost(progress, context, result)
             }),
         ),
     )
@@ -103,11 +109,11 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
       })
       : Exit.succeed(parameters)
 
-  const decodeAndAnswer = (
+  const decodeAndRun = (
     progress: RequestInProgress,
     { route: { handler, path, tables }, run, scope }: EndpointContext,
     parameters: RawSearchParameters,
-  ): Effect.Effect<Answer, ApiFailure> => {
+  ): Effect.Effect<EndpointResult, ApiFailure> => {
     const moment = handler.hasMoment ? readAsOfParameter(parameters) : undefined
     const now = moment === undefined ? progress.request.startedAt : Date.parse(moment)
     const decoded = decode(handler, parameters, now)
@@ -115,10 +121,10 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
     const dropped = handler.hasTickerList && typeof ticker === "string" ? findDroppedTickers(ticker) : undefined
     if (dropped !== undefined) progress.addHeader("x-dropped-tickers", dropped)
     const valid = Exit.mapError(decoded, (error) => makeQueryValidationError(error, parameters, handler.query))
-    return flatMapKnown(valid, (answer) =>
+    return flatMapKnown(valid, (runHandler) =>
       flatMapKnown(openPast(progress, moment, tables), (past) => {
         const { account, request } = progress
-        return answer(
+        return runHandler(
           { request, now },
           account === undefined ? undefined : {
             account,
@@ -142,16 +148,16 @@ export const makeEndpointSteps = Effect.fnUntraced(function* (admit: Effect.Succ
       return past
     })
 
-  /** Reserves the cost of an export (D27). HEAD sends nothing, and is free. */
+  /** Reserves the cost of an export (D27). A HEAD request sends no body, so it is free. */
   const reserveCost = (
     { account, price, request }: RequestInProgress,
     { route: { rules }, scope }: EndpointContext,
-    answer: Answer,
-  ): Effect.Effect<BilledAnswer, ApiFailure> => {
-    const isBilled = answer._tag === "Export" && request.method !== "HEAD"
-    if (!isBilled || account === undefined || rules?.access === undefined) return Exit.succeed({ answer })
-    const billing = billExport(answer, account, request.address, rules.access, price)
-    return Effect.map(Scope.provide(billing, scope()), (billed) => ({ answer, billed }))
+    result: EndpointResult,
+  ): Effect.Effect<BilledResult, ApiFailure> => {
+    const isBilled = result._tag === "Export" && request.method !== "HEAD"
+    if (!isBilled || account === undefined || rules?.access === undefined) return Exit.succeed({ result })
+    const billing = billExport(result, account, request.address, rules.access, price)
+    return Effect.map(Scope.provide(billing, scope()), (billed) => ({ result, billed }))
   }
 
   return takeSteps

@@ -50,7 +50,7 @@ const encoders = Record.map(errorClasses, (schema) => makeEncoder(schema))
 export const encodeError = (error: ApiError, request_id: string) => encoders[error._tag](error, request_id)
 
 /** An error, and the headers that only its response has, by lower-case name. */
-export interface ErrorAnswer {
+export interface ErrorResult {
   readonly _tag: "Error"
   readonly error: ApiError
   readonly headers: Readonly<Record<string, string>>
@@ -58,11 +58,11 @@ export interface ErrorAnswer {
 
 const noHeaders = {}
 
-/** The errors of the steps of a request. */
+/** The errors with which the steps of a request can fail. A `Refusal` also brings headers. */
 export type ApiFailure = ApiError | AccountErrors.Refusal
 
-/** Makes the answer of a failed request. */
-export const toErrorAnswer = (failure: ApiFailure): ErrorAnswer =>
+/** Converts a failure to the result of the request. */
+export const toErrorResult = (failure: ApiFailure): ErrorResult =>
   failure._tag === "Refusal"
     ? { _tag: "Error", error: failure.error, headers: failure.headers }
     : { _tag: "Error", error: failure, headers: noHeaders }

@@ -1,10 +1,10 @@
 /**
- * Turns an answer into a response: status, headers (D14) and cost (D27). A stored response keeps its headers, and gets
- * only those that differ (`ResponseCache.ts`).
+ * Builds the response for a result: status, headers (D14) and cost (D27). `ResponseCache.ts` does this for stored
+ * responses, which keep their headers and get only those that differ for each request.
  */
 import { Effect } from "effect"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import type { FinishedResponse, Page } from "../contract/rules/Answer.ts"
+import type { FinishedResponse, Page } from "../contract/rules/EndpointResult.ts"
 import { getHeader } from "../contract/rules/ApiRequest.ts"
 import { formatLinks } from "../contract/rules/Links.ts"
 import { makeNextPageTarget, type NextPage } from "../contract/rules/Paging.ts"
@@ -14,6 +14,7 @@ import { addToVary, makeCorsHeaders } from "./Cors.ts"
 
 type Headers = Readonly<Record<string, string>>
 
+/** The header that states the cost of a response, in microdollars (D27). It is a trailer of an export. */
 export const costHeader = "x-cost-microdollars"
 
 /** Headers that depend on the status (§7.2, errors). */
@@ -22,7 +23,9 @@ const statusHeaders: Readonly<Record<number, Headers>> = {
   503: { "retry-after": "5" },
 }
 
-/** Whether bodies of the content type are compressed. */
+/**
+ * Whether bodies of the content type are compressed. Event streams are not, because each event must be sent at once.
+ */
 export const isCompressible = (type: string) =>
   /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type)
 
@@ -47,7 +50,7 @@ const addAcceptEncodingToVary = (vary: string | undefined) =>
 
 const noHeaders: Headers = {}
 
-/** The parts of a response from which its headers are made. */
+/** The parts of a response that determine its headers. */
 interface Head {
   readonly status: number
   readonly contentType: string | undefined
@@ -62,6 +65,7 @@ interface Head {
   readonly cost: number | undefined
 }
 
+/** Creates the functions that build responses. It is called once, when the service starts. */
 export const makeFinish = Effect.gen(function* () {
   const base = yield* BaseUrl
   const addCorsHeaders = yield* makeCorsHeaders
@@ -91,7 +95,7 @@ export const makeFinish = Effect.gen(function* () {
     return headers
   }
 
-  /** A complete response: in full, or as 304 if the client has the same body. */
+  /** Builds the response for a page: the full body, or a 304 if the client already has the same body. */
   const finishPage = (progress: RequestInProgress, page: Page): FinishedResponse => {
     const { price, request } = progress
     const match = page.etag === undefined || request.purpose === "estimate"
@@ -127,7 +131,7 @@ export const makeFinish = Effect.gen(function* () {
     }
   }
 
-  /** A response without an `ETag`: an error, a redirect, or a body whose size is unknown. */
+  /** Builds a response without an `ETag`: an error, a redirect, or a body whose size is unknown. */
   const finishPlain = (
     progress: RequestInProgress,
     { body, contentType, headers, status }: Pick<FinishedResponse, "status" | "headers" | "body"> & {
@@ -141,7 +145,7 @@ export const makeFinish = Effect.gen(function* () {
       headers: makeHeaders(progress, {
         status,
         contentType,
-        // Without the length, Node would send an empty body in chunks to GET, and no such header to HEAD.
+        // Without the length, Node would respond to GET with an empty chunked body and to HEAD without that header.
         contentLength: body instanceof Uint8Array || (body === undefined && status !== 204) ? bytes : undefined,
         cacheControl: headers["cache-control"],
         etag: undefined,

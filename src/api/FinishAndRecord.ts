@@ -1,20 +1,25 @@
-/** Makes the response of an answer, and records it once, in usage (D29) and in the metrics, just before it is sent. */
+/** Builds the response for a result, and records it once, in usage (D29) and in the metrics, just before it is sent. */
 import { Effect, Stream } from "effect"
 import { makeCreditCheck } from "../accounts/Admission.ts"
 import type { BilledExport } from "../accounts/billing/ExportBilling.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import type { Answer, EventStreamAnswer, ExportAnswer, FinishedResponse } from "../contract/rules/Answer.ts"
+import type {
+  EndpointResult,
+  EventStreamResult,
+  ExportResult,
+  FinishedResponse,
+} from "../contract/rules/EndpointResult.ts"
 import { formatDigestHeader } from "../contract/rows/ListFormats.ts"
-import { encodeError, type ErrorAnswer } from "./ErrorResponses.ts"
+import { encodeError, type ErrorResult } from "./ErrorResponses.ts"
 import { costHeader, makeFinish } from "./Finish.ts"
 import { makeRecorder, type RecordOptions } from "./Record.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 import { type CachedResponse, finishCached } from "./ResponseCache.ts"
-import { makeEmptyAnswer } from "./UnroutedResponses.ts"
+import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
-/** What answers a request, and what its record needs. */
-export interface BilledAnswer {
-  readonly answer: Answer | ErrorAnswer | CachedResponse
+/** The result of a request, with what is needed to charge and record it. */
+export interface BilledResult {
+  readonly result: EndpointResult | ErrorResult | CachedResponse
   /** Set for an export. */
   readonly billed?: BilledExport
   readonly recording?: RecordOptions
@@ -25,48 +30,49 @@ export const makeFinishAndRecord = Effect.gen(function* () {
   const { finishPage, finishPlain } = yield* makeFinish
   const { record, recordMetrics } = yield* makeRecorder
 
-  const finish = (progress: RequestInProgress, { answer, billed }: BilledAnswer): FinishedResponse => {
-    switch (answer._tag) {
+  const finish = (progress: RequestInProgress, { result, billed }: BilledResult): FinishedResponse => {
+    switch (result._tag) {
       case "Page":
-        return finishPage(progress, answer)
+        return finishPage(progress, result)
       case "Cached":
-        return finishCached(progress, answer)
+        return finishCached(progress, result)
       case "Error":
-        return finishError(progress, answer)
+        return finishError(progress, result)
       case "Plain":
-        return finishPlain(progress, answer)
+        return finishPlain(progress, result)
       case "Measurement": {
-        const { bytes, records } = answer
-        const response = finishPlain(progress, makeEmptyAnswer(200, {}))
+        const { bytes, records } = result
+        const response = finishPlain(progress, makeEmptyResponse(200, {}))
         return { ...response, bytes, records, total: { records, isPartial: false } }
       }
       case "Export":
-        if (progress.request.method === "HEAD") return finishExportHead(progress, answer)
+        if (progress.request.method === "HEAD") return finishExportHead(progress, result)
         if (billed === undefined) throw new Error("An export began without an account to bill")
-        return beginExport(progress, answer, billed)
+        return beginExport(progress, result, billed)
       case "EventStream":
-        return finishEventStream(progress, answer)
+        return finishEventStream(progress, result)
     }
   }
 
   /**
-   * Records a response that is about to be sent. Instead, returns the error to send if other requests have meanwhile
-   * spent what would pay for it. An export is recorded when its body ends, and the usage of a stream in installments.
+   * Records a response that is about to be sent. If other requests have meanwhile spent the balance that would pay for
+   * it, records nothing and returns the error to send instead. An export is recorded when its body ends, and the usage
+   * of a stream in installments.
    */
   const recordFinished = (
     progress: RequestInProgress,
-    { answer, recording }: BilledAnswer,
+    { result, recording }: BilledResult,
     response: FinishedResponse,
     isPriced: boolean,
   ) => {
     const { account, request } = progress
-    switch (answer._tag) {
+    switch (result._tag) {
       case "EventStream":
         return recordMetrics(progress, { ...response, bytes: undefined })
       case "Export":
         return request.method === "HEAD" ? record(progress, response) : undefined
       case "Page": {
-        const isCharged = isPriced && response.status === 200 && request.purpose === "answer" &&
+        const isCharged = isPriced && response.status === 200 && request.purpose === "response" &&
           request.method !== "HEAD"
         const unpaid = isCharged && account !== undefined ? findCreditError(account) : undefined
         if (unpaid !== undefined) return unpaid
@@ -75,14 +81,14 @@ export const makeFinishAndRecord = Effect.gen(function* () {
     return record(progress, response, recording)
   }
 
-  const finishError = (progress: RequestInProgress, { error, headers }: ErrorAnswer) => {
+  const finishError = (progress: RequestInProgress, { error, headers }: ErrorResult) => {
     const { body, status } = encodeError(error, progress.request.id)
     return finishPlain(progress, { status, headers, body, contentType: "application/json" })
   }
 
   const beginExport = (
     progress: RequestInProgress,
-    { contentType, headers, makeBody }: ExportAnswer,
+    { contentType, headers, makeBody }: ExportResult,
     { checkChunk, reservation_id }: BilledExport,
   ) => {
     const trailers: Record<string, string> = {}
@@ -99,18 +105,18 @@ export const makeFinishAndRecord = Effect.gen(function* () {
     return finishPlain(progress, { status: 200, headers, body, contentType }, trailing)
   }
 
-  /** HEAD of an export has the headers of the export. It sends nothing, and is free. */
-  const finishExportHead = (progress: RequestInProgress, { contentType, headers }: ExportAnswer) => {
+  /** A HEAD request for an export gets the same headers as the export. No body is sent, so it is free. */
+  const finishExportHead = (progress: RequestInProgress, { contentType, headers }: ExportResult) => {
     const trailing = { trailers: canHaveTrailers(progress) ? {} : undefined, isEndless: false }
-    // A body, so that the response has the headers of a compressed one.
+    // The empty stream makes compression add its headers, as it would for the export. A HEAD response never sends it.
     return finishPlain(progress, { status: 200, headers, body: Stream.empty, contentType }, trailing)
   }
 
-  const finishEventStream = (progress: RequestInProgress, { body, contentType, headers }: EventStreamAnswer) =>
+  const finishEventStream = (progress: RequestInProgress, { body, contentType, headers }: EventStreamResult) =>
     finishPlain(progress, { status: 200, headers, body, contentType }, { trailers: undefined, isEndless: true })
 
   return { finish, recordFinished }
 })
 
-/** Trailers need a body in chunked encoding, which HTTP/1.0 lacks. */
+/** Whether the response can have trailers. They need a chunked body, which HTTP/1.0 lacks. */
 const canHaveTrailers = ({ request }: RequestInProgress) => request.httpVersion !== "1.0"

@@ -1,17 +1,23 @@
-/** The steps of a message to the MCP server. Usage lists either it, or the request of the tool that it calls. */
+/**
+ * The steps of a message to the MCP server. A message may call a tool, which makes an API request. Usage then lists
+ * only one of the two, so that the customer does not see one call twice.
+ */
 import { Effect } from "effect"
 import type { AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import type { AdmittedRequest } from "../query/EndpointHandler.ts"
 import { costHeader } from "./Finish.ts"
-import type { BilledAnswer } from "./FinishAndRecord.ts"
+import type { BilledResult } from "./FinishAndRecord.ts"
 import { McpEndpoint, type McpMessage } from "./OtherRoutes.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
-/** Every account may send messages, and they are free. */
+/** The admission rules for messages: any account may send them, and they are free. */
 export const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
-/** Decides which of two is listed in usage: whichever ends first. */
+/**
+ * Returns a function that decides whether usage lists the message or the tool's request: whichever claims first, which
+ * is whichever ends first. It returns true to that one, and false to the other.
+ */
 const makeUsageClaim = () => {
   let owner: "message" | "tool" | undefined
   return (claimant: "message" | "tool") => {
@@ -20,7 +26,7 @@ const makeUsageClaim = () => {
   }
 }
 
-/** Makes the function that takes the steps of a message. */
+/** Creates the function that takes the steps of a message. It is called once, when the service starts. */
 export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const mcp = yield* McpEndpoint
 
@@ -30,16 +36,16 @@ export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<t
     run: AdmittedRequest["run"],
   ) {
     const { request } = progress
-    const other = mcp.answerOther(request)
-    if (other !== undefined) return { answer: other }
+    const other = mcp.respondToOther(request) // set if the request is not a message, such as one with GET
+    if (other !== undefined) return { result: other }
     const admission = yield* admit(request, mcpRules)
     progress.admit(admission)
     const { account, error, headers } = admission
     const refusal = error?._tag === "RateLimitExceeded" ? error : undefined
     if (error !== undefined && error !== refusal) return yield* Effect.fail(error)
     if (account === undefined) return yield* Effect.die(new Error("A request without an account was admitted"))
-    const { answer, recordedStatus } = yield* mcp.answer({ request, account, headers, refusal, scope, run })
-    const billed: BilledAnswer = { answer, recording: { recordedStatus } }
+    const { result, recordedStatus } = yield* mcp.respond({ request, account, headers, refusal, scope, run })
+    const billed: BilledResult = { result, recording: { recordedStatus } }
     return billed
   })
 
@@ -50,6 +56,7 @@ export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<t
       run({
         ...toolRequest,
         claimUsage: (cost) => {
+          // The message's response has the cost of the tool's request, but usage no longer lists the message.
           progress.isRecorded = false
           progress.addHeader(costHeader, String(cost))
           return claim("tool")

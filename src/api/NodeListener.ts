@@ -1,8 +1,8 @@
-/** Connects the pipeline to Node's HTTP server: reads the facts of a request, and writes its response. */
+/** Connects the pipeline to Node's HTTP server: describes each request to the pipeline, and writes its response. */
 import { Cause, Clock, Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
-import { BodyAborted, type FinishedResponse } from "../contract/rules/Answer.ts"
+import { BodyAborted, type FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, type ClientConnection, getHeader } from "../contract/rules/ApiRequest.ts"
 import { resolveRequestId } from "../contract/rules/RequestIds.ts"
 import { exemptFromResponseTimeout } from "./ConnectionLimits.ts"
@@ -25,11 +25,12 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
     request.once("error", () => resume(Effect.fail(400)))
   })
 
+/** Up to this size, Node sends a body faster as text, which it writes together with the headers. */
 const maxTextBytes = 2_048
 
 const toBuffer = ({ buffer, byteLength, byteOffset }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)
 
-/** Waits until the client has read enough, or its connection has closed. */
+/** Waits until the client has read enough of the response that more can be written. */
 const waitForDrain = (response: ServerResponse) =>
   Effect.callback<void>((resume) => {
     const proceed = () => resume(Effect.void)
@@ -37,7 +38,7 @@ const waitForDrain = (response: ServerResponse) =>
     return Effect.sync(() => response.off("drain", proceed))
   })
 
-/** Sends a body that is a stream, then its trailers. A body that fails ends without its last bytes. */
+/** Sends a streamed body, then its trailers. If the body fails, closes the connection, so that the client notices. */
 const sendStream = (
   response: ServerResponse,
   stream: Stream.Stream<Uint8Array, unknown>,
@@ -83,7 +84,7 @@ const send = (
   return sendStream(response, body, trailers)
 }
 
-/** Makes an exception a defect. In an event listener of Node, an uncaught exception would end the process. */
+/** Turns an exception into a defect. Uncaught in an event listener of Node, it would end the process. */
 const begin = (sending: () => Effect.Effect<void> | undefined) => {
   try {
     return sending()
@@ -114,7 +115,9 @@ class NodeConnection implements ClientConnection {
   }
 }
 
-/** A request that arrived over HTTP. It is a class for the same reason as `RequestInProgress`. */
+/**
+ * A request that arrived over HTTP. It is a class, not an object literal, for the same reason as `RequestInProgress`.
+ */
 class NodeRequest implements ApiRequest {
   readonly id: string
   readonly method: string
@@ -126,7 +129,7 @@ class NodeRequest implements ApiRequest {
   readonly peerAddress: string | undefined
   readonly startedAt: number
   readonly arrivedAt: number
-  readonly purpose = "answer"
+  readonly purpose = "response"
   readonly via = null
   readonly client: ClientConnection
 
@@ -151,9 +154,10 @@ class NodeRequest implements ApiRequest {
   }
 }
 
+/** The functions that Node's HTTP server calls. */
 export class NodeListener extends Context.Service<NodeListener, {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void
-  /** Interrupts the requests in progress, for a shutdown. Those whose response has not begun get 503. */
+  /** Interrupts the requests in progress during a shutdown. Those whose response has not begun get 503. */
   readonly endRequests: () => void
   readonly describeError: Effect.Success<typeof makeProtocolErrorDescriber>
 }>()("tickerline/api/NodeListener") {
@@ -173,7 +177,10 @@ export class NodeListener extends Context.Service<NodeListener, {
         return new NodeRequest(request, response, address, clock.currentTimeMillisUnsafe(), getMonotonicMillis(clock))
       }
 
-      /** Runs the rest of a request, until the client disconnects. Closes the connection if it ends unexpectedly. */
+      /**
+       * Runs the rest of a request in a fiber, and interrupts it if the client disconnects. Closes the connection on
+       * errors.
+       */
       const run = (response: ServerResponse, id: string | undefined, rest: Effect.Effect<void>) => {
         const guarded = Effect.onError(rest, (cause) => {
           if (!response.writableEnded) response.destroy()
@@ -197,7 +204,7 @@ export class NodeListener extends Context.Service<NodeListener, {
           id = request.id
           const responding = respond(request, getScope)
           if (!Effect.isEffect(responding)) return send(request, response, responding)
-          // Also sends the response to a request whose steps are interrupted.
+          // Uninterruptible, because an interrupted request gets a response too.
           return Effect.uninterruptible(
             Effect.flatMap(responding, (finished) => send(request, response, finished) ?? Effect.void),
           )

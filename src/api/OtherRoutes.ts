@@ -1,14 +1,15 @@
-/** Routes that are not in the contract. `site/` and `mcp/` implement them. */
+/** Routes that are not in the contract: the documentation and the MCP server. `site/` implements both. */
 import { Context, type Effect } from "effect"
 import type { RateLimitExceeded } from "../contract/AccountErrors.ts"
 import type { AdmittedRequest } from "../query/EndpointHandler.ts"
-import type { Answer } from "../contract/rules/Answer.ts"
+import type { EndpointResult } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
-import type { ErrorAnswer } from "./ErrorResponses.ts"
+import type { ErrorResult } from "./ErrorResponses.ts"
 
+/** A page, or a pattern of paths, of the documentation. */
 interface PageRoute {
   readonly path: `/${string}`
-  readonly answer: (request: ApiRequest) => Effect.Effect<Answer | ErrorAnswer>
+  readonly respond: (request: ApiRequest) => Effect.Effect<EndpointResult | ErrorResult>
 }
 
 /** The pages of the documentation, and their paths. */
@@ -18,7 +19,7 @@ export class DocumentationPages extends Context.Service<DocumentationPages, {
   readonly paths: ReadonlySet<string>
 }>()("tickerline/api/DocumentationPages") {}
 
-/** A message to `/mcp` of a known account. */
+/** A message to `/mcp` from a known account. */
 export interface McpMessage {
   readonly request: ApiRequest
   readonly account: AdmittedRequest["account"]
@@ -27,19 +28,23 @@ export interface McpMessage {
   /** Set if the account exceeds its rate limit. */
   readonly refusal: RateLimitExceeded | undefined
   readonly scope: AdmittedRequest["scope"]
-  /** Answers the requests of tools, like those that arrived over HTTP. */
+  /** Handles the requests that tools make, in the same way as requests that arrive over HTTP. */
   readonly run: AdmittedRequest["run"]
 }
 
+/** The response to a message, and how usage lists it. */
 export interface McpReply {
-  readonly answer: Answer | ErrorAnswer
+  readonly result: EndpointResult | ErrorResult
   /** The status in usage, if it differs from the response's. */
   readonly recordedStatus?: number | undefined
 }
 
 /** The MCP server at `/mcp`. */
 export class McpEndpoint extends Context.Service<McpEndpoint, {
-  /** Returns the answer to a request that is not a message: of a foreign web page, or with another method than POST. */
-  readonly answerOther: (request: ApiRequest) => Answer | ErrorAnswer | undefined
-  readonly answer: (message: McpMessage) => Effect.Effect<McpReply>
+  /**
+   * Returns the response to a request that is not a message, because it comes from a web page of another origin or its
+   * method is not POST. Returns undefined for a message.
+   */
+  readonly respondToOther: (request: ApiRequest) => EndpointResult | ErrorResult | undefined
+  readonly respond: (message: McpMessage) => Effect.Effect<McpReply>
 }>()("tickerline/api/McpEndpoint") {}

@@ -1,4 +1,4 @@
-/** Error responses to requests that Node cannot parse or that exceed a limit. The connection is then closed. */
+/** Error responses to requests that Node cannot parse or that exceed a limit. The connection then closes. */
 import { Context, Metric, Predicate } from "effect"
 import { METHODS, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
@@ -7,14 +7,19 @@ import { mcpPath } from "./RequestTarget.ts"
 
 /** Maximum size of the request line and the headers together. */
 export const maxRequestHeadBytes = 16_384
+/** Maximum size of a request body. */
 export const maxRequestBodyBytes = 65_536
+/** Maximum number of request headers. */
 export const maxHeaderCount = 1000
 
-/** Time that the client has to read the error. If the socket were destroyed at once, the error could be lost. */
+/**
+ * How long the client can read the error before the socket is destroyed. Without the delay, the error could be lost.
+ */
 const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
 
+/** The messages of the protocol errors, by status. */
 export const protocolErrorMessages = {
   400: "The request is not valid HTTP.",
   408: "The request did not arrive in time. Send it without pauses.",
@@ -29,7 +34,7 @@ export const protocolErrorMessages = {
 
 type ProtocolErrorStatus = keyof typeof protocolErrorMessages
 
-/** Facts about a request that gets a protocol error. */
+/** What is known about a request that gets a protocol error. It may have arrived only in part. */
 export interface PartialRequest {
   readonly method: string
   readonly target: string
@@ -37,13 +42,13 @@ export interface PartialRequest {
   readonly requestId: string | undefined
 }
 
-/** The response to a request: one of the errors above, or the response to a method that Node cannot parse. */
+/** Why a request is rejected: with one of the errors above, or because Node does not know its method. */
 export interface Rejection {
   readonly status: ProtocolErrorStatus | "unknown method"
   readonly request: PartialRequest | undefined
 }
 
-/** A response to a request that does not reach the application. */
+/** The error that a rejected request gets. */
 export interface ProtocolError {
   readonly status: number
   readonly code: string
@@ -52,22 +57,27 @@ export interface ProtocolError {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A request line. A version that HTTP/1 does not have is no reason to forget the path. */
+/** A request line. It matches any version, even one that does not exist, so that the error can still name the path. */
 const requestLine = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\/\S*|https?:\S+|\*)(?: (.*))?$/i
 
 const isSupportedVersion = (version: string) => /^HTTP\/1\.[01]$/.test(version)
 
-/** Finds the request in the last bytes that a connection has received, of which Node could not parse the last part. */
+/**
+ * Finds the request that Node could not parse in the last bytes that its connection has received. They may begin with
+ * earlier requests on the same connection.
+ */
 const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>) => {
   const text = Buffer.concat(received).toString("latin1")
-  // The parser states the place of the error in the last packet. A request that is late has none.
+  // The parser states how much of the last packet it parsed before the error. A timeout has no such packet.
   const packet = Predicate.hasProperty(error, "rawPacket") ? error.rawPacket : undefined
   const inPacket = Predicate.hasProperty(error, "bytesParsed") ? Number(error.bytesParsed) : 0
   const parsed = Buffer.isBuffer(packet) ? text.length - packet.length + inPacket : text.length
-  // The line with the invalid byte is the last one. The parser checks the version after the end of the line.
+  // Ignores the lines after the one with the invalid byte. The parser checks the version only after the line's end, so
+  // the search then begins before that end.
   const end = text.indexOf("\n", error.code === "HPE_INVALID_VERSION" ? parsed - 2 : parsed)
   const lines = text.slice(0, end < 0 ? text.length : end).split("\n").map((line) => line.replace(/\r$/, ""))
-  // An empty line ends the head of an earlier request, unless it is the one that the parser refused.
+  // The request begins after the last empty line, which ends the head of an earlier request. The last line does not
+  // count, because it is the one that the parser rejected.
   const first = lines.slice(0, -1).lastIndexOf("") + 1
   for (const [index, line] of Array.from(lines.entries()).slice(first).toReversed()) {
     const [, method = "", target = "", version = ""] = requestLine.exec(line) ?? []
@@ -80,10 +90,10 @@ const findPartialRequest = (error: NodeJS.ErrnoException, received: ReadonlyArra
   return undefined
 }
 
-/** Codes of the parser for a method that it does not know, or does not accept in HTTP. Deno has one for all errors. */
+/** The parser's error codes for a method that it does not know. Deno has only one code, `HPE_ERROR`, for all errors. */
 const methodErrorCodes = new Set(["HPE_INVALID_METHOD", "HPE_INVALID_CONSTANT", "HPE_INVALID_VERSION", "HPE_ERROR"])
 
-/** Returns what a request gets that Node cannot parse. `received`: the last bytes of the connection. */
+/** Returns why a request that Node cannot parse is rejected. `received` contains the last bytes of its connection. */
 export const getRejection = (error: NodeJS.ErrnoException, received: ReadonlyArray<Buffer>): Rejection => {
   const { code = "" } = error
   const request = findPartialRequest(error, received)

@@ -1,23 +1,25 @@
-/** Records each request once, in usage (D29) and in the metrics, however it ended. The only place that does so. */
+/** Records each request once, in usage (D29) and in the metrics, however it ended. No other file does so. */
 import { Clock, Effect } from "effect"
 import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { getMonotonicMillis } from "../postgres/metrics/MonotonicTime.ts"
 import { RequestMetrics } from "../postgres/metrics/RequestMetrics.ts"
-import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/Answer.ts"
+import type { FinishedResponse, StreamedAmount, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
 import type { RequestInProgress } from "./RequestInProgress.ts"
 
 /** How a request ended. */
 type Outcome = Pick<FinishedResponse, "status" | "records" | "bytes" | "cost" | "isCached">
 
+/** What a record has that cannot be seen in the response. */
 export interface RecordOptions {
-  /** The status in usage, if it differs from the response's. */
+  /** The status that usage lists, if it differs from the status of the response. */
   readonly recordedStatus?: number | undefined
   /** The reservation that pays for an export. */
   readonly reservation_id?: string | null
 }
 
+/** Creates the functions that record requests. */
 export const makeRecorder = Effect.gen(function* () {
   const metering = yield* UsageMetering
   const { spend } = yield* PrepaidBalances
@@ -43,9 +45,9 @@ export const makeRecorder = Effect.gen(function* () {
       bytes: request.method === "HEAD" ? 0 : bytes,
       cost_microdollars: cost,
       price_per_gb_microdollars: cost === 0 ? 0 : price,
-      // The clock may be set back.
+      // The difference is negative if the clock was set back meanwhile.
       duration_ms: Math.max(0, clock.currentTimeMillisUnsafe() - requested_at),
-      // Only a 304 counts, because a hit in the shared cache would tell what other accounts have requested.
+      // Only a 304 counts as cached. The cache is shared, so a hit would reveal what other accounts have requested.
       cached: recordedStatus === 304,
       deprecated: "deprecation" in headers,
       via: request.via,
@@ -81,7 +83,7 @@ export const makeRecorder = Effect.gen(function* () {
     recordMetrics(progress, outcome)
   }
 
-  /** Makes the recorder of an endless stream, whose installments add up to the cost of all bytes sent. */
+  /** Creates the recorder for an endless stream. The costs of its installments add up to the cost of all bytes sent. */
   const makeStreamUsageRecorder = (progress: RequestInProgress): StreamUsageRecorder => {
     const { account, isRecorded, price } = progress
     let heldCost = 0
@@ -95,7 +97,7 @@ export const makeRecorder = Effect.gen(function* () {
     return {
       countSent: (from, to) => hold(computeCost(from, to)),
       recordUsage: ({ from, startedAt, to }) => {
-        // Undoes `spend`: recording the usage subtracts this cost.
+        // Returns what `countSent` has subtracted, because recording the usage subtracts it again.
         hold(-heldCost)
         const [bytes, records] = [to.bytes - from.bytes, to.records - from.records]
         recordUsage(

@@ -1,4 +1,4 @@
-/** A request, and what its steps have found so far. */
+/** The state of a request while its steps run: the request itself, and what the steps have found so far. */
 import { Effect, Option } from "effect"
 import type { Admission } from "../accounts/Admission.ts"
 import type { CurrentAccount } from "../contract/Authentication.ts"
@@ -9,7 +9,7 @@ import { announceDeprecations, EndpointDirectory, listDeprecations } from "./Unr
 
 type Headers = Readonly<Record<string, string>>
 
-/** Headers and links that announce deprecations in every response of a path. */
+/** Headers and links that announce deprecations in every response from a path. */
 interface PathAnnouncements {
   readonly headers: Headers
   readonly links: ReadonlyArray<ResponseLink>
@@ -21,20 +21,20 @@ interface PathAnnouncements {
  * it would keep the request and its connection in memory until the next full collection.
  */
 export class RequestInProgress {
-  /** `as_of=now` replaces it by the request of the moment that it stands for. */
+  /** The request. If it has `as_of=now`, a step replaces it with the same request for that exact moment. */
   request: ApiRequest
-  /** The declared path; undefined for a path that is no endpoint's. */
+  /** The path as declared in the contract; undefined if no endpoint has the path. */
   readonly route: string | undefined
-  /** Whether the path answers only to accounts. */
+  /** Whether the path requires a key. */
   readonly needsKey: boolean
   account: typeof CurrentAccount.Service | undefined = undefined
   /** Whether usage lists the request (D29). */
   isRecorded = false
   /** Microdollars per gigabyte. */
   price = 0
-  /** Headers of every response to the request, such as rate limits, by lower-case name. */
+  /** Headers for any response to the request, even an error, such as rate limits. The names are in lower case. */
   headers: Headers
-  /** Links of every response to the request: successor and documentation (§9.4, lifecycle). */
+  /** Links for any response to the request: to the successor and the documentation (§9.4, lifecycle). */
   readonly links: ReadonlyArray<ResponseLink>
 
   constructor(request: ApiRequest, route: string | undefined, needsKey: boolean, announced: PathAnnouncements) {
@@ -57,7 +57,7 @@ export class RequestInProgress {
   }
 }
 
-/** Makes the functions that begin a request: to a declared path, or to any other. */
+/** Creates two functions that begin a request: one for paths of the contract, and one for all other paths. */
 export const makeBeginRequest = Effect.gen(function* () {
   const directory = yield* EndpointDirectory
   const versionDeprecation = Option.map(yield* ApiVersionDeprecation, validateDeprecation)

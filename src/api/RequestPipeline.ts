@@ -5,32 +5,34 @@
 import { Cause, Context, Effect, Exit, Layer, Result, Scope } from "effect"
 import type { HttpApi, HttpApiGroup } from "effect/http-api"
 import { type Admission, type AdmissionRules, makeAdmit } from "../accounts/Admission.ts"
-import type { EventualResponse, FinishedResponse } from "../contract/rules/Answer.ts"
+import type { EventualResponse, FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { isKnown, mapKnown } from "../contract/rules/KnownResults.ts"
 import { logDefectAsInternalError } from "../contract/rules/Validation.ts"
 import { makeCompress } from "./Compression.ts"
 import { makeEndpointSteps } from "./EndpointSteps.ts"
-import { type ApiFailure, toErrorAnswer } from "./ErrorResponses.ts"
-import { type BilledAnswer, makeFinishAndRecord } from "./FinishAndRecord.ts"
+import { type ApiFailure, toErrorResult } from "./ErrorResponses.ts"
+import { type BilledResult, makeFinishAndRecord } from "./FinishAndRecord.ts"
 import { makeMcpSteps, mcpRules } from "./McpSteps.ts"
 import { makeBeginRequest, type RequestInProgress } from "./RequestInProgress.ts"
 import { makeSpanRecorder } from "./RequestSpans.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 import { canGetResponse, makeResponseCache } from "./ResponseCache.ts"
 import { type Handlers, makeMatch } from "./Routes.ts"
-import { makeEmptyAnswer } from "./UnroutedResponses.ts"
+import { makeEmptyResponse } from "./UnroutedResponses.ts"
 
 const toEffect = (response: EventualResponse) => Effect.isEffect(response) ? response : Exit.succeed(response)
 
-/** Continues once an effect has ended, however it did: at once if its result is known. */
+/**
+ * Calls `next` when the effect ends, whether it succeeds or fails. If its result is already known, calls it at once.
+ */
 const onceEnded = <A, E>(
   effect: Effect.Effect<A, E>,
   next: (exit: Exit.Exit<A, E>) => EventualResponse,
 ): EventualResponse =>
   isKnown(effect) ? next(effect) : Effect.flatMap(Effect.exit(effect), (exit) => toEffect(next(exit)))
 
-/** Begins the steps of a request. An exception becomes a defect, as it would in an effect. */
+/** Starts the steps of a request. If `steps` throws, the exception becomes a defect, as it would inside an effect. */
 const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
   try {
     return steps()
@@ -39,10 +41,13 @@ const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
   }
 }
 
+/**
+ * Turns requests into responses. Everything that sends a request, over a socket or in this process, goes through it.
+ */
 export class RequestPipeline extends Context.Service<RequestPipeline, {
   /**
-   * Answers a request, and records it. Returns a response instead of an effect if nothing has to be waited for. The
-   * scope closes when the body has been sent.
+   * Responds to a request and records it. Returns the response itself, not an effect, if it is available at once. The
+   * caller must close the scope once the body has been sent.
    */
   readonly respond: (request: ApiRequest, scope: () => Scope.Scope) => EventualResponse
 }>()("tickerline/api/RequestPipeline") {
@@ -68,17 +73,18 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           const cached = responseCache.find(request)
           if (cached === undefined) return respondFromRoute(request, scope, undefined)
           const admitting = admit(request, cached.rules)
-          // An admission that has to wait has counted nothing yet, so that the route may begin it anew.
+          // If the admission has to wait or fails, nothing has been counted yet, so the route can admit the request
+          // again.
           if (!isKnown(admitting) || Exit.isFailure(admitting)) return respondFromRoute(request, scope, undefined)
           const admission = admitting.value
           const { account, error } = admission
-          // The steps of the route find out why.
+          // The steps of the route find the reason for the refusal, and respond with it.
           if (account === undefined || error !== undefined || !canGetResponse(account, cached)) {
             return respondFromRoute(request, scope, admission)
           }
           const progress = beginAtRoute(request, cached.route, true)
           progress.admit(admission)
-          return finishAnswer(progress, cached.rules, { answer: cached })
+          return finishResult(progress, cached.rules, { result: cached })
         }
 
         const respondFromRoute = (
@@ -103,12 +109,15 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
             }
             case "Open": {
               const progress = beginElsewhere(request, decodePath(request.target))
-              return complete(progress, undefined, () => mapKnown(route.answer(request), (answer) => ({ answer })))
+              return complete(progress, undefined, () => mapKnown(route.respond(request), (result) => ({ result })))
             }
           }
         }
 
-        /** Answers a request that this process makes. Its response must not be a stream. */
+        /**
+         * Handles a request from inside this process, such as an MCP tool's. The scope closes before the caller reads
+         * the body, so the response must not be a stream.
+         */
         const run = (request: ApiRequest): Effect.Effect<FinishedResponse> =>
           Effect.acquireUseRelease(
             Scope.make(),
@@ -117,13 +126,13 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           )
 
         /**
-         * Takes the steps, then finishes and records the request, however they end. Only the steps can be interrupted,
-         * so that an interrupted request also gets its response, and ends its span.
+         * Takes the steps, then finishes and records the request, however the steps end. Only the steps can be
+         * interrupted, so that an interrupted request still gets a response and its span still ends.
          */
         const complete = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
-          takeSteps: () => Effect.Effect<BilledAnswer, ApiFailure>,
+          takeSteps: () => Effect.Effect<BilledResult, ApiFailure>,
         ): EventualResponse => {
           const steps = begin(takeSteps)
           const response = onceEnded(
@@ -137,55 +146,61 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const finishExit = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
-          exit: Exit.Exit<BilledAnswer, ApiFailure>,
+          exit: Exit.Exit<BilledResult, ApiFailure>,
         ): EventualResponse => {
-          if (Exit.isSuccess(exit)) return finishAnswer(progress, rules, exit.value)
+          if (Exit.isSuccess(exit)) return finishResult(progress, rules, exit.value)
           const failure = Cause.findError(exit.cause)
           return Result.isSuccess(failure)
-            ? finishAnswer(progress, rules, { answer: toErrorAnswer(failure.success) })
+            ? finishResult(progress, rules, { result: toErrorResult(failure.success) })
             : finishCause(progress, failure.failure)
         }
 
-        /** Finishes an answer, and records the response: that to the answer, or 500 if it cannot be finished. */
-        const finishAnswer = (
+        /**
+         * Builds the response for a result, and records it. Responds with 500 if that fails, or with the error of
+         * `recordFinished` if the account can no longer pay.
+         */
+        const finishResult = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
-          billed: BilledAnswer,
+          billed: BilledResult,
         ): EventualResponse =>
           onceEnded(begin(() => makeResponse(progress, rules, billed)), (exit) => {
             if (Exit.isFailure(exit)) return finishCause(progress, exit.cause)
             const unpaid = recordFinished(progress, billed, exit.value, rules?.price !== undefined)
-            return unpaid === undefined ? exit.value : finishAnswer(progress, rules, { answer: toErrorAnswer(unpaid) })
+            return unpaid === undefined ? exit.value : finishResult(progress, rules, { result: toErrorResult(unpaid) })
           })
 
         const makeResponse = (
           progress: RequestInProgress,
           rules: AdmissionRules | undefined,
-          billed: BilledAnswer,
+          billed: BilledResult,
         ): Effect.Effect<FinishedResponse> => {
-          const { answer } = billed
+          const { result } = billed
           const finished = finish(progress, billed)
           // A stored response is compressed already.
-          if (answer._tag === "Cached") return Exit.succeed(finished)
+          if (result._tag === "Cached") return Exit.succeed(finished)
           const compressed = toEffect(compress(progress.request, finished))
-          if (answer._tag !== "Page" || rules === undefined) return compressed
-          return mapKnown(compressed, (response) => responseCache.store(progress, rules, answer, response))
+          if (result._tag !== "Page" || rules === undefined) return compressed
+          return mapKnown(compressed, (response) => responseCache.store(progress, rules, result, response))
         }
 
-        /** Finishes a request that failed unexpectedly (500), whose client has gone (499), or on shutdown (503). */
+        /**
+         * Finishes a request without a result: with 500 after a defect, 499 if the client has disconnected, or 503 if
+         * the service is shutting down.
+         */
         const finishCause = (progress: RequestInProgress, cause: Cause.Cause<never>): EventualResponse => {
           if (!Cause.hasInterruptsOnly(cause)) {
             return Effect.map(
               logDefectAsInternalError(Cause.squash(cause), progress.request.id),
-              (error) => finishPlainly(progress, { answer: toErrorAnswer(error) }),
+              (error) => finishPlainly(progress, { result: toErrorResult(error) }),
             )
           }
           const status = progress.request.client.hasDisconnected() ? 499 : 503
-          return finishPlainly(progress, { answer: makeEmptyAnswer(status, {}) })
+          return finishPlainly(progress, { result: makeEmptyResponse(status, {}) })
         }
 
-        /** Finishes and records an answer without compression, which may be what failed. */
-        const finishPlainly = (progress: RequestInProgress, billed: BilledAnswer) => {
+        /** Finishes and records a result without compressing it, because the compression may be what failed. */
+        const finishPlainly = (progress: RequestInProgress, billed: BilledResult) => {
           const response = finish(progress, billed)
           recordFinished(progress, billed, response, false)
           return response

@@ -1,12 +1,13 @@
-/** Records a span per request while tracing is on, and continues the trace of the client (W3C `traceparent`). */
+/** Records a span for each request while tracing is on, and continues the client's trace (W3C `traceparent`). */
 import { Clock, Effect, Exit, Option, References, Tracer } from "effect"
 import { Headers, HttpTraceContext } from "effect/http"
 import { redactApiKeys } from "../contract/rules/Errors.ts"
-import type { EventualResponse, FinishedResponse } from "../contract/rules/Answer.ts"
+import type { EventualResponse, FinishedResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 
 const serverError = Exit.fail("The response has a status of 500 or above")
 
+/** Creates the function that records the span of a request. It returns the response unchanged. */
 export const makeSpanRecorder = Effect.gen(function* () {
   const isEnabled = yield* References.TracerEnabled
   const clock = yield* Clock.Clock
@@ -21,7 +22,10 @@ export const makeSpanRecorder = Effect.gen(function* () {
     span.end(clock.currentTimeNanosUnsafe(), status >= 500 ? serverError : Exit.void)
   }
 
-  /** The name of a span is method and declared path. Requests of MCP's tools have the span of their message. */
+  /**
+   * A span is named after the method and the declared path. Requests from MCP tools have no spans of their own, because
+   * the span of the message includes them.
+   */
   return (
     request: ApiRequest,
     route: string | undefined,

@@ -1,4 +1,4 @@
-/** Parses request targets, and derives the path from them. */
+/** Parses request targets: the paths and URLs in the first lines of requests. */
 import type { IncomingMessage } from "node:http"
 
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
@@ -44,8 +44,8 @@ export const isDecodableUrl = (target: string) => {
 }
 
 /**
- * Returns the decoded path, without the query and without a slash at its end, which makes no difference anywhere. A
- * path that cannot be decoded is not decoded.
+ * Returns the decoded path without the query and without a trailing slash, because every path works with and without
+ * one. Returns a path that cannot be decoded as it is.
  */
 export const decodePath = (target: string) => {
   const [path = target] = target.split("?", 1)
@@ -58,10 +58,12 @@ export const mcpPath = "/mcp"
 
 /** The former prefix of all endpoint paths. Requests to such paths are redirected to `/v1/` (§9.1, redirects). */
 export const legacyPathPrefix = "/enterprise/v1/"
+
+/** Whether the target has the former prefix, and is therefore redirected. */
 export const isLegacyRequestTarget = (target: string) => target.startsWith(legacyPathPrefix)
 
 /**
- * The maximum length of a path segment for routers. With their default of 100 characters, they would not find some
- * accounts and requests by their name or id, and a long unknown path would not reach the 404 route.
+ * The maximum length of a path segment for routers. With their default of 100 characters, the routes of the admin API
+ * would miss accounts with long names, and a long unknown path would not reach the 404 route.
  */
 export const maxParamLength = 1_000_000

@@ -1,6 +1,7 @@
 /**
- * Stores finished responses by target, and finds them before a request is routed or decoded (D17, caching):
- * docs/decisions/0032-response-cache-before-effect.md.
+ * Stores finished responses by request target, and finds them before a request is routed or decoded (D17, caching).
+ * Why:
+ * docs/decisions/0032-response-cache-before-effect.md
  */
 import { Clock, Data, Effect, Tracer } from "effect"
 import type { AdmissionRules } from "../accounts/Admission.ts"
@@ -8,7 +9,12 @@ import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { canAccountUseEndpoint, type CurrentAccount } from "../contract/Authentication.ts"
 import { type CacheEntry, CacheMemory } from "../query/lists/CacheMemory.ts"
 import { negotiatePageFormat } from "../contract/rows/ListFormats.ts"
-import { areUnchanged, type FinishedResponse, type Page, type VersionDependency } from "../contract/rules/Answer.ts"
+import {
+  areUnchanged,
+  type FinishedResponse,
+  type Page,
+  type VersionDependency,
+} from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { getNextMidnight } from "../contract/rules/Dates.ts"
 import { accountIndependentHeaderNames, perRequestHeaderNames } from "../contract/rules/ResponseHeaders.ts"
@@ -17,11 +23,11 @@ import { costHeader } from "./Finish.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-/** What a stored response consists of. */
+/** A stored response, and what decides who may get it and for how long. */
 interface StoredResponse {
   readonly route: string
   readonly rules: AdmissionRules
-  /** Further endpoints whose rows are in the response. Only an account that may use them all may get it. */
+  /** Other endpoints whose rows are in the response. Only an account that may use all of them may get it. */
   readonly sources: Page["sources"]
   /** The response is current while these versions are unchanged. */
   readonly dependencies: ReadonlyArray<VersionDependency>
@@ -29,8 +35,8 @@ interface StoredResponse {
   readonly expiresAt: number
   readonly etag: string
   /**
-   * In the order of the first response; headers that differ per request are empty. The order stays the same, because it
-   * would tell whether another account has sent the request before.
+   * The headers in the order in which the first response had them. Those that differ for each request are empty here.
+   * The order must not change: otherwise a client could tell whether another account has sent the same request before.
    */
   readonly headers: Headers
   readonly notModifiedHeaders: Headers
@@ -43,23 +49,27 @@ interface StoredResponse {
 /** Estimated memory of an entry, excluding its key, body and header values. All entries share the header names. */
 const entryOverheadBytes = 800
 
+/** A stored response in the memory that all caches share. */
 export class CachedResponse extends Data.Class<StoredResponse> implements CacheEntry {
   readonly _tag = "Cached"
   readonly part = "responses"
   readonly size = entryOverheadBytes + Object.values(this.headers).join("").length + (this.body?.length ?? 0)
 }
 
-/** Whether the account may also use the further endpoints whose rows are in the response. */
+/** Whether the account may also use the other endpoints whose rows are in the response. */
 export const canGetResponse = (account: typeof CurrentAccount.Service, { sources }: CachedResponse) =>
   sources.every((source) => canAccountUseEndpoint(account, source))
 
-/** Whether all headers of the response are known to be safe to cache. Unknown headers may be specific to an account. */
+/**
+ * Whether all headers of the response are known to be safe to store. An unknown header may be specific to an account.
+ */
 const isStorable = (headers: Headers) =>
   Object.keys(headers).every((name) => accountIndependentHeaderNames.has(name) || perRequestHeaderNames.has(name))
 
 /** Headers that a 304 omits. */
 const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
 
+/** Selects headers to store. Those that differ for each request are stored empty, to keep their place in the order. */
 const selectHeaders = (headers: Headers, isIncluded: (name: string) => boolean): Headers =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
@@ -73,13 +83,13 @@ const makeKey = (request: ApiRequest) => {
   return `${getHeader(request, "accept-encoding") ?? ""} ${format === "json" ? "" : format}${request.target}`
 }
 
-/** Whether the cache may respond. A request with `Origin`, `Expect` or a body always goes to the router. */
+/** Whether the cache may respond to the request. One with `Origin`, `Expect` or a body always goes to the router. */
 const isCacheable = ({ headers, method, purpose, via }: ApiRequest) =>
-  method === "GET" && purpose === "answer" && via === null && headers["host"] !== undefined &&
+  method === "GET" && purpose === "response" && via === null && headers["host"] !== undefined &&
   headers["origin"] === undefined && headers["expect"] === undefined && headers["content-length"] === undefined &&
   headers["transfer-encoding"] === undefined
 
-/** Makes a store of responses. Each is valid while its query result is current, but at most until midnight. */
+/** Creates the store of responses. Each is valid while its query result is current, but at most until midnight. */
 export const makeResponseCache = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   // Responses from the cache have no spans, so nothing is stored while tracing is on.
@@ -130,7 +140,11 @@ export const makeResponseCache = Effect.gen(function* () {
     return response
   }
 
-  /** Returns the valid stored response, if it can be sent: as a 304 if `If-None-Match` is its ETag, or in full. */
+  /**
+   * Returns the stored response to the request, if it is still valid and can be sent: as a 304 if `If-None-Match` is
+   * its
+   * ETag, or in full.
+   */
   const find = (request: ApiRequest): CachedResponse | undefined => {
     if (memory.size === 0 || !isCacheable(request)) return undefined
     const found = memory.get(makeKey(request))
@@ -141,13 +155,13 @@ export const makeResponseCache = Effect.gen(function* () {
       return undefined
     }
     const condition = request.headers["if-none-match"]
-    const canAnswer = condition === undefined ? found.body !== undefined : condition === found.etag
-    return canAnswer ? found : undefined
+    const canRespond = condition === undefined ? found.body !== undefined : condition === found.etag
+    return canRespond ? found : undefined
   }
   return { store, find }
 })
 
-/** Makes the response to a request from a stored one: in full, or as 304 if the client has the same body. */
+/** Builds the response to a request from a stored one: in full, or as a 304 if the client has the same body. */
 export const finishCached = (
   { headers, price, request }: RequestInProgress,
   cached: CachedResponse,

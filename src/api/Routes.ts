@@ -1,6 +1,6 @@
 /**
- * Finds what answers a request: an endpoint of the contract, the MCP server, or any other route (§9.1, §9.4). Endpoints
- * are paired with their handlers by type, so that a missing handler does not compile.
+ * Finds the route for a request: an endpoint of the contract, the MCP server, or any other (§9.1, redirects; §9.4,
+ * headers). The types pair endpoints with their handlers, so a missing handler does not compile.
  */
 import { Context, Effect, Option } from "effect"
 import { FindMyWay } from "effect/http"
@@ -9,7 +9,7 @@ import type { AdmissionRules } from "../accounts/Admission.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { AuthenticationMiddleware } from "../contract/Authentication.ts"
 import { BillingMiddleware } from "../contract/Authorization.ts"
-import type { Answer } from "../contract/rules/Answer.ts"
+import type { EndpointResult } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import {
   ApiVersionDeprecation,
@@ -21,24 +21,25 @@ import {
 import { RequiredTier, TablesReadByEndpoint } from "../contract/rules/EndpointAnnotations.ts"
 import type { KeyedHandler, PublicHandler } from "../query/EndpointHandler.ts"
 import { BaseUrl } from "./BaseUrl.ts"
-import type { ApiFailure, ErrorAnswer } from "./ErrorResponses.ts"
+import type { ApiFailure, ErrorResult } from "./ErrorResponses.ts"
 import { DocumentationPages } from "./OtherRoutes.ts"
 import { decodePath, legacyPathPrefix, maxParamLength } from "./RequestTarget.ts"
 import {
-  answerBeforeRouting,
-  answerLegacyPath,
-  answerUnknownPath,
   EndpointDirectory,
   isMcpRequest,
   isVersionedPath,
+  makeUnknownPathResult,
+  redirectLegacyPath,
+  respondBeforeRouting,
 } from "./UnroutedResponses.ts"
 
+/** The handler of an endpoint, whether or not it needs a key. */
 export type AnyHandler = KeyedHandler<ApiFailure> | PublicHandler<ApiFailure>
 
 /** The handlers of a contract's endpoints, by group and endpoint. */
 export type Handlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>>
 
-/** An endpoint that needs a key may have any handler; any other must have one that needs no account. */
+/** The handlers that an endpoint may have: any if it needs a key, otherwise only one that needs no account. */
 type HandlerOf<Endpoint extends HttpApiEndpoint.Top> = AuthenticationMiddleware extends
   HttpApiEndpoint.Middleware<Endpoint> ? AnyHandler : PublicHandler<ApiFailure>
 
@@ -62,10 +63,12 @@ export interface EndpointRoute {
   readonly handler: AnyHandler
 }
 
-/** What answers without a key, such as a page of the documentation, or the 404 for an unknown path. */
+/**
+ * A route that needs no key and is not in the contract, such as a documentation page or the 404 for an unknown path.
+ */
 interface OpenRoute {
   readonly _tag: "Open"
-  readonly answer: (request: ApiRequest) => Effect.Effect<Answer | ErrorAnswer, ApiFailure>
+  readonly respond: (request: ApiRequest) => Effect.Effect<EndpointResult | ErrorResult, ApiFailure>
 }
 
 /** A message to the MCP server. */
@@ -73,9 +76,10 @@ interface McpRoute {
   readonly _tag: "Mcp"
 }
 
+/** Where a request goes. */
 export type Route = EndpointRoute | OpenRoute | McpRoute
 
-/** A route, and the parameters of the request's query. */
+/** The route for a request, with the undecoded query parameters. */
 export type Match = Pick<FindMyWay.FindResult<Route>, "handler" | "searchParams">
 
 /** Lists the endpoints of the contract with their handlers. */
@@ -109,15 +113,17 @@ const listEndpointRoutes = <Groups extends HttpApiGroup.Constraint>(
   return routes
 }
 
-/** A match whose answer is known, or fails, whatever the query is. */
-const matchAnswer = (answer: Effect.Effect<Answer | ErrorAnswer, ApiFailure>): Match => ({
-  handler: { _tag: "Open", answer: () => answer },
+/** Creates a match whose result does not depend on the query. */
+const makeOpenMatch = (result: Effect.Effect<EndpointResult | ErrorResult, ApiFailure>): Match => ({
+  handler: { _tag: "Open", respond: () => result },
   searchParams: {},
 })
 
 const mcpMatch: Match = { handler: { _tag: "Mcp" }, searchParams: {} }
 
-/** Makes the function that finds what answers a request. `handlers` has the handler of every endpoint of `api`. */
+/**
+ * Creates the function that finds the route for a request. `handlers` contains the handlers of all endpoints of `api`.
+ */
 export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<string, Groups>,
   handlers: Handlers,
@@ -129,38 +135,42 @@ export const makeMatch = Effect.fnUntraced(function* <Groups extends HttpApiGrou
   const versionDeprecation = Option.getOrUndefined(Option.map(yield* ApiVersionDeprecation, validateDeprecation))
 
   const router = FindMyWay.make<Route>({ maxParamLength, caseSensitive: true, ignoreDuplicateSlashes: false })
-  const addOpenRoute = (path: FindMyWay.PathInput, answer: OpenRoute["answer"]) => {
-    router.on("GET", path, { _tag: "Open", answer })
-    if (path.endsWith("/*")) addOpenRoute(`/${path.slice(1, -2)}`, answer)
+  const addOpenRoute = (path: FindMyWay.PathInput, respond: OpenRoute["respond"]) => {
+    router.on("GET", path, { _tag: "Open", respond })
+    if (path.endsWith("/*")) addOpenRoute(`/${path.slice(1, -2)}`, respond)
   }
   for (const route of listEndpointRoutes(api, handlers, getPricePerGigabyte)) {
     router.on("GET", `/${route.path.slice(1)}`, route)
   }
-  for (const { answer, path } of documentation.routes) addOpenRoute(path, answer)
-  addOpenRoute(`${legacyPathPrefix}*`, (request) => Effect.sync(() => answerLegacyPath(directory, request, base)))
+  for (const { respond, path } of documentation.routes) addOpenRoute(path, respond)
+  addOpenRoute(`${legacyPathPrefix}*`, (request) => Effect.sync(() => redirectLegacyPath(directory, request, base)))
 
   /**
-   * Whether no rule about the request itself can apply: `matchBeforeRouting` would find nothing. Most requests are
-   * plain, and their paths need not be decoded.
+   * Whether `matchBeforeRouting` would certainly return undefined. That is true of most requests, and saves decoding
+   * their paths.
    */
   const isPlain = (request: ApiRequest) =>
     (request.method === "GET" || request.method === "HEAD") && getHeader(request, "host") !== undefined &&
     !/[%;#]/.test(request.target) && versionDeprecation === undefined
 
-  /** Returns the answer to a request that must not be routed, whatever its path is. */
+  /**
+   * Returns a match for a request that must not be routed, such as one without `Host`. Returns undefined for others.
+   */
   const matchBeforeRouting = (request: ApiRequest) => {
     const path = decodePath(request.target)
-    const unrouted = answerBeforeRouting(directory, request, path, documentation.paths)
-    if (unrouted !== undefined) return matchAnswer(Effect.succeed(unrouted))
-    // The documentation stays, because the 410 names it.
+    const unrouted = respondBeforeRouting(directory, request, path, documentation.paths)
+    if (unrouted !== undefined) return makeOpenMatch(Effect.succeed(unrouted))
+    // The documentation stays available after the version is removed, because the message of the 410 links to it.
     if (versionDeprecation === undefined || !isVersionedPath(path) || documentation.paths.has(path)) return undefined
     const removed = findSunsetError(versionDeprecation, "Version v1", request.startedAt)
-    return removed === undefined ? undefined : matchAnswer(Effect.fail(removed))
+    return removed === undefined ? undefined : makeOpenMatch(Effect.fail(removed))
   }
 
   const matchWithoutRoute = (request: ApiRequest) => {
     const path = decodePath(request.target)
-    return isMcpRequest(request, path) ? mcpMatch : matchAnswer(Effect.succeed(answerUnknownPath(directory, path)))
+    return isMcpRequest(request, path)
+      ? mcpMatch
+      : makeOpenMatch(Effect.succeed(makeUnknownPathResult(directory, path)))
   }
 
   return (request: ApiRequest): Match =>

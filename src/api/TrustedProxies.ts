@@ -19,6 +19,7 @@ const NetworkList = Schema.String.pipe(Schema.decodeTo(
   }),
 ))
 
+/** The setting `TRUSTED_PROXIES`: the networks of proxies whose `X-Forwarded-For` is believed. */
 export const TrustedProxiesConfig = Config.schema(NetworkList, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
 /** Parses an entry of `X-Forwarded-For`, which some proxies write with a port or brackets. */
@@ -30,8 +31,9 @@ const parseForwardedAddress = (text: string) => {
 }
 
 /**
- * Makes a function that returns the address of the client: the peer's, or the last one in `X-Forwarded-For` that is not
- * a trusted proxy's. Undefined if a trusted proxy names no client, so that nothing is counted for the proxy.
+ * Creates a function that returns the client's address: the peer's or, if the peer is a trusted proxy, the last address
+ * in `X-Forwarded-For` that is not a trusted proxy's. Returns undefined if there is no such address, so that limits per
+ * address never count the requests of all clients of a proxy together.
  */
 export const makeClientAddressResolver = Effect.map(TrustedProxiesConfig, (trustedProxies) => {
   const isTrusted = (address: NetAddress.IpAddress | undefined) =>

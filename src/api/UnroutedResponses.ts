@@ -1,6 +1,6 @@
-/** Answers that no endpoint gives: 301, 400, 404, 405, 410 for a removed API version, and answers to OPTIONS. */
+/** Responses that come from no endpoint: 301, 400, 404, 405, 410 for a removed API version, and those to OPTIONS. */
 import { Context, Effect, Option } from "effect"
-import type { PlainAnswer } from "../contract/rules/Answer.ts"
+import type { PlainResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import * as Deprecation from "../contract/rules/Deprecation.ts"
 import { BadRequest, MethodNotAllowed, NotFound, redactApiKeys } from "../contract/rules/Errors.ts"
@@ -8,7 +8,7 @@ import { formatLinks } from "../contract/rules/Links.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
 import { staticCacheHeaders } from "./StaticPages.ts"
 import { allowedEndpointMethods } from "./Cors.ts"
-import { type ErrorAnswer, toErrorAnswer } from "./ErrorResponses.ts"
+import { type ErrorResult, toErrorResult } from "./ErrorResponses.ts"
 import { DocumentationPages } from "./OtherRoutes.ts"
 import { type ProtocolError, protocolErrorMessages, type Rejection } from "./ProtocolErrors.ts"
 import {
@@ -20,7 +20,7 @@ import {
   parseTarget,
 } from "./RequestTarget.ts"
 
-/** The paths of all endpoints. `api/catalogue/Endpoints.ts` implements it. */
+/** Looks up endpoints by path. `api/catalogue/Endpoints.ts` has the functions that implement it. */
 export class EndpointDirectory extends Context.Service<EndpointDirectory, {
   /** Finds the endpoint at a path, with or without a trailing slash. */
   readonly find: (path: string) => Option.Option<{
@@ -39,34 +39,37 @@ export const makeUnknownPathError = ({ suggest }: Directory, path: string) => {
   return new NotFound({ error: { message } })
 }
 
-export const answerUnknownPath = (directory: Directory, path: string) =>
-  toErrorAnswer(makeUnknownPathError(directory, path))
+/** Returns the result for an unknown path: the 404 of `makeUnknownPathError`. */
+export const makeUnknownPathResult = (directory: Directory, path: string) =>
+  toErrorResult(makeUnknownPathError(directory, path))
 
 const maxShownMethod = 100
 
-/** Makes the error of a method that the path does not support, with `allow`; the 404 if the path is unknown (D10). */
+/**
+ * Returns the 405 for a method that the path does not support, with `Allow`, or the 404 if the path is unknown (D10).
+ */
 export const refuseMethod = (
   directory: Directory,
   method: string,
   target: string,
   pages: ReadonlySet<string>,
-): ErrorAnswer => {
+): ErrorResult => {
   const path = decodePath(target)
   const knownPath = isLegacyRequestTarget(target)
     ? `${legacyPathPrefix}*`
     : pages.has(path) || path === mcpPath
     ? path
     : Option.getOrUndefined(directory.find(path))?.row.path
-  if (knownPath === undefined) return answerUnknownPath(directory, path)
+  if (knownPath === undefined) return makeUnknownPathResult(directory, path)
   const allowed = knownPath === mcpPath ? "POST" : allowedEndpointMethods
-  // A HEAD gets the message of its GET, whose length is a header.
+  // HEAD gets the message that GET would get, because `Content-Length` must be the same for both (RFC 9110, 9.3.2).
   const shown = method === "HEAD" ? "GET" : method.slice(0, maxShownMethod)
   const message = `${knownPath} supports ${allowed}, not ${shown}.`
   return { _tag: "Error", error: new MethodNotAllowed({ error: { message } }), headers: { allow: allowed } }
 }
 
-/** Makes an answer without a body. */
-export const makeEmptyAnswer = (status: number, headers: Readonly<Record<string, string>>): PlainAnswer => ({
+/** Creates a response without a body. */
+export const makeEmptyResponse = (status: number, headers: Readonly<Record<string, string>>): PlainResponse => ({
   _tag: "Plain",
   status,
   headers,
@@ -74,57 +77,65 @@ export const makeEmptyAnswer = (status: number, headers: Readonly<Record<string,
   body: undefined,
 })
 
-const preflightAnswer = makeEmptyAnswer(204, { allow: allowedEndpointMethods })
+const preflightResponse = makeEmptyResponse(204, { allow: allowedEndpointMethods })
 
-/** The message of the 400 to a URL that cannot be decoded (D13). */
+/** The message of the 400 for a URL that cannot be decoded (D13). */
 export const undecodableUrlMessage =
   "The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8."
 
-const refuseRequest = (message: string) => toErrorAnswer(new BadRequest({ error: { message } }))
+const refuseRequest = (message: string) => toErrorResult(new BadRequest({ error: { message } }))
 
 /** Whether the required `Host` header is missing. HTTP/1.0 does not require it (RFC 9112, 3.2). */
 const lacksHost = (request: ApiRequest) => request.httpVersion === "1.1" && getHeader(request, "host") === undefined
 
-/** Methods that the MCP server answers itself. It refuses most of them, but checks the origin first. */
+/** Methods to which the MCP server responds itself. It refuses all but POST, but checks the origin first. */
 const mcpMethods: ReadonlySet<string> = new Set(["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"])
 
+/** Whether the MCP server responds to the request. `path` is the decoded path of the request. */
 export const isMcpRequest = ({ method }: ApiRequest, path: string) => path === mcpPath && mcpMethods.has(method)
 
-/** Returns the answer to a request that must not be routed; undefined for all others. `pages`: the documentation. */
-export const answerBeforeRouting = (
+/**
+ * Returns the response to a request that must not be routed, such as one whose URL cannot be decoded. Returns undefined
+ * for all others. `pages` contains the paths of the documentation.
+ */
+export const respondBeforeRouting = (
   directory: Directory,
   request: ApiRequest,
   path: string,
   pages: ReadonlySet<string>,
-): PlainAnswer | ErrorAnswer | undefined => {
+): PlainResponse | ErrorResult | undefined => {
   const { method, target } = request
   if (lacksHost(request)) return refuseRequest("The header Host is missing.")
   if (!isDecodableUrl(target)) return refuseRequest(undecodableUrlMessage)
   if (isMcpRequest(request, path)) return undefined
-  if (method === "OPTIONS") return preflightAnswer
+  if (method === "OPTIONS") return preflightResponse
   // No known path contains `;` or `#`. The router would treat the text after them as the query, and find an endpoint.
-  if (/[;#]/.test(path) && !isLegacyRequestTarget(target)) return answerUnknownPath(directory, path)
+  if (/[;#]/.test(path) && !isLegacyRequestTarget(target)) return makeUnknownPathResult(directory, path)
   const isRouted = path !== mcpPath && (method === "GET" || method === "HEAD")
   return isRouted ? undefined : refuseMethod(directory, method, target, pages)
 }
 
-/** Permanently redirects a legacy path to `/v1/` below the path of `BASE_URL`. Keeps the query (§9.1, redirects). */
-export const answerLegacyPath = (
+/**
+ * Redirects a legacy path permanently to `/v1/` under the path of `BASE_URL`, and keeps the query (§9.1, redirects).
+ */
+export const redirectLegacyPath = (
   directory: Directory,
   { target }: ApiRequest,
   base: string,
-): PlainAnswer | ErrorAnswer =>
+): PlainResponse | ErrorResult =>
   isLegacyRequestTarget(target)
-    ? makeEmptyAnswer(301, {
+    ? makeEmptyResponse(301, {
       location: getBasePath(base) + target.replace(legacyPathPrefix, "/v1/"),
       ...staticCacheHeaders,
     })
-    : answerUnknownPath(directory, decodePath(target))
+    : makeUnknownPathResult(directory, decodePath(target))
 
-/** Whether the path belongs to the API version, whose retirement its responses then announce (D26). */
+/**
+ * Whether the path belongs to API version v1. When v1 is deprecated, the responses of these paths announce it (D26).
+ */
 export const isVersionedPath = (path: string) => path === "/v1" || path.startsWith("/v1/")
 
-/** Returns the deprecations that the path announces: of its API version, and of its endpoint (D14, D26). */
+/** Returns the deprecations that responses of the path announce: its API version's and its endpoint's (D14, D26). */
 export const listDeprecations = (
   directory: Directory,
   path: string,
@@ -134,7 +145,7 @@ export const listDeprecations = (
   ...Option.toArray(Option.flatMap(directory.find(path), ({ deprecation }) => deprecation)),
 ]
 
-/** Returns the headers and links that announce deprecations. */
+/** Returns the headers and links with which a response announces the deprecations. */
 export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Deprecation>) => ({
   headers: Object.fromEntries(
     deprecations.flatMap((deprecation) => Object.entries(Deprecation.makeDeprecationHeaders(deprecation))),
@@ -142,14 +153,14 @@ export const announceDeprecations = (deprecations: ReadonlyArray<Deprecation.Dep
   links: deprecations.flatMap(Deprecation.makeDeprecationLinks),
 })
 
-/** Makes the function that describes the response to a request that does not reach the application. */
+/** Creates the function that describes the response to a request that Node rejects, so that no route sees it. */
 export const makeProtocolErrorDescriber = Effect.gen(function* () {
   const base = yield* BaseUrl
   const { paths: pages } = yield* DocumentationPages
   const directory = yield* EndpointDirectory
   const versionDeprecation = yield* Deprecation.ApiVersionDeprecation
 
-  /** Every response announces the deprecations of its path. */
+  /** Returns the headers that announce the deprecations of the path. Even protocol errors have them. */
   const makeDeprecationHeaders = (path: string) => {
     const { headers, links } = announceDeprecations(listDeprecations(directory, path, versionDeprecation))
     return links.length === 0 ? headers : { Link: formatLinks(base, links), ...headers }

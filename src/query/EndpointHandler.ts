@@ -1,7 +1,7 @@
 /** What an endpoint's handler consists of: a decoder for its query, and a function that returns the response. */
 import { type Effect, Exit, Predicate, type Schema, type Scope } from "effect"
 import type { PastSource } from "../postgres/Reader.ts"
-import type { Answer, FinishedResponse, StreamUsageRecorder } from "../contract/rules/Answer.ts"
+import type { EndpointResult, FinishedResponse, StreamUsageRecorder } from "../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../contract/rules/ApiRequest.ts"
 import { isTickerList } from "../contract/rules/Tickers.ts"
 import { makeQueryDecoder, type QueryCodec, type RawSearchParameters } from "../contract/rules/Validation.ts"
@@ -40,7 +40,7 @@ interface Handler<Request, E> {
   readonly decode: (
     parameters: RawSearchParameters,
     now: number,
-  ) => Exit.Exit<(request: Request) => Effect.Effect<Answer, E>, Schema.SchemaError>
+  ) => Exit.Exit<(request: Request) => Effect.Effect<EndpointResult, E>, Schema.SchemaError>
 }
 
 /** Handles an endpoint that requires a key. */
@@ -55,25 +55,25 @@ export interface PublicHandler<E> extends Handler<ReceivedRequest, E> {
 
 const makeAnyHandler = <Query, Request, E>(
   query: QueryCodec<Query>,
-  answer: (query: Query, request: Request) => Effect.Effect<Answer, E>,
+  respond: (query: Query, request: Request) => Effect.Effect<EndpointResult, E>,
 ): Handler<Request, E> => {
   const decode = makeQueryDecoder(query)
   return {
     query,
     hasTickerList: isTickerList(query),
     hasMoment: Predicate.hasProperty(query, "fields") && Predicate.hasProperty(query.fields, "as_of"),
-    decode: (parameters, now) => Exit.map(decode(parameters, now), (query) => (request) => answer(query, request)),
+    decode: (parameters, now) => Exit.map(decode(parameters, now), (query) => (request) => respond(query, request)),
   }
 }
 
 /** Creates the handler of an endpoint that requires a key. */
 export const makeHandler = <Query, E>(
   query: QueryCodec<Query>,
-  answer: (query: Query, request: AdmittedRequest) => Effect.Effect<Answer, E>,
-): KeyedHandler<E> => ({ ...makeAnyHandler(query, answer), needsKey: true })
+  respond: (query: Query, request: AdmittedRequest) => Effect.Effect<EndpointResult, E>,
+): KeyedHandler<E> => ({ ...makeAnyHandler(query, respond), needsKey: true })
 
 /** Creates the handler of an endpoint that requires no key. */
 export const makePublicHandler = <Query, E>(
   query: QueryCodec<Query>,
-  answer: (query: Query, request: ReceivedRequest) => Effect.Effect<Answer, E>,
-): PublicHandler<E> => ({ ...makeAnyHandler(query, answer), needsKey: false })
+  respond: (query: Query, request: ReceivedRequest) => Effect.Effect<EndpointResult, E>,
+): PublicHandler<E> => ({ ...makeAnyHandler(query, respond), needsKey: false })

@@ -8,8 +8,8 @@ import { makeStaticPage } from "../api/StaticPages.ts"
 import { CorrectionCountReader } from "../query/history/CorrectionCounts.ts"
 import { BaseUrl, getBasePath } from "../api/BaseUrl.ts"
 import { DocumentationPages } from "../api/OtherRoutes.ts"
-import { answerUnknownPath, EndpointDirectory, makeEmptyAnswer } from "../api/UnroutedResponses.ts"
-import type { PlainAnswer } from "../contract/rules/Answer.ts"
+import { EndpointDirectory, makeEmptyResponse, makeUnknownPathResult } from "../api/UnroutedResponses.ts"
+import type { PlainResponse } from "../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../contract/rules/ApiRequest.ts"
 import { findNearestName } from "../contract/rules/Suggestions.ts"
 import { markup } from "./browser/markup.js"
@@ -95,7 +95,7 @@ const makeTextPage = (text: string, { contentType, headers }: Pick<SiteFile, "co
 
 const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
   const page = yield* Effect.cached(Effect.map(file.render, (text) => makeTextPage(text, file)))
-  return { path: file.path, answer: () => page }
+  return { path: file.path, respond: () => page }
 })
 
 /** Returns the route of the corrections page, which is rendered again whenever newer counts have been read. */
@@ -106,11 +106,11 @@ const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SiteP
   const pageOf = Function.memoize((counts: Effect.Success<typeof read>) =>
     render(makeCorrectionsPageWithCounts(counts))
   )
-  const answer = Effect.match(read, {
+  const result = Effect.match(read, {
     onSuccess: pageOf,
     onFailure: () => render(makeCorrectionsPageWithCounts(undefined)),
   })
-  return { path: correctionsPageWithoutCounts.path, answer: () => answer }
+  return { path: correctionsPageWithoutCounts.path, respond: () => result }
 })
 
 /** Finds up to five pages with similar names, the most similar first. */
@@ -146,21 +146,21 @@ ${links.length > 0 && markup`<p>Did you mean:</p><ul>${links}</ul>`}
 /** Browsers accept `text/html` when they follow a link; API clients do not. */
 const acceptsHtml = (request: ApiRequest) => /\btext\/html\b/i.test(getHeader(request, "accept") ?? "")
 
-const answerUnknownPage = (
+const makeUnknownPageResult = (
   directory: EndpointDirectory["Service"],
   request: ApiRequest,
   pages: ReadonlyArray<SitePage>,
 ) => {
   const [path = ""] = request.target.split("?", 1)
-  if (!acceptsHtml(request)) return answerUnknownPath(directory, path)
-  const answer: PlainAnswer = {
+  if (!acceptsHtml(request)) return makeUnknownPathResult(directory, path)
+  const response: PlainResponse = {
     _tag: "Plain",
     status: 404,
     contentType: htmlType,
     headers: { "cache-control": "no-store", vary: "Accept", ...securityHeaders },
     body: new TextEncoder().encode(renderHtmlPage(notFoundPage(path, pages), pages)),
   }
-  return answer
+  return response
 }
 
 /** Addresses that redirect to the documentation. */
@@ -171,7 +171,7 @@ const redirects = ["/", "/docs"] as const
  * from the request.
  */
 const redirectToStart = (baseUrl: string) =>
-  makeEmptyAnswer(302, {
+  makeEmptyResponse(302, {
     location: `${getBasePath(baseUrl)}${getPagePath("index")}`,
     "cache-control": "no-cache",
   })
@@ -192,10 +192,10 @@ export const layer = Layer.effect(
       routes: [
         ...(yield* Effect.forEach(files, fileRoute)),
         yield* correctionsRoute(pages),
-        ...redirects.map((path) => ({ path, answer: () => redirect })),
+        ...redirects.map((path) => ({ path, respond: () => redirect })),
         {
           path: `${getPagePath("index")}/:page/*`,
-          answer: (request: ApiRequest) => Effect.sync(() => answerUnknownPage(directory, request, pages)),
+          respond: (request: ApiRequest) => Effect.sync(() => makeUnknownPageResult(directory, request, pages)),
         },
       ],
       paths: new Set([...files.map(({ path }) => path), correctionsPageWithoutCounts.path, ...redirects]),

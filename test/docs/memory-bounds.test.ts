@@ -1,4 +1,6 @@
-/** Fills each structure in the table "Memory" of SECURITY.md far beyond its bounds, and measures the memory it keeps. */
+/**
+ * Fills each structure in the table "Memory" of SECURITY.md far beyond its bounds, and measures the memory it keeps.
+ */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, ConfigProvider, Context, Duration, Effect, Layer, Metric, Result } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -31,7 +33,7 @@ import { CachedPage, hashQuery, makeRepetitionDetector, makeStorablePage } from 
 import { getMonotonicMillis } from "../../src/postgres/metrics/MonotonicTime.ts"
 import { RequestMetrics } from "../../src/postgres/metrics/RequestMetrics.ts"
 import { cachePerDay } from "../../src/query/rows/FieldEncoders.ts"
-import { makePage } from "../../src/contract/rules/Answer.ts"
+import { makePage } from "../../src/contract/rules/EndpointResult.ts"
 import { ScreenerQuery, ScreenerRow } from "../../src/contract/endpoints/screener.ts"
 import { makeApiRequest, makeFinishedResponse, makeRequestInProgress } from "../support/ApiRequests.ts"
 import { makeUsageRecord, serviceWithSettings } from "../support/CustomerUsage.ts"

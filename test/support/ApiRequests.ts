@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { AdmittedRequest } from "../../src/query/EndpointHandler.ts"
 import { RequestInProgress } from "../../src/api/RequestInProgress.ts"
-import type { FinishedResponse } from "../../src/contract/rules/Answer.ts"
+import type { FinishedResponse } from "../../src/contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../../src/contract/rules/ApiRequest.ts"
 
 /** Builds a GET request over HTTP. Whatever is omitted has a default value. */
@@ -17,7 +17,7 @@ export const makeApiRequest = (more: Partial<ApiRequest> = {}): ApiRequest => ({
   peerAddress: "127.0.0.1",
   startedAt: 0,
   arrivedAt: 0,
-  purpose: "answer",
+  purpose: "response",
   via: null,
   client: { readBody: () => Effect.succeed(""), disconnect: () => {}, hasDisconnected: () => false },
   ...more,

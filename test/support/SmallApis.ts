@@ -39,8 +39,8 @@ import { databaseWithKeysLayer } from "./ServiceInstances.ts"
 const otherRoutes = Layer.merge(
   Layer.succeed(DocumentationPages, { routes: [], paths: new Set<string>() }),
   Layer.succeed(McpEndpoint, {
-    answerOther: () => undefined,
-    answer: () => Effect.die(new Error("A small API has no MCP server")),
+    respondToOther: () => undefined,
+    respond: () => Effect.die(new Error("A small API has no MCP server")),
   }),
 )
 

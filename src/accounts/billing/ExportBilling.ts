@@ -3,7 +3,7 @@
  * D27).
  */
 import { Effect } from "effect"
-import type { ExportAnswer, ExportRefusal } from "../../contract/rules/Answer.ts"
+import type { ExportRefusal, ExportResult } from "../../contract/rules/EndpointResult.ts"
 import type { EndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"
 import { InsufficientCredits, makeCreditDetails } from "../../contract/AccountErrors.ts"
 import { canKeyUseAddress } from "../keys/AllowedNetworks.ts"
@@ -66,14 +66,14 @@ export const makeExportBilling = Effect.gen(function* () {
    * is first encoded once without sending it, and its exact cost is reserved. Fails with 402 if the account cannot pay
    * the exact cost.
    */
-  const reserve = Effect.fnUntraced(function* (answer: ExportAnswer, account: Account, price: number) {
+  const reserve = Effect.fnUntraced(function* (result: ExportResult, account: Account, price: number) {
     const reservation = yield* open(account.account_id)
-    const expected = computeDataCost(answer.expectedBytes, price)
+    const expected = computeDataCost(result.expectedBytes, price)
     if (expected === 0) return reservation
     if (expected <= getRemaining(account) / 2 && (yield* reservation.reserve(expected, expected)).isGranted) {
       return reservation
     }
-    const cost = computeDataCost(yield* answer.measureBytes, price)
+    const cost = computeDataCost(yield* result.measureBytes, price)
     const attempt = yield* reservation.reserve(cost, cost)
     return attempt.isGranted ? reservation : yield* makeExportCostError(account, cost, attempt)
   })
@@ -98,14 +98,14 @@ export const makeExportBilling = Effect.gen(function* () {
    * second. `address` is the client's address.
    */
   return Effect.fnUntraced(function* (
-    answer: ExportAnswer,
+    result: ExportResult,
     account: Account,
     address: string | undefined,
     access: EndpointAccess,
     price: number,
   ) {
     const isReserved = price > 0 && account.spendable_microdollars !== null
-    const reservation = isReserved ? yield* reserve(answer, account, price) : undefined
+    const reservation = isReserved ? yield* reserve(result, account, price) : undefined
     let refusal: ExportRefusal | undefined
     yield* watch(account, (current) => {
       if (current === undefined) refusal = revokedKey

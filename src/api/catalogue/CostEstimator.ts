@@ -7,8 +7,8 @@ import { findAccessError } from "../../accounts/Admission.ts"
 import { computeDataCost } from "../../accounts/billing/Pricing.ts"
 import type { AdmittedRequest } from "../../query/EndpointHandler.ts"
 import { estimatePath } from "../../contract/Authentication.ts"
-import { makeObjectEncoder } from "../../contract/rules/Answer.ts"
-import type { FinishedResponse, PlainAnswer, Total } from "../../contract/rules/Answer.ts"
+import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
+import type { FinishedResponse, PlainResponse, Total } from "../../contract/rules/EndpointResult.ts"
 import { makeFieldError } from "../../contract/rules/Errors.ts"
 import { TickerListParameter } from "../../contract/rules/Tickers.ts"
 import { CostEstimates } from "../../contract/endpoints/catalogue.ts"
@@ -59,7 +59,7 @@ const selfEstimate = {
 } as const
 
 /** Answers with the error that the estimated request would get. */
-const makeErrorAnswer = ({ body, headers, status }: FinishedResponse): PlainAnswer => ({
+const makeErrorResponse = ({ body, headers, status }: FinishedResponse): PlainResponse => ({
   _tag: "Plain",
   status,
   headers: headers["retry-after"] === undefined ? {} : { "retry-after": headers["retry-after"] },
@@ -96,9 +96,9 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
     headers,
     purpose: "estimate",
   })
-  if (response.status !== 200) return makeErrorAnswer(response)
+  if (response.status !== 200) return makeErrorResponse(response)
   const { bytes, headers: sent, price, records, total } = response
-  const answer = encode({
+  const result = encode({
     count: 1,
     results: [{
       endpoint: endpoint.row.path,
@@ -114,5 +114,5 @@ export const estimateCost = Effect.fnUntraced(function* (path: string, { account
     ...getMessage(endpoint.isPriced, total),
   })
   const dropped = sent["x-dropped-tickers"]
-  return dropped === undefined ? answer : { ...answer, headers: { "x-dropped-tickers": dropped } }
+  return dropped === undefined ? result : { ...result, headers: { "x-dropped-tickers": dropped } }
 })

@@ -5,7 +5,7 @@ import { makeHandler } from "../../query/EndpointHandler.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { ListEndpointFactory } from "../../query/lists/ListEndpoints.ts"
-import { makeObjectEncoder } from "../../contract/rules/Answer.ts"
+import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"
 import {
   AccountResponse,

@@ -8,7 +8,7 @@ import { canAccountUseEndpoint, type CurrentAccount } from "../../contract/Authe
 import { type ChangeFeedFilter, type ChangeFeedPage, ChangeFeedReader } from "../../query/history/ChangeFeed.ts"
 import { ChangeStream } from "../../query/history/ChangeStream.ts"
 import { makeStorablePage } from "../../query/lists/QueryCache.ts"
-import type { EventStreamAnswer, PlainAnswer } from "../../contract/rules/Answer.ts"
+import type { EventStreamResult, PlainResponse } from "../../contract/rules/EndpointResult.ts"
 import { getHeader } from "../../contract/rules/ApiRequest.ts"
 import { type AnnotatedEndpoint, getEndpointAccess } from "../../contract/rules/EndpointAnnotations.ts"
 import { makeFieldError } from "../../contract/rules/Errors.ts"
@@ -78,9 +78,9 @@ const streamHead = {
   },
 }
 
-const answerHead: PlainAnswer = { _tag: "Plain", status: 200, body: Stream.empty, ...streamHead }
+const headResponse: PlainResponse = { _tag: "Plain", status: 200, body: Stream.empty, ...streamHead }
 
-const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamAnswer => ({
+const makeEventStream = (body: Stream.Stream<Uint8Array>): EventStreamResult => ({
   _tag: "EventStream",
   body,
   ...streamHead,
@@ -118,7 +118,7 @@ export const changesHandlers = Effect.gen(function* () {
     return { records: total, isPartial: page.hasMore }
   })
 
-  const answer = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, request: AdmittedRequest) {
+  const makeResult = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, request: AdmittedRequest) {
     const { after, dataset, kind, limit, ticker } = query
     const datasets = yield* selectReadableDatasets(request.account, dataset)
     const place = after === undefined ? undefined : parseChangeFeedStart(after)
@@ -128,7 +128,7 @@ export const changesHandlers = Effect.gen(function* () {
     return { ...makeStorablePage(makeContent(page), request), total }
   })
 
-  const answerWithStream = Effect.fnUntraced(function* (
+  const makeStreamResult = Effect.fnUntraced(function* (
     query: typeof ChangeStreamQuery.Type,
     admitted: AdmittedRequest,
   ) {
@@ -136,7 +136,7 @@ export const changesHandlers = Effect.gen(function* () {
     const { account, makeStreamUsageRecorder, request, scope } = admitted
     const datasets = yield* selectReadableDatasets(account, dataset)
     const place = yield* resolveFeedStart(getHeader(request, "last-event-id"), after)
-    if (request.method === "HEAD") return answerHead
+    if (request.method === "HEAD") return headResponse
     const body = yield* Effect.provideService(
       openStream({
         account,
@@ -157,5 +157,5 @@ export const changesHandlers = Effect.gen(function* () {
     return makeEventStream(body)
   })
 
-  return { list: makeHandler(ChangesQuery, answer), stream: makeHandler(ChangeStreamQuery, answerWithStream) }
+  return { list: makeHandler(ChangesQuery, makeResult), stream: makeHandler(ChangeStreamQuery, makeStreamResult) }
 })

@@ -44,7 +44,7 @@ export const historicalTickersHandlers = Effect.gen(function* () {
   })
   const decodeFormerTickers = decodePositionalRows(FormerTicker)
 
-  const answer = Effect.fnUntraced(
+  const readResult = Effect.fnUntraced(
     function* (
       query: { readonly ticker: string; readonly query_ticker: string; readonly today: string },
       read: StatementReader,
@@ -68,14 +68,14 @@ export const historicalTickersHandlers = Effect.gen(function* () {
       return encodeUnpagedResponse(response, count)
     },
   )
-  const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(HistoricalTickersApiGroup.endpoints.list)
+  const pages = makeCachedSource<Effect.Error<ReturnType<typeof readResult>>>(HistoricalTickersApiGroup.endpoints.list)
 
   const list = makeHandler(HistoricalTickersQuery, ({ ticker: query_ticker }, request) =>
     flatMapKnown(
       findSpellings([query_ticker], pages.getVersion),
       ({ dependencies, symbols: [ticker = query_ticker] }) => {
         const query = { ticker, query_ticker, today: getDateInChicago(request.now) }
-        return pages.answer(query, request, (read) => answer(query, read, request), { dependencies })
+        return pages.getPage(query, request, (read) => readResult(query, read, request), { dependencies })
       },
     ))
   return { list }

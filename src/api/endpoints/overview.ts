@@ -6,7 +6,7 @@ import { makeHandler } from "../../query/EndpointHandler.ts"
 import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { getDateInNewYork } from "../../contract/rules/Dates.ts"
-import { makeObjectEncoder } from "../../contract/rules/Answer.ts"
+import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"
 import { AccountOverview, OverviewResponse } from "../../contract/endpoints/overview.ts"
 

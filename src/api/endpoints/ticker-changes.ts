@@ -56,12 +56,12 @@ export const tickerChangesHandlers = Effect.gen(function* () {
     return Exit.succeed(makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history }))
   }
 
-  const answer = (query: StoredQuery, read: StatementReader, request: AdmittedRequest) =>
+  const readResult = (query: StoredQuery, read: StatementReader, request: AdmittedRequest) =>
     flatMapKnown(
       findEvents({ ticker: query.stored, today: query.today }, request.past, read),
       (events) => makeResponse(query, events),
     )
-  const pages = makeCachedSource<Effect.Error<ReturnType<typeof answer>>>(TickerChangesApiGroup.endpoints.resolve)
+  const pages = makeCachedSource<Effect.Error<ReturnType<typeof readResult>>>(TickerChangesApiGroup.endpoints.resolve)
 
   const resolve = makeHandler(
     TickerChangesQuery,
@@ -70,7 +70,7 @@ export const tickerChangesHandlers = Effect.gen(function* () {
         findSpellings([sent.ticker], pages.getVersion),
         ({ dependencies, symbols: [stored = sent.ticker] }) => {
           const query = { ...sent, stored, today: getDateInChicago(request.now) }
-          return pages.answer(query, request, (read) => answer(query, read, request), { dependencies })
+          return pages.getPage(query, request, (read) => readResult(query, read, request), { dependencies })
         },
       ),
   )

@@ -39,7 +39,7 @@ export interface ApiRequest {
    * `estimate` means that the request only runs to predict its cost. It is neither counted nor charged (D28,
    * estimates).
    */
-  readonly purpose: "answer" | "estimate"
+  readonly purpose: "response" | "estimate"
   /**
    * `mcp` if a tool of `/mcp` sent the request: then the message to `/mcp` has already been counted. Null if it arrived
    * over HTTP.

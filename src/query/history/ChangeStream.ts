@@ -31,7 +31,7 @@ import { makePoolTimeoutError, poolTimeout } from "../../postgres/ReadPolicies.t
 import { forkUntraced, repeatInBackground } from "../../postgres/metrics/BackgroundFibers.ts"
 import { initializeCounters, makeCounter, registerGauge } from "../../postgres/metrics/CallbackMetrics.ts"
 import { makeMonotonicClock } from "../../postgres/metrics/MonotonicTime.ts"
-import type { StreamedAmount, StreamUsageRecorder } from "../../contract/rules/Answer.ts"
+import type { StreamedAmount, StreamUsageRecorder } from "../../contract/rules/EndpointResult.ts"
 import type { ApiRequest } from "../../contract/rules/ApiRequest.ts"
 import {
   CursorExpired,

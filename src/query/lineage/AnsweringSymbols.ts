@@ -9,7 +9,7 @@ import { compileStatement, makeArrayParameter, OID } from "../../postgres/Compil
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { type PastSource, Reader, type ReadSource } from "../../postgres/Reader.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
-import type { VersionDependency } from "../../contract/rules/Answer.ts"
+import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 
 const AnsweringSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })

@@ -3,7 +3,7 @@ import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions, HalfCacheBytesConfig } from "../../postgres/versions/DatasetVersions.ts"
 import type { PastSource } from "../../postgres/Reader.ts"
-import type { VersionDependency } from "../../contract/rules/Answer.ts"
+import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import { getDateInChicago } from "../../contract/rules/Dates.ts"
 import type {
   AmbiguousTickerLineage,

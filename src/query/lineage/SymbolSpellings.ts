@@ -9,7 +9,7 @@ import { compileStatement, makeArrayParameter, OID } from "../../postgres/Compil
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { Reader } from "../../postgres/Reader.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
-import type { VersionDependency } from "../../contract/rules/Answer.ts"
+import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 import { hasSeparator, splitTickerListEntry, toSymbolKey } from "../../contract/rules/Tickers.ts"
 

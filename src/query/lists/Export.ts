@@ -6,7 +6,12 @@ import type { AdmittedRequest } from "../EndpointHandler.ts"
 import { toApiError } from "../../postgres/ReadPolicies.ts"
 import { type ExportFormat, listContentTypes, makeListFileHeaders } from "../../contract/rows/ListFormats.ts"
 import { type FileChunk, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
-import { BodyAborted, type ExportAnswer, type ExportObserver, type Measurement } from "../../contract/rules/Answer.ts"
+import {
+  BodyAborted,
+  type ExportObserver,
+  type ExportResult,
+  type Measurement,
+} from "../../contract/rules/EndpointResult.ts"
 import { redactApiKeys } from "../../contract/rules/Errors.ts"
 import { logDefectAsInternalError } from "../../contract/rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
@@ -183,7 +188,7 @@ export const makeExport = Effect.fnUntraced(function* (
   const firstChunk = yield* failWithApiError(readChunk)
   const fetched = firstChunk?.fetched ?? { rows: 0, bytes: 0 }
 
-  const answer: ExportAnswer = {
+  const result: ExportResult = {
     _tag: "Export",
     contentType: listContentTypes[format],
     headers: makeHeaders(options, rowCount, request.route),
@@ -197,7 +202,7 @@ export const makeExport = Effect.fnUntraced(function* (
     )),
     makeBody: (observer) => makeBody(observer, { firstChunk, readChunk, request, cursor }),
   }
-  return answer
+  return result
 })
 
 interface BodyOptions {

@@ -13,7 +13,7 @@ import { LineageResolver } from "../lineage/LineageResolver.ts"
 import { SymbolSpellings } from "../lineage/SymbolSpellings.ts"
 import type { OptInColumn } from "../../contract/rows/Columns.ts"
 import { negotiateExportFormat, negotiatePageFormat } from "../../contract/rows/ListFormats.ts"
-import type { Answer, Total } from "../../contract/rules/Answer.ts"
+import type { EndpointResult, Total } from "../../contract/rules/EndpointResult.ts"
 import { getHeader } from "../../contract/rules/ApiRequest.ts"
 import { type AnnotatedEndpoint, AnswersEverySymbol } from "../../contract/rules/EndpointAnnotations.ts"
 import {
@@ -117,7 +117,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const cursors = yield* ExportCursors
       const getSymbolsVersion = (yield* DatasetVersions).watchTables(symbolTableNames)
 
-      const answerExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
+      const respondWithExport = Effect.fnUntraced(function* <Query extends PagingQuery>(
         list: CompiledList<Query>,
         source: PageSource<ListError>,
         query: Query,
@@ -133,13 +133,13 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       })
 
       /** Returns a page or an export, in the negotiated format. */
-      const answer = <Query extends PagingQuery>(
+      const respond = <Query extends PagingQuery>(
         list: CompiledList<Query>,
         source: PageSource<ListError>,
         query: Query,
         request: AdmittedRequest,
         additions: PageAdditions,
-      ): Effect.Effect<Answer, ListError> => {
+      ): Effect.Effect<EndpointResult, ListError> => {
         const { purpose } = request.request
         const accept = getHeader(request.request, "accept")
         const negotiated = query.format === undefined ? { vary: "Accept" } : {}
@@ -147,13 +147,13 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         if (query.limit === "all") {
           const format = query.format ?? negotiateExportFormat(accept)
           if (format === "json") return makeFormatError("limit", jsonExportErrorReason, negotiated)
-          return answerExport(list, source, query, request, { format, headers })
+          return respondWithExport(list, source, query, request, { format, headers })
         }
         const format = query.format ?? negotiatePageFormat(accept)
         if (format === "parquet") return makeFormatError("format", parquetPageErrorReason, negotiated)
         const version = query.explain === true ? getSymbolsVersion() : undefined
-        const answerPage = (total?: Total) =>
-          source.answer([format, query, version], request, (read) => list.readPage(query, format, read), {
+        const respondWithPage = (total?: Total) =>
+          source.getPage([format, query, version], request, (read) => list.readPage(query, format, read), {
             ...additions,
             ...(query.explain === true && {
               dependencies: [{ getVersion: getSymbolsVersion, version }, ...additions.dependencies ?? []],
@@ -164,9 +164,9 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         return purpose === "estimate"
           ? Effect.flatMap(
             list.countResults(query, source.makeReader(request)),
-            (records) => answerPage({ records, isPartial: false }),
+            (records) => respondWithPage({ records, isPartial: false }),
           )
-          : answerPage()
+          : respondWithPage()
       }
 
       const makeResolvedEndpoint: ListEndpointFactory["Service"]["makeResolvedEndpoint"] = (
@@ -189,7 +189,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
          * Replaces symbols with their spelling in the tables, adds the symbols under which the companies' rows are
          * stored, and then resolves the lineages of all symbols.
          */
-        const answerCompanies = Effect.fnUntraced(function* (
+        const respondForCompanies = Effect.fnUntraced(function* (
           { query: sent, ...additions }: ReturnType<typeof resolve>,
           request: AdmittedRequest,
         ) {
@@ -220,25 +220,25 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
             }))
             : []
           if (!Array.isReadonlyArrayNonEmpty(symbols)) {
-            return yield* answer(list, source, query, request, { ...additions, headers, dependencies })
+            return yield* respond(list, source, query, request, { ...additions, headers, dependencies })
           }
           const resolved = yield* lineages.resolve(symbols, request)
           const withPeriods = { ...query, followed: followed.follow(resolved.lineages) }
-          return yield* answer(followed, source, withPeriods, request, {
+          return yield* respond(followed, source, withPeriods, request, {
             ...additions,
             headers,
             dependencies: [...dependencies, ...resolved.dependencies],
           })
         })
 
-        // Most requests need none of the steps of `answerCompanies`, which would delay them.
+        // Most requests need none of the steps of `respondForCompanies`, which would delay them.
         return makeHandler(schema, (sent, request) => {
           const resolved = resolve(sent, request)
           const { query } = resolved
           return query.follow_lineage === true || (hasCompanies && query.ticker !== undefined) ||
               [query.ticker ?? []].flat().some(hasSeparator)
-            ? answerCompanies(resolved, request)
-            : answer((query.provenance === true ? withSources : plain).list, source, query, request, resolved)
+            ? respondForCompanies(resolved, request)
+            : respond((query.provenance === true ? withSources : plain).list, source, query, request, resolved)
         })
       }
 
@@ -251,7 +251,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           const source = makePrivateSource<ListError>()
           return makeHandler(
             query,
-            (sent, request) => answer(list, source, { ...sent, account_id: request.account.account_id }, request, {}),
+            (sent, request) => respond(list, source, { ...sent, account_id: request.account.account_id }, request, {}),
           )
         },
       })

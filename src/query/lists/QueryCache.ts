@@ -15,7 +15,7 @@ import {
   listContentTypes,
   makeListFileHeaders,
 } from "../../contract/rows/ListFormats.ts"
-import { makePage, noCache, type Page, type VersionDependency } from "../../contract/rules/Answer.ts"
+import { makePage, noCache, type Page, type VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import { type AnnotatedEndpoint, getTablesReadByEndpoint } from "../../contract/rules/EndpointAnnotations.ts"
 import { isKnown, mapKnown } from "../../contract/rules/KnownResults.ts"
 import type { ResponseContent } from "../../contract/rules/Paging.ts"
@@ -113,7 +113,7 @@ export interface PageSource<E> {
   /** Returns a reader of the past, of a replica that has the current version of the tables, or of the primary. */
   readonly makeReader: (request: AdmittedRequest) => StatementReader
   /** Returns the response with the content that `read` produces for the query. Estimates are never cached. */
-  readonly answer: (
+  readonly getPage: (
     query: object,
     request: AdmittedRequest,
     read: (read: StatementReader) => Effect.Effect<ResponseContent, E>,
@@ -202,7 +202,7 @@ export class QueryCache extends Context.Service<QueryCache, {
          * Returns a page from the cache, or reads it. A result that is known at once, such as an error, needs neither a
          * fiber nor the detection of pending reads (`KnownResults.ts`).
          */
-        const answer: PageSource<E>["answer"] = (query, request, readContent, additions = {}) => {
+        const getPage: PageSource<E>["getPage"] = (query, request, readContent, additions = {}) => {
           const { past } = request
           const getCurrentVersion = past === undefined ? getVersion : getPastVersion
           const version = request.request.purpose === "estimate" ? undefined : getCurrentVersion()
@@ -224,7 +224,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             dependencies: [{ getVersion: getCurrentVersion, version }, ...dependencies],
           })
         }
-        return { tables, getVersion, makeReader, answer }
+        return { tables, getVersion, makeReader, getPage }
       }
 
       const makePrivateSource = <E>(): PageSource<E> => {
@@ -234,7 +234,7 @@ export class QueryCache extends Context.Service<QueryCache, {
           tables: [],
           getVersion: () => undefined,
           makeReader,
-          answer: (_, request, read, additions = {}) =>
+          getPage: (_, request, read, additions = {}) =>
             Effect.map(
               read(makeReader(request)),
               (content) => addToPage(makePrivatePage(content, request.route), additions),

@@ -8,12 +8,12 @@ import { RateLimitExceeded } from "../../contract/AccountErrors.ts"
 import { BaseUrl } from "../../api/BaseUrl.ts"
 import { compressedBodyRefusal, isCompressed } from "../../api/Compression.ts"
 import { CorsOriginsConfig } from "../../api/Cors.ts"
-import { encodeError, type ErrorAnswer, toErrorAnswer } from "../../api/ErrorResponses.ts"
+import { encodeError, type ErrorResult, toErrorResult } from "../../api/ErrorResponses.ts"
 import { McpEndpoint, type McpMessage, type McpReply } from "../../api/OtherRoutes.ts"
 import { protocolErrorMessages } from "../../api/ProtocolErrors.ts"
 import { mcpPath } from "../../api/RequestTarget.ts"
-import { EndpointDirectory, makeEmptyAnswer, refuseMethod } from "../../api/UnroutedResponses.ts"
-import type { Answer, PlainAnswer } from "../../contract/rules/Answer.ts"
+import { EndpointDirectory, makeEmptyResponse, refuseMethod } from "../../api/UnroutedResponses.ts"
+import type { EndpointResult, PlainResponse } from "../../contract/rules/EndpointResult.ts"
 import { type ApiRequest, getHeader } from "../../contract/rules/ApiRequest.ts"
 import { BadRequest } from "../../contract/rules/Errors.ts"
 import { McpCaller } from "./McpCaller.ts"
@@ -51,7 +51,7 @@ const isId = Schema.is(Id)
 
 const encoder = new TextEncoder()
 
-const makeJsonAnswer = (status: number, json: unknown): PlainAnswer => ({
+const makeJsonResponse = (status: number, json: unknown): PlainResponse => ({
   _tag: "Plain",
   status,
   headers: {},
@@ -60,10 +60,10 @@ const makeJsonAnswer = (status: number, json: unknown): PlainAnswer => ({
 })
 
 const makeJsonRpcError = (status: number, code: number, message: string, id: string | number | null = null) =>
-  makeJsonAnswer(status, { jsonrpc: "2.0", id, error: { code, message } })
+  makeJsonResponse(status, { jsonrpc: "2.0", id, error: { code, message } })
 
 /** Parses a JSON-RPC request or notification. Fails with the response to anything else. */
-const parseMessage = (body: string): Result.Result<typeof Message.Type, PlainAnswer> => {
+const parseMessage = (body: string): Result.Result<typeof Message.Type, PlainResponse> => {
   const json = parseJson(body)
   if (Option.isNone(json)) return Result.fail(makeJsonRpcError(400, -32700, "Parse error: the body is not JSON."))
   if (Array.isArray(json.value)) {
@@ -99,12 +99,12 @@ const getOwnVersion = ({ params }: typeof Message.Type): unknown =>
     : undefined
 
 /** Replaces the capabilities in a response of Effect's MCP server by those that this server has. */
-const announceInAnswer = (answer: PlainAnswer): PlainAnswer => {
-  if (!(answer.body instanceof Uint8Array)) return answer
-  const json = parseJson(new TextDecoder().decode(answer.body))
+const announceInResponse = (response: PlainResponse): PlainResponse => {
+  if (!(response.body instanceof Uint8Array)) return response
+  const json = parseJson(new TextDecoder().decode(response.body))
   return Option.isSome(json) && Predicate.hasProperty(json.value, "result")
-    ? makeJsonAnswer(answer.status, { ...json.value, result: announceCapabilities(json.value.result) })
-    : answer
+    ? makeJsonResponse(response.status, { ...json.value, result: announceCapabilities(json.value.result) })
+    : response
 }
 
 /** The origins of web pages that may use the server: those in `CORS_ORIGINS`, and the service's own. */
@@ -113,14 +113,14 @@ const allowedOrigins = Effect.map(
   ([origins, base]) => base === "" ? origins : [...origins, new URL(base).origin],
 )
 
-const refusedEncoding: PlainAnswer = {
+const refusedEncoding: PlainResponse = {
   ...makeJsonRpcError(415, -32600, compressedBodyRefusal.message),
   headers: compressedBodyRefusal.headers,
 }
 
 const originRefused = makeJsonRpcError(403, -32600, "Web pages of this origin may not use the MCP server.")
 
-const preflightAnswer = makeEmptyAnswer(204, { allow: "POST" })
+const preflightResponse = makeEmptyResponse(204, { allow: "POST" })
 
 const tooManyMessages = new RateLimitExceeded({
   error: {
@@ -156,7 +156,7 @@ const toHttpRequest = (request: ApiRequest, body: string) => {
   return HttpServerRequest.fromWeb(new Request(`http://localhost${mcpPath}`, { method: "POST", headers, body }))
 }
 
-const toAnswer = ({ body, headers, status }: HttpServerResponse.HttpServerResponse): PlainAnswer => {
+const toPlainResponse = ({ body, headers, status }: HttpServerResponse.HttpServerResponse): PlainResponse => {
   const { "content-length": _, "content-type": type, ...rest } = headers
   const contentType = type ?? ("contentType" in body ? body.contentType : undefined)
   return {
@@ -178,10 +178,10 @@ const makeEndpoint = Effect.gen(function* () {
   const httpApp = router.asHttpEffect()
 
   /** Responds to everything that is not a message: refuses web pages of other origins, and all methods but POST. */
-  const answerOther = (request: ApiRequest): Answer | ErrorAnswer | undefined => {
+  const respondToOther = (request: ApiRequest): EndpointResult | ErrorResult | undefined => {
     const origin = getHeader(request, "origin")
     if (origin !== undefined && !origins.includes(origin)) return originRefused
-    if (request.method === "OPTIONS") return preflightAnswer
+    if (request.method === "OPTIONS") return preflightResponse
     return request.method === "POST" ? undefined : refuseMethod(directory, request.method, mcpPath, new Set())
   }
 
@@ -194,29 +194,29 @@ const makeEndpoint = Effect.gen(function* () {
     message: typeof Message.Type,
     refusal: RateLimitExceeded,
   ): McpReply => {
-    if (message.id === undefined || message.method !== "tools/call") return { answer: toErrorAnswer(refusal) }
+    if (message.id === undefined || message.method !== "tools/call") return { result: toErrorResult(refusal) }
     const text = JSON.stringify(makeToolError(request.id, refusal.error, headers["retry-after"]))
     const result = { content: [{ type: "text", text }], isError: true }
-    const answer = makeJsonAnswer(200, {
+    const response = makeJsonResponse(200, {
       jsonrpc: "2.0",
       id: message.id,
       result: getOwnVersion(message) !== undefined ? { ...result, resultType: "complete" } : result,
     })
-    return { answer, recordedStatus: 429 }
+    return { result: response, recordedStatus: 429 }
   }
 
   /** Passes a message to Effect's MCP server, which understands protocol version 2026-07-28. */
-  const answerWithRouter = (caller: McpCaller["Service"], body: string, scope: Scope.Scope) =>
+  const respondWithRouter = (caller: McpCaller["Service"], body: string, scope: Scope.Scope) =>
     httpApp.pipe(
       Effect.provideService(HttpServerRequest.HttpServerRequest, toHttpRequest(caller.request, body)),
       Effect.provideService(CurrentCaller, caller),
       Effect.provideService(Scope.Scope, scope),
       Effect.orDie,
-      Effect.map(toAnswer),
+      Effect.map(toPlainResponse),
     )
 
   /** Responds to a message in protocol version 2026-07-28, or in one that this server does not know. */
-  const answerStateless = Effect.fnUntraced(
+  const respondStateless = Effect.fnUntraced(
     function* (
       { id, method }: typeof Message.Type,
       caller: McpCaller["Service"],
@@ -224,40 +224,40 @@ const makeEndpoint = Effect.gen(function* () {
       body: string,
       scope: Scope.Scope,
     ) {
-      const answer = yield* slot.run(answerWithRouter(caller, body, scope))
-      if (id === undefined && answer.status === 200) return makeEmptyAnswer(202, {})
-      const text = refusalMessages[answer.status]
-      if (text !== undefined) return makeJsonRpcError(answer.status, -32600, text, id)
-      return method === "server/discover" ? announceInAnswer(answer) : answer
+      const response = yield* slot.run(respondWithRouter(caller, body, scope))
+      if (id === undefined && response.status === 200) return makeEmptyResponse(202, {})
+      const text = refusalMessages[response.status]
+      if (text !== undefined) return makeJsonRpcError(response.status, -32600, text, id)
+      return method === "server/discover" ? announceInResponse(response) : response
     },
   )
 
   /** Responds to a message in a protocol version in which the client first sends `initialize`. */
-  const answerInitialized = Effect.fnUntraced(
+  const respondInitialized = Effect.fnUntraced(
     function* (
       { id, method, params }: typeof Message.Type,
       version: string,
       caller: McpCaller["Service"],
       slot: MessageSlot,
     ) {
-      if (id === undefined) return makeEmptyAnswer(202, {})
+      if (id === undefined) return makeEmptyResponse(202, {})
       const reply = slot.run(answerRequest({ id, method, params }, version))
-      return makeJsonAnswer(200, yield* Effect.provideService(reply, McpCaller, caller))
+      return makeJsonResponse(200, yield* Effect.provideService(reply, McpCaller, caller))
     },
   )
 
   /** Responds to a message: reads it, checks it, and passes it to the server for its protocol version. */
-  const answerMessage = Effect.fnUntraced(
+  const respondToMessage = Effect.fnUntraced(
     function* (message: McpMessage, caller: McpCaller["Service"], slot: MessageSlot) {
       const { refusal, request, scope } = message
-      if (isCompressed(getHeader(request, "content-encoding"))) return { answer: refusedEncoding }
+      if (isCompressed(getHeader(request, "content-encoding"))) return { result: refusedEncoding }
       const body = yield* Effect.result(request.client.readBody())
       if (Result.isFailure(body)) {
         const error = new BadRequest({ error: { message: protocolErrorMessages[body.failure] } })
-        return { answer: { ...makeJsonAnswer(body.failure, {}), body: encodeError(error, request.id).body } }
+        return { result: { ...makeJsonResponse(body.failure, {}), body: encodeError(error, request.id).body } }
       }
       const parsed = parseMessage(body.success)
-      if (Result.isFailure(parsed)) return { answer: refusal === undefined ? parsed.failure : toErrorAnswer(refusal) }
+      if (Result.isFailure(parsed)) return { result: refusal === undefined ? parsed.failure : toErrorResult(refusal) }
       const parsedMessage = parsed.success
       if (refusal !== undefined) return refuseMessage(message, parsedMessage, refusal)
 
@@ -272,27 +272,27 @@ const makeEndpoint = Effect.gen(function* () {
         ? oldestVersion
         : findInitializedProtocolVersion(header)
       if (id !== undefined && !servedMethods.has(method) && (initializedVersion !== undefined || isStateless)) {
-        return { answer: makeJsonRpcError(isStateless ? 404 : 200, -32601, `Method not found: ${method}`, id) }
+        return { result: makeJsonRpcError(isStateless ? 404 : 200, -32601, `Method not found: ${method}`, id) }
       }
       return {
-        answer: initializedVersion === undefined
-          ? yield* answerStateless(parsedMessage, caller, slot, body.success, scope())
-          : yield* answerInitialized(parsedMessage, initializedVersion, caller, slot),
+        result: initializedVersion === undefined
+          ? yield* respondStateless(parsedMessage, caller, slot, body.success, scope())
+          : yield* respondInitialized(parsedMessage, initializedVersion, caller, slot),
       }
     },
   )
 
-  const answer = (message: McpMessage) => {
+  const respond = (message: McpMessage) => {
     const { account, headers, request, run } = message
     const caller = McpCaller.of({ account, request, run, rateLimitHeaders: headers })
-    const refuse: McpReply = { answer: { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } } }
+    const refuse: McpReply = { result: { _tag: "Error", error: tooManyMessages, headers: { "retry-after": "1" } } }
     return withSlot(
       account.account_id,
-      (slot): Effect.Effect<McpReply> => answerMessage(message, caller, slot),
+      (slot): Effect.Effect<McpReply> => respondToMessage(message, caller, slot),
       Effect.succeed(refuse),
     )
   }
-  return McpEndpoint.of({ answerOther, answer })
+  return McpEndpoint.of({ respondToOther, respond })
 })
 
 /** The MCP server: Effect's for protocol version 2026-07-28, and `SessionlessMcpServer` for earlier ones. */

@@ -12,7 +12,7 @@ import { AuthenticationMiddleware } from "../../../src/contract/Authentication.t
 import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKeyFormat.ts"
 import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { isTierSufficient, RequiredTier, type Tier, tiers } from "../../../src/contract/rules/EndpointAnnotations.ts"
-import { makeObjectEncoder } from "../../../src/contract/rules/Answer.ts"
+import { makeObjectEncoder } from "../../../src/contract/rules/EndpointResult.ts"
 import * as Service from "../../support/Service.ts"
 import { serveApi } from "../../support/SmallApis.ts"
 

@@ -5,7 +5,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api
 import { TestClock } from "effect/testing"
 import { makeHandler } from "../../../src/query/EndpointHandler.ts"
 import { AuthenticationMiddleware } from "../../../src/contract/Authentication.ts"
-import { makeObjectEncoder } from "../../../src/contract/rules/Answer.ts"
+import { makeObjectEncoder } from "../../../src/contract/rules/EndpointResult.ts"
 import {
   ApiVersionDeprecation,
   type Deprecation,

@@ -31,12 +31,12 @@ describe("A page", () => {
   it.effect("is read again after the request that was reading it is interrupted at any operation (D17)", () =>
     Effect.gen(function* () {
       const { makeCachedSource } = yield* QueryCache
-      const { answer } = makeCachedSource<never>(SplitStatusApiGroup.endpoints.list)
+      const { getPage } = makeCachedSource<never>(SplitStatusApiGroup.endpoints.list)
       const request = makeAdmittedRequest()
       yield* interruptAfterEachOperation(
-        (number) => answer({ number }, request, () => Effect.as(Effect.yieldNow, content)),
+        (number) => getPage({ number }, request, () => Effect.as(Effect.yieldNow, content)),
         Effect.fnUntraced(function* (number) {
-          const next = yield* Effect.forkChild(answer({ number }, request, () => Effect.succeed(content)))
+          const next = yield* Effect.forkChild(getPage({ number }, request, () => Effect.succeed(content)))
           yield* TestClock.adjust("1 hour")
           assert.isDefined(next.pollUnsafe(), `after ${number} operations`)
           yield* Fiber.join(next)

@@ -1,4 +1,4 @@
-/** The answer of an endpoint. `api/Finish.ts` turns it into a response with all headers. */
+/** What an endpoint returns: a page, an export or another result. `api/Finish.ts` adds the headers and the cost. */
 import { Data, type Effect, Schema, type Stream } from "effect"
 import { listContentTypes } from "../rows/ListFormats.ts"
 import type { EndpointAccess } from "./EndpointAnnotations.ts"
@@ -60,7 +60,7 @@ export interface Total {
 }
 
 /** An export (`limit=all`), streamed from the database. */
-export interface ExportAnswer {
+export interface ExportResult {
   readonly _tag: "Export"
   readonly contentType: string
   readonly headers: Headers
@@ -68,11 +68,14 @@ export interface ExportAnswer {
   readonly expectedBytes: number
   /** Encodes the export without sending it, and returns its exact size in bytes. */
   readonly measureBytes: Effect.Effect<number>
-  /** Makes the body. The observer may end it before a chunk, and learns how it ended. */
+  /** Builds the body. The observer may stop it before any chunk, and is told how it ended. */
   readonly makeBody: (observer: ExportObserver) => Stream.Stream<Uint8Array, BodyAborted>
 }
 
-/** The body ended before its last byte, which has been logged and recorded. The client sees an incomplete body. */
+/**
+ * The body ended early. This has already been logged and recorded; the connection closes, so that the client notices
+ * that the body is incomplete.
+ */
 export class BodyAborted extends Data.TaggedError("BodyAborted")<{ readonly message: string }> {}
 
 /** A reason to end an export before its last byte. */
@@ -107,7 +110,7 @@ export interface StreamUsageRecorder {
 }
 
 /** An endless stream of events. The stream itself records its usage. */
-export interface EventStreamAnswer {
+export interface EventStreamResult {
   readonly _tag: "EventStream"
   readonly contentType: string
   readonly headers: Headers
@@ -124,7 +127,7 @@ export interface Measurement {
 /**
  * A response that is sent as it is, such as a redirect, a documentation page that does not exist, or an MCP response.
  */
-export interface PlainAnswer {
+export interface PlainResponse {
   readonly _tag: "Plain"
   readonly status: number
   readonly headers: Headers
@@ -133,7 +136,7 @@ export interface PlainAnswer {
 }
 
 /** What an endpoint returns. */
-export type Answer = Page | ExportAnswer | EventStreamAnswer | Measurement | PlainAnswer
+export type EndpointResult = Page | ExportResult | EventStreamResult | Measurement | PlainResponse
 
 /** A response, ready to be sent. */
 export interface FinishedResponse {
@@ -158,7 +161,7 @@ export interface FinishedResponse {
   readonly isCached: boolean
 }
 
-/** A response or, if something has to be waited for, the effect that returns it. */
+/** A response, or the effect that returns it if the response is not available at once. */
 export type EventualResponse = FinishedResponse | Effect.Effect<FinishedResponse>
 
 const plainPage = {
