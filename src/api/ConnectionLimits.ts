@@ -17,6 +17,7 @@ import {
 } from "./ProtocolErrors.ts"
 import { decodePath, mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
 
+/** The time limits of a connection. */
 export interface ConnectionTimeouts {
   /** Maximum time until all headers of a request have arrived. */
   readonly headers: Duration.Duration
@@ -27,7 +28,7 @@ export interface ConnectionTimeouts {
    * Extended by the same time if the service is still writing and the client has received `minProgressBytes`.
    */
   readonly response: Duration.Duration
-  /** Time from the beginning of a shutdown until the remaining requests are ended, and their connections closed. */
+  /** Time from the start of a shutdown until the remaining requests are ended and their connections are closed. */
   readonly shutdown: Duration.Duration
 }
 
@@ -37,6 +38,7 @@ export interface RequestBodies {
   readonly maxBytes: number
 }
 
+/** The time limits of the public API. */
 export const defaultConnectionTimeouts: ConnectionTimeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
@@ -44,22 +46,23 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
   shutdown: Duration.seconds(20),
 }
 
+/** A client that receives fewer bytes than this within the response timeout is disconnected. */
 const minProgressBytes = 65_536
 
-/** Time from the beginning of a shutdown in which the bodies of begun requests must arrive. */
+/** After the start of a shutdown, request bodies that are still arriving have this long to become complete. */
 const bodyDelayMillis = 1000
 
-/** Time in which requests that a shutdown has ended get their responses. */
+/** After a shutdown has ended the remaining requests, their responses have this long to be sent. */
 const lastResponsesMillis = 1000
 
 const endlessResponses = new WeakSet<object>()
 
-/** Lets a response take any time, as long as the client keeps reading, even if the service writes very little. */
+/** Exempts an endless response from the timeout, even if it writes very little, as long as the client keeps reading. */
 export const exemptFromResponseTimeout = (response: object) => {
   endlessResponses.add(response)
 }
 
-/** Maximum number of queued requests per connection. With more, the service pauses reading until some are done. */
+/** Maximum number of queued requests per connection. Beyond it, the service stops reading until some are done. */
 const maxQueuedRequests = 32
 
 /**
@@ -71,13 +74,13 @@ export const keepAliveTimeout = Duration.seconds(75)
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
-/** Whether the version is one that `node:http` speaks. Its parser also accepts 0.9 and 2.0 in this form. */
+/** Whether `node:http` supports the HTTP version. Its parser also accepts 0.9 and 2.0, which it does not support. */
 const hasSupportedVersion = ({ httpVersion }: IncomingMessage) => httpVersion === "1.1" || httpVersion === "1.0"
 
-/** Whether a Host has only characters that a host and a port can have (RFC 3986, 3.2.2). */
+/** Whether the value of `Host` has only characters that a host and a port may have (RFC 3986, 3.2.2). */
 const isValidHost = (host = "") => /^[\w.~!$&'()*+,;=%:[\]-]*$/.test(host)
 
-/** Whether a proxy could have parsed the request differently, which risks request smuggling (RFC 9112). */
+/** Whether a proxy could have parsed the request differently, which would permit request smuggling (RFC 9112, 11.2). */
 const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   let hostCount = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -88,7 +91,7 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
     (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** The bodies that the public API reads: messages to the MCP server. */
+/** The request bodies that the public API reads: only messages to the MCP server. */
 const mcpBodies: RequestBodies = {
   isRead: ({ method, url = "/" }) => method === "POST" && decodePath(url) === mcpPath,
   maxBytes: maxRequestBodyBytes,
@@ -120,14 +123,14 @@ const discardBody = (
 
 interface QueueEntry {
   readonly begin: () => void
-  /** Undefined if the entry is a protocol error. */
+  /** Undefined if the entry is a protocol error, which is sent in place of a request. */
   readonly request: IncomingMessage | undefined
 }
 
 interface Connection {
   /** Requests and protocol errors in order of arrival; the first one is in progress. */
   readonly queue: Array<QueueEntry>
-  /** Limits the time of the response in progress. */
+  /** Closes the connection if the response in progress takes too long. */
   readonly timer: NodeJS.Timeout
   /** The current or last response; undefined before the first request. */
   response: ServerResponse | undefined
@@ -135,24 +138,24 @@ interface Connection {
 }
 
 /**
- * Makes Node and Deno pass each packet to listeners of the socket. By default, their parsers read directly from the
- * operating system, and the beginning of an incomplete request could not be read
- * (docs/decisions/0164-packets-of-incomplete-requests.md).
+ * Makes Node and Deno pass each packet to the socket's listeners. By default, their parsers read directly from the
+ * operating system, so the service could not see the beginning of an incomplete request, which names its path. Why:
+ * docs/decisions/0164-packets-of-incomplete-requests.md
  */
 const showPackets = (socket: Duplex) => {
   const handle = Predicate.hasProperty(socket, "_handle") ? socket._handle : undefined
   if (Predicate.isObject(handle)) Object.assign(handle, { _consumed: true })
 }
 
-/** More packets are joined, because a client may send each byte in a packet of its own. */
+/** Above this number, packets are joined into one, because a client may send each byte in a packet of its own. */
 const maxReceivedPackets = 64
 
-/** The last packets of a connection, with all of the request head that is arriving. */
+/** The last packets of a connection. They contain at least everything received so far of the arriving request head. */
 class ReceivedPackets {
   packets: Array<Buffer> = []
   #bytes = 0
 
-  /** Adds a packet, and drops the oldest ones, which cannot belong to the head that is arriving. */
+  /** Adds a packet, and drops packets that are too old to be part of the arriving request head. */
   add(packet: Buffer) {
     this.packets.push(packet)
     this.#bytes += packet.length
@@ -174,6 +177,7 @@ class ReceivedPackets {
   }
 }
 
+/** Adds an entry to the queue, and begins it at once if nothing is before it. */
 const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
   queue.push(entry)
   if (queue.length === 1) entry.begin()
@@ -224,7 +228,7 @@ export const makeHttpServer = (
   /** Handles a request once all earlier responses on its connection are complete. */
   const handleInOrder = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
-    // A shutdown has closed the connection, so no response could be sent, and the request must not be charged.
+    // A shutdown has closed the connection. The request is not handled, because it would be charged without a response.
     if (!socket.writable) return
     const connection = connections.get(socket)
     if (connection === undefined) return handle(request, response)
@@ -265,7 +269,8 @@ export const makeHttpServer = (
   }
 
   const server = createServer({
-    // Node must accept a request without Host so that the middleware can respond with a 400 with all the usual headers.
+    // Node must accept requests without `Host`, so that the pipeline responds with a 400 that has all the usual
+    // headers.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
     maxHeaderSize: maxRequestHeadBytes,
@@ -286,7 +291,7 @@ export const makeHttpServer = (
     if (error.code === "ECONNRESET") socket.destroy()
     else reject(socket, getRejection(error, connections.get(socket)?.received.packets ?? []))
   })
-  // Before Node's own listener, which starts the parser.
+  // Prepended, because it must run before Node's own listener, which starts the parser.
   server.prependListener("connection", showPackets)
   server.on("connection", (socket) => {
     const queue: Array<QueueEntry> = []
@@ -320,8 +325,10 @@ export const makeHttpServer = (
   })
 
   /**
-   * Closes each connection after the responses to its complete requests. Ends the requests that remain after
-   * `timeouts.shutdown`, and closes their connections. A body that is arriving has a moment to become complete.
+   * Shuts the server down. Each connection closes after the responses to its complete requests; a request whose body is
+   * still arriving has `bodyDelayMillis` to become complete. After `timeouts.shutdown`, the remaining requests are
+   * ended
+   * and their connections are closed.
    */
   const closeConnections = () => {
     isShuttingDown = true

@@ -25,7 +25,7 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, 400 | 413> =>
     request.once("error", () => resume(Effect.fail(400)))
   })
 
-/** Up to this size, Node sends a body faster as text, which it writes together with the headers. */
+/** Bodies shorter than this are passed to Node as text, which `send` explains. */
 const maxTextBytes = 2_048
 
 const toBuffer = ({ buffer, byteLength, byteOffset }: Uint8Array) => Buffer.from(buffer, byteOffset, byteLength)

@@ -27,7 +27,7 @@ export const normalizeRequestTarget = (request: IncomingMessage) => {
   const parsed = parseTarget(method, url)
   if (parsed === undefined) return false
   request.url = parsed.target
-  // Do not add a missing `Host` header: the middleware must refuse such a request, even if its target has a host.
+  // A missing `Host` header is not added: the pipeline must refuse such a request, even if its target contains a host.
   if (parsed.host !== undefined && headers.host !== undefined) headers.host = parsed.host
   return true
 }

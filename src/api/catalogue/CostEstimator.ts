@@ -1,6 +1,6 @@
 /**
- * Estimates the cost of a request: D28 (estimates). Runs the request like any other, with router, validation, SQL and
- * encoders, but marks it as an estimate, so that it is not counted, charged or recorded.
+ * Estimates the cost of a request: D28 (estimates). The request runs through the whole pipeline, but is marked as an
+ * estimate, so that it is not counted, charged or recorded.
  */
 import { Effect, Option, Schema } from "effect"
 import { findAccessError } from "../../accounts/Admission.ts"
@@ -58,7 +58,7 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Answers with the error that the estimated request would get. */
+/** Returns the error response that the estimated request would get. */
 const makeErrorResponse = ({ body, headers, status }: FinishedResponse): PlainResponse => ({
   _tag: "Plain",
   status,
@@ -76,6 +76,7 @@ const getMessage = (isPriced: boolean, total: Total | undefined) =>
 
 const encode = makeObjectEncoder(CostEstimates)
 
+/** Handles `GET /estimate`. `path` is the endpoint whose cost is estimated. */
 export const estimateCost = Effect.fnUntraced(function* (path: string, { account, request, run }: AdmittedRequest) {
   const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
   const parameters = removeEndpointParameter(request.target)

@@ -9,7 +9,7 @@ interface DatasetEndpoints {
 
 const reads = catalogueEndpoints.flatMap(({ row: { path }, tables }) => tables.map((dataset) => ({ dataset, path })))
 
-/** Each dataset with the paths that read it, ordered by name. */
+/** Each dataset with the paths of the endpoints that read it, ordered by the name of the dataset. */
 export const endpointsByDataset: ReadonlyArray<DatasetEndpoints> = Array
   .sort(
     Object.entries(Array.groupBy(reads, ({ dataset }) => dataset)).map(([dataset, readers]) => ({

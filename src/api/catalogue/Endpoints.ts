@@ -1,4 +1,4 @@
-/** Every endpoint, derived from the `Api` that is served: §2.5 (fields), D25 (/endpoints). */
+/** All endpoints, derived from the contract `Api`: §2.5 (fields), D25 (/endpoints). */
 import { Context, Option, type Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { BillingMiddleware } from "../../contract/Authorization.ts"
@@ -15,6 +15,7 @@ import { findNearestName, formatSuggestion } from "../../contract/rules/Suggesti
 import { ResultUnit } from "../../contract/rules/Paging.ts"
 import type { CatalogueEndpointRow } from "../../contract/endpoints/catalogue.ts"
 
+/** An endpoint: its row in `GET /endpoints`, and what else the service derives from its declaration. */
 export interface CatalogueEndpoint {
   /** The name of the endpoint. Unlike `row.label`, it does not say that the endpoint is deprecated. */
   readonly title: string
@@ -28,13 +29,13 @@ export interface CatalogueEndpoint {
   readonly unit: typeof ResultUnit.Service
   /** The tables that the endpoint reads. */
   readonly tables: ReadonlyArray<string>
-  /** The columns with text of third parties. */
+  /** The columns whose text comes from third parties, such as news titles. */
   readonly thirdPartyText: ReadonlyArray<string>
   readonly annotations: Context.Context<never>
   readonly query: Schema.Top | undefined
 }
 
-/** The documentation is part of the catalogue, but not of the OpenAPI document. */
+/** The documentation, which is part of the catalogue, but not of the contract or the OpenAPI document. */
 const documentationPage: CatalogueEndpoint = {
   title: "Documentation",
   row: {
@@ -89,11 +90,13 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
   return found
 }
 
-/** The endpoints of the contract. */
+/** The endpoints that the contract declares. */
 export const declaredEndpoints = listDeclaredEndpoints()
 
+/** Everything that `GET /endpoints` lists: the endpoints of the contract, and the documentation. */
 export const catalogueEndpoints: ReadonlyArray<CatalogueEndpoint> = [...declaredEndpoints, documentationPage]
 
+/** The paths of the endpoints whose responses cost money (D27). */
 export const pricedEndpointPaths = catalogueEndpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 
 /** Finds the endpoint at a path, with or without a trailing slash. */
@@ -102,7 +105,7 @@ export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => 
   return Option.fromUndefinedOr(catalogueEndpoints.find(({ row }) => row.path === normalized))
 }
 
-/** Removes the prefix, version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` become `news`. */
+/** Returns the name to compare: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` all become `news`. */
 const toName = (path: string) =>
   path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 
@@ -110,7 +113,8 @@ const paths = new Map(catalogueEndpoints.map(({ row }) => [toName(row.path), row
 const names = Array.from(paths.keys())
 
 /**
- * Returns the endpoint path most similar to a misspelled path, a path of another version or a path below an endpoint.
+ * Returns the path of the endpoint that a client probably meant. The requested path may be misspelled, have another
+ * version, or continue the path of an endpoint, such as `/v1/news/1`.
  */
 const findSimilarPath = (path: string): Option.Option<string> => {
   const name = toName(path)

@@ -12,7 +12,10 @@ import { catalogueEndpoints } from "./Endpoints.ts"
 import { makeOpenApiDocument } from "./OpenApiDocument.ts"
 import { makeReadinessCheck } from "./Readiness.ts"
 
-/** Makes the page of a document, which is encoded and compressed once, because only a release changes it. */
+/**
+ * Creates the page for a document. It is encoded and compressed only once, because the document changes only in
+ * releases.
+ */
 const makeDocumentPage = (document: unknown, records = 0) =>
   makeStaticPage(
     cacheCompressedBodies(new TextEncoder().encode(JSON.stringify(document))),

@@ -1,6 +1,6 @@
 /**
- * The API as an OpenAPI 3.1 document. Effect generates it from the endpoints; this file adds file formats, headers,
- * undeclared statuses and examples, and simplifies the schemas for code generators.
+ * Builds the OpenAPI 3.1 document of the API. Effect generates it from the contract; this file adds file formats,
+ * headers, undeclared statuses and examples, and simplifies the schemas for code generators.
  */
 import { Array, Context, Option, Predicate, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
@@ -44,7 +44,7 @@ const findFacts = (
   dropsTickers: getIn(parameters, "ticker", "type") === "array",
   /** Whether the endpoint can follow the lineage of a symbol. */
   followsLineages: getIn(parameters, "follow_lineage") !== undefined,
-  /** Whether a symbol may be answered with rows of another symbol of the company. */
+  /** Whether the response for a symbol may have rows that are stored under another symbol of the same company. */
   answersEverySymbol: Context.get(annotations, AnswersEverySymbol),
   /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
   answersPast: getIn(parameters, "as_of") !== undefined,
@@ -72,8 +72,8 @@ type Declarations = ReturnType<typeof readDeclarations>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Returns a parameter's length limits and pattern. They come from the schema of its text. What that schema lacks comes
- * from the schema of the decoded value or list item. A list has only `minLength`.
+ * Returns a parameter's length limits and pattern. They come from the schema of its text or, if it has none, from the
+ * schema of the decoded value or list item. A list has only `minLength`.
  */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
@@ -111,7 +111,7 @@ const describeParameters = (spec: JsonObject, declarations: Declarations) => {
   }
 }
 
-/** `/estimate` takes the parameters of every endpoint: D28 (estimates). */
+/** Documents that `/estimate` takes the parameters of every endpoint: D28 (estimates). */
 const describeEstimateParameters = (spec: JsonObject) => {
   const operation = getIn(spec, "paths", "/estimate", "get")
   const parameters = getIn(operation, "parameters")
@@ -143,7 +143,7 @@ const fileContent = (description: string, schema: JsonObject = {}) => ({
   schema: { type: "string", ...schema, description },
 })
 
-/** The response content in list formats other than JSON: D8 (pages). */
+/** The content of list responses in formats other than JSON: D8 (pages). */
 const fileContents = {
   [listContentTypes.csv]: fileContent(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
@@ -164,6 +164,7 @@ const addFileFormats = (spec: JsonObject, declarations: Declarations) => {
   }
 }
 
+/** A request and the response that it gets with the sample data, from `samples/examples.json`. */
 interface Example {
   readonly name: string
   readonly request: string
@@ -213,10 +214,18 @@ const sometimesAuthenticatedStatuses = new Set([429, 500, 503])
 const alwaysIf = (condition: boolean): Presence => condition ? "always" : undefined
 const sometimesIf = (condition: boolean): Presence => condition ? "sometimes" : undefined
 
-/** Whether a 410 means an expired cursor, which is found after the key check, or that the endpoint is removed. */
+/**
+ * Whether the response is a 410 that has two possible reasons: an expired cursor, which is found after the key check,
+ * or
+ * that the endpoint is removed, which is found before it.
+ */
 const hasTwoMeanings = ({ hasCursor, status }: ResponseKind) => hasCursor && status === 410
 
-/** Whether a 410 is about the estimated endpoint, so that it comes after the key check, and without its headers. */
+/**
+ * Whether the response is a 410 of `/estimate`, whose reason is that the estimated endpoint is removed. It is sent
+ * after
+ * the key check, and lacks the headers that announce the removal.
+ */
 const isAboutOtherEndpoint = ({ status, takesAnyParameter }: ResponseKind) => takesAnyParameter && status === 410
 
 const rateLimitPresence = (response: ResponseKind): Presence => {
@@ -229,7 +238,7 @@ const rateLimitPresence = (response: ResponseKind): Presence => {
 
 const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList && status === 200)
 
-/** Presence of a header of deprecated endpoints. */
+/** Presence of a header that all responses of deprecated endpoints have. */
 const deprecationPresence = ({ deprecation }: ResponseKind): Presence => alwaysIf(Option.isSome(deprecation))
 
 const sunsetPresence = (response: ResponseKind) =>
@@ -274,7 +283,7 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
         ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
         : takesAnyParameter && status === 200,
     ),
-  // Errors can have this header, too, because a request may fail after its lineage is resolved.
+  // Errors can have this header too, because a request may fail after its lineage is resolved.
   "X-Lineage": ({ followsLineages, status }) =>
     sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
   "X-Primary-Tickers": ({ answersEverySymbol, status }) =>
@@ -330,6 +339,7 @@ const notModified = {
   description: "The response has not changed: the client sent its `ETag` as `If-None-Match`.",
 }
 
+/** Adds the headers to a response, and tidies its description. */
 const describeResponse = (response: JsonObject, kind: ResponseKind): JsonObject => {
   const { content, description } = response
   // Effect joins the descriptions of several errors with " | ".
@@ -344,6 +354,7 @@ interface EndpointResponse {
   readonly response: JsonObject
 }
 
+/** Lists all responses of an endpoint: those that it declares, and those that no endpoint declares. */
 const listResponses = (path: string, facts: EndpointFacts, declared: unknown): ReadonlyArray<EndpointResponse> =>
   Object.entries<JsonObject>({
     ...Object(declared),
@@ -355,6 +366,7 @@ const listResponses = (path: string, facts: EndpointFacts, declared: unknown): R
     return { path, status, facts, response: describeResponse(response, { ...facts, status }) }
   })
 
+/** The names of responses that several operations share, by status. */
 const sharedResponseNames: Readonly<Record<number, string>> = {
   304: "NotModified",
   400: "BadRequest",
@@ -374,10 +386,11 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
   503: "Unavailable",
 }
 
+/** Distinguishes shared responses of the same status, such as `NotModified` and `NotModifiedWithoutKey`. */
 const nameSuffix = ({ answersEverySymbol, dropsTickers, needsKey }: EndpointFacts) =>
   answersEverySymbol ? "OfCompanies" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
-/** Names the responses that several operations share, so that the document describes each of them once. */
+/** Names the responses that several operations share, so that the document describes each of them only once. */
 const nameSharedResponses = (
   responses: ReadonlyArray<EndpointResponse>,
 ): ReadonlyMap<EndpointResponse, string> => {
@@ -424,7 +437,7 @@ const completeResponses = (spec: JsonObject, declarations: Declarations) => {
 // Schemas
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Removes `additionalProperties: false`, because responses may get new fields: §9.3 (compatible changes). */
+/** Removes `additionalProperties: false`, because later releases may add fields: §9.3 (compatible changes). */
 const allowUnknownFields = (schema: unknown): void => {
   if (Array.isArray(schema)) return schema.forEach(allowUnknownFields)
   if (!Predicate.isObject(schema)) return
@@ -458,7 +471,7 @@ const withItems = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Replaces `allOf` if it only adds a description to a reference. Some generators accept `allOf` only for objects. */
+/** Replaces an `allOf` that only adds a description to a reference. Some generators accept `allOf` only for objects. */
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
@@ -469,7 +482,10 @@ const withAnnotatedReference = (object: JsonObject): JsonObject => {
 
 const isReference = (schema: unknown) => getIn(schema, "$ref") !== undefined
 
-/** Describes alternatives of which a value always matches exactly one with `oneOf`, which more generators support. */
+/**
+ * Replaces `anyOf` with `oneOf`, which more generators support, if all alternatives are references. A value then always
+ * matches exactly one.
+ */
 const withOneOf = (object: JsonObject): JsonObject => {
   const { anyOf, ...rest } = object
   return Array.isArray(anyOf) && anyOf.every(isReference) ? { ...rest, oneOf: anyOf } : object
@@ -485,8 +501,8 @@ const withNamedEnumeration = (object: JsonObject): JsonObject => {
 }
 
 /**
- * States the size of numbers, because generators otherwise choose 32 bits. Removes the bounds of exact integers in
- * JSON, which say nothing about the values of a field.
+ * States the size of numbers, because generators otherwise choose 32 bits. Removes bounds that are only those of exact
+ * integers in JSON (±2^53), because they say nothing about the field.
  */
 const withNumberFormat = (object: JsonObject): JsonObject => {
   const { maximum, minimum, ...rest } = object
@@ -500,22 +516,25 @@ const withNumberFormat = (object: JsonObject): JsonObject => {
   }
 }
 
-/** Returns the name of a value in generated code, such as `ChangeKindAdded`, or `ScreenerSortPriceDescending`. */
+/** Returns the name of a value in generated code, such as `ChangeKindAdded` or `ScreenerSortPriceDescending`. */
 const nameEnumerationValue = (enumeration: string, value: string) =>
   enumeration +
   value.split(/[^A-Za-z0-9]+/).map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("") +
   (value.startsWith("-") ? "Descending" : "")
 
 /**
- * Names a schema that has the name of a security scheme differently for the Go generator ogen, which declares both as a
- * type.
+ * Gives a schema another name in Go if a security scheme has the same name, because the generator ogen declares a type
+ * for both.
  */
 const withDistinctGoName = (securitySchemes: unknown, name: string): JsonObject =>
   Object.keys(Object(securitySchemes)).some((scheme) => scheme.toLowerCase() === name.toLowerCase())
     ? { "x-ogen-name": `${name}Row` }
     : {}
 
-/** Adds the enumerations. Their values have names, because Go declares the values of all enumerations in one scope. */
+/**
+ * Adds the named enumerations. Their values get unique names, because Go declares the values of all enumerations in one
+ * scope.
+ */
 const addEnumerations = (spec: JsonObject) => {
   const components = Object(spec["components"])
   const named = Object.entries(enumerations).map(([name, values]) => [name, { type: "string", enum: values }] as const)
@@ -531,6 +550,7 @@ const addEnumerations = (spec: JsonObject) => {
   return { ...spec, components: { ...components, schemas: Object.fromEntries(schemas) } }
 }
 
+/** Gives all schemas their public names, and throws if two of them get the same name. */
 const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])
   const schemas = Object.entries(Object(components["schemas"])).map(([name, schema]) =>
@@ -552,8 +572,8 @@ const withError = (body: unknown, error: JsonObject): JsonObject => ({
 })
 
 /**
- * Moves the alternatives of an error body into its property `error`, in which `code` tells them apart. The generator
- * ogen refuses alternatives without such a property.
+ * Moves the alternatives from an error body to its property `error`: `A | B` becomes `{ error: AError | BError }`. The
+ * property `code` of `error` then tells the alternatives apart, which the generator ogen requires.
  */
 const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])
@@ -620,14 +640,14 @@ const generateSpec = () => OpenApi.fromApi(Api.annotate(OpenApi.Transform, compl
 
 let generatedSpec: ReturnType<typeof generateSpec> | undefined
 
-/** Generates the document only on first use, because generating it takes a fifth of the startup time of a command. */
+/** Generates the document on first use, because generating it takes a fifth of a command's startup time. */
 const getSpec = () => generatedSpec ??= generateSpec()
 
-/** The default address of the service: D1 (address). */
+/** The address of a service with the default settings: D1 (address). */
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
 /**
- * Returns the document of a service at `baseUrl`. If that is `/`, clients send requests to the origin from which they
+ * Returns the document for a service at `baseUrl`. If that is `/`, clients send requests to the origin from which they
  * fetched the document.
  */
 export const makeOpenApiDocument = (baseUrl: string) => {
@@ -637,5 +657,5 @@ export const makeOpenApiDocument = (baseUrl: string) => {
   return { ...spec, info: { ...spec.info, contact }, servers }
 }
 
-/** Returns the document of a service at its default address. */
+/** Returns the document for a service at the default address. */
 export const getDefaultOpenApiDocument = () => makeOpenApiDocument(defaultServerUrl)

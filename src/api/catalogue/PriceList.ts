@@ -1,4 +1,4 @@
-/** Prices from the settings: D27 (prices). `ENDPOINT_PRICES` overrides the default price of individual endpoints. */
+/** Reads prices from the settings: D27 (prices). `ENDPOINT_PRICES` overrides the default price for single endpoints. */
 import { Config, Effect, Layer, Schema } from "effect"
 import { PriceLookup } from "../../accounts/billing/Pricing.ts"
 import { RateLimitsByTierConfig } from "../../accounts/limits/AccountRateLimiter.ts"
@@ -35,15 +35,17 @@ const parsePrices = (text: string) =>
     return [path.trim(), Number(price)] as const
   })
 
+/** The setting `PRICE_PER_GB_MICRODOLLARS`: the price of endpoints that `ENDPOINT_PRICES` does not name. */
 export const DefaultPricePerGbConfig = Config.schema(Price, "PRICE_PER_GB_MICRODOLLARS").pipe(
   Config.withDefault(10_000_000),
 )
+/** The setting `ENDPOINT_PRICES`, parsed: pairs of a path and its price. */
 export const EndpointPricesConfig = Config.schema(PriceList, "ENDPOINT_PRICES").pipe(
   Config.map(parsePrices),
   Config.withDefault([]),
 )
 
-/** The settings that decide what customers pay and how often they may call. */
+/** The settings that determine what customers pay and how many requests they may send. */
 export const customerSettings = Config.all({
   rate_limits: RateLimitsByTierConfig,
   price_per_gb_microdollars: DefaultPricePerGbConfig,
@@ -52,6 +54,7 @@ export const customerSettings = Config.all({
 
 const requestsPerMinute = Schema.Int.annotate({ description: "Requests per minute." })
 
+/** The schema of `customerSettings`, for the admin API. */
 export const CustomerSettings = Schema.Struct({
   rate_limits: Schema.Record(Tier, requestsPerMinute),
   price_per_gb_microdollars: Price,
@@ -60,6 +63,7 @@ export const CustomerSettings = Schema.Struct({
 
 const priceSettings = Config.all({ defaultPrice: DefaultPricePerGbConfig, endpointPrices: EndpointPricesConfig })
 
+/** Provides the prices from the settings to everything that charges for responses. */
 export const priceListLayer = Layer.effect(
   PriceLookup,
   Effect.map(priceSettings, ({ defaultPrice, endpointPrices }) => {

@@ -6,14 +6,14 @@ import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import { HealthProbe } from "../../postgres/health/HealthProbe.ts"
 import { NotReadyError } from "../../contract/rules/NotReadyError.ts"
 
-/** Set when a shutdown begins, so that load balancers stop sending requests before connections are refused. */
+/** Whether a shutdown has begun. The check then fails, so that load balancers stop sending requests to the service. */
 export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/api/ShutdownState", {
   defaultValue: () => ({ begun: false }),
 })
 
 /**
- * Makes the readiness check. It uses the last known state of each part instead of a query, so that a busy service stays
- * ready.
+ * Creates the readiness check. It reads the last known state of each part instead of querying the database, so that a
+ * busy service stays ready.
  */
 export const makeReadinessCheck = Effect.gen(function* () {
   const healthProbe = yield* HealthProbe

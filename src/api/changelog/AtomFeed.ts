@@ -1,6 +1,6 @@
 /**
- * Renders changelog entries as an Atom feed (RFC 4287), without a library: docs/decisions/0050-atom-feed-as-text.md.
- * The id of an entry never changes, so that feed readers recognize entries that they have already shown.
+ * Renders changelog entries as an Atom feed (RFC 4287). Why without a library: docs/decisions/0050-atom-feed-as-text.md
+ * The ids of entries never change, because feed readers recognize the entries that they have already shown by them.
  */
 import { hash } from "node:crypto"
 import { newestReleaseDate } from "./Changelog.ts"
@@ -60,6 +60,7 @@ interface AtomFeedOptions {
   readonly search: string
 }
 
+/** Returns the XML of a feed with the given entries. */
 export const renderAtomFeed = (
   entries: ReadonlyArray<ChangelogEntry>,
   { baseUrl, search }: AtomFeedOptions,

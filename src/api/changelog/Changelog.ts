@@ -1,6 +1,7 @@
 /**
- * The changelog: §9.6 (notification), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
- * deprecations that endpoints declare. Add a new entry to the version that will release it.
+ * The changelog: §9.6 (notification), D24 (lifecycle). It consists of the entries in `entries.json`, newest release
+ * first, and of an entry for each deprecation that an endpoint declares. Add a new entry to the release that will
+ * contain it.
  */
 import { Option, Schema } from "effect"
 import packageJson from "../../../package.json" with { type: "json" }
@@ -15,20 +16,21 @@ const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), 
 })
 
 /**
- * The releases in `entries.json`. An invalid entry throws on import, so neither the tests nor the service can start.
+ * The releases in `entries.json`. If an entry is invalid, importing this file throws, so neither the tests nor the
+ * service can start.
  */
 export const changelogReleases = decodeReleases(source)
 
-/** Whether the entry belongs to the version or an earlier one. Later releases in the changelog are not released yet. */
+/** Whether an entry is released in the given version, or was released in an earlier one. */
 export const isReleasedIn = (version: string) => ({ release }: Pick<ChangelogEntry, "release">) =>
   release.localeCompare(version, "en", { numeric: true }) <= 0
 
 const isReleased = isReleasedIn(packageJson.version)
 
-/** The date of the newest release that has been made. */
+/** The date of the newest release that is not still in preparation. */
 export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-28"
 
-/** Returns the release and its date, or that of the newest release for one that has not been made. */
+/** Describes a release. While it is in preparation, its date is that of the newest release. */
 const describeRelease = (release: string, date = newestReleaseDate) => {
   const released = isReleased({ release })
   return { date: released ? date : newestReleaseDate, release, released }
@@ -86,7 +88,7 @@ const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
 /** Order of entries with the same date: changes that clients must act on come first. */
 const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
-/** Every entry: first those that are not released, then newest first. */
+/** All entries: first those that are not released yet, then the others, newest first. */
 export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
   ...changelogReleases.flatMap((release) => release.entries.map(fromSource(release))),
   ...deprecations,
@@ -100,7 +102,7 @@ const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )
 
-/** Whether the entry affects existing clients. If so, even customers who unsubscribed from news emails get an email. */
+/** Whether the entry can break existing clients. Then even customers who unsubscribed from news emails get an email. */
 export const isEmailMandatory = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 

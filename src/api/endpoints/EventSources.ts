@@ -1,4 +1,4 @@
-/** The SQL of the timeline: each table is a source, whose rows are events of one or two types. */
+/** Builds the SQL of the timeline. Each table is a source, whose rows are events of one or two types. */
 import { type SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "../../query/lists/Conditions.ts"
 import type { PageClauses } from "../../query/lists/DeepPages.ts"
@@ -15,7 +15,7 @@ type Fragment = Statement.Fragment
 /** The parameters of the timeline statement. */
 export interface TimelineStatementParameters {
   readonly types: ReadonlyArray<TimelineEventType>
-  /** The requested symbol and, if it is not the company's primary one, that one. */
+  /** The requested symbol and, if it is not the company's primary symbol, the primary one too. */
   readonly ticker: ListStatementParameter<string | ReadonlyArray<string>>
   readonly date_from?: ListStatementParameter<string>
   readonly date_to?: ListStatementParameter<string>
@@ -27,7 +27,9 @@ interface SourceClauses {
   /** Builds `order by` and `limit` for one source. The limit covers the page and all pages before it. */
   readonly orderUpToPage: PageClauses["orderUpToPage"]
   /**
-   * Whether the table `period` contains the gaps between the periods of the company. Events in gaps are only counted.
+   * Whether the table `period` contains the gaps between the company's periods instead of the periods themselves.
+   * Events
+   * in gaps are counted, but not listed.
    */
   readonly areGaps: boolean
 }
@@ -36,8 +38,8 @@ interface SourceClauses {
 interface EventSource {
   readonly types: readonly [TimelineEventType, ...ReadonlyArray<TimelineEventType>]
   /**
-   * Builds a statement that selects the newest events. `at_format` is the `to_char` format of `moment`, and `position`
-   * is the place of the event in the order of its source.
+   * Builds a statement that selects the newest events. Its column `at_format` is the `to_char` format for `moment`, and
+   * `position` numbers the events in the order of the source.
    */
   readonly build: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
@@ -59,7 +61,7 @@ interface EventColumns {
 const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
   const name = sql.literal
 
-  // The dates are subqueries, so that PostgreSQL plans without their values and reuses the plan.
+  // The dates are in subqueries. Otherwise PostgreSQL would plan the statement anew for the values of each request.
   const isNotBefore = (moment: Fragment, { date_from }: TimelineStatementParameters) =>
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>
@@ -68,10 +70,11 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
   const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriod(date))
 
-  /** Condition: the event is within the dates of the request, and its row within the period. */
+  /** SQL condition: the event is within the requested dates, and its row belongs to the period. */
   const during = (query: TimelineStatementParameters, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
     sql.and([isOfPeriod, ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
+  /** Returns `from` and the conditions for a source whose events are rows of one table, with `moment` as their date. */
   const fromTable =
     (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: TimelineStatementParameters) =>
       sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
@@ -81,6 +84,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     sql`case when ${column} ~ '^[A-Za-z0-9._~-]*$' then ${column}
       else regexp_replace(encode(convert_to(${column}, 'UTF8'), 'hex'), '(..)', '%\\1', 'g') end`
 
+  // An event's key is the query string of a request to the endpoint that has the full row of the event.
   const parameter = (parameter: string, value: Fragment) => sql`${name(`'${parameter}='`)} || ${value}`
   const day = (column: Fragment) => sql`to_char(${column}, 'YYYY-MM-DD')`
   const onDay = (column: Fragment) => parameter("date", day(column))
@@ -91,7 +95,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
     sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
   const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.symbol`, ...parameters)
-  /** Raises the page size from 10 to 100 rows, so that a key for a day finds all rows of that day. */
+  /** Raises the page size from 10 to 100 rows, so that the key of a day finds all rows for that day. */
   const allOfDay = sql`'limit=100'`
 
   /** Puts the form type before text that does not already begin with it. */
@@ -103,7 +107,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const sentence = (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`
   const shorten = (number: Fragment) => sql`trim_scale(${number})`
 
-  /** Makes a source that reads the periods one by one. */
+  /** Creates a source that selects the events of each period separately, with the order and limit of the page. */
   const makeSource = (
     types: EventSource["types"],
     { format = sql`'YYYY-MM-DD'`, key, moment, order, rows, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
@@ -121,7 +125,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
 
   const [filed_at, date, created_at] = [sql`filed_at`, sql`date`, sql`created_at`]
 
-  /** News and filings are in one table, so that one scan finds both. */
+  /** News and filings are in the same table, so one scan finds both. */
   const news = makeSource(["filing", "news"], {
     moment: created_at,
     format: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
@@ -139,7 +143,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: (query, { areGaps }) => {
       const isOfPeriod = buildDateRangeConditionForOtherOrder(sql, toPeriod(filed_at), areGaps)
       const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
-      // Written as in /v1/news, so that they match the condition of the partial index on filings.
+      // These must be written as in /v1/news: PostgreSQL uses the partial index on filings only for the same condition.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
       return sql`from news where ${
         sql.and([sql`ticker = period.symbol`, during(query, created_at, isOfPeriod), ...conditions])
@@ -191,7 +195,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: fromTable("gap_stats", date),
   })
 
-  /** The ratio is always above 9, so one that would be rounded to 9 is not printed so. */
+  /** Every runner has a ratio above 9, so a ratio that would be rounded to 9 is printed as `more than 9`. */
   const formatVolumeRatio = sql`case when round(daily_volume_ratio, 1) > 9
     then ${shorten(sql`round(daily_volume_ratio, 1)`)}::text else 'more than 9' end`
 
@@ -210,7 +214,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     types: ["float_change"],
     build: (query, { areGaps, orderUpToPage }) => {
       const reported_date = sql`reported_date`
-      // Reports in different gaps may be from different companies.
+      // Reports in different gaps are not compared, because they may be from different companies.
       const comparable = areGaps ? sql`partition by symbol, starts` : sql.literal("")
       return sql`
         select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as moment,
@@ -249,8 +253,8 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const tickerChanges = makeSource(["ticker_change"], {
     moment: sql`effective_date`,
     title: sql`old_ticker || ' became ' || new_ticker`,
-    // /v1/ticker-changes takes symbols of at most six characters (D6). Instead of a longer one, the key has the shorter
-    // symbol of the change.
+    // /v1/ticker-changes accepts symbols of at most six characters (D6). For a longer symbol, the key names the shorter
+    // one of the two symbols of the change.
     key: makeKeyOf(
       sql`case when length(period.symbol) <= 6 then period.symbol
         else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
@@ -261,13 +265,14 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: (query) => {
       const columns = sql`old_ticker, new_ticker, effective_date, cik`
       const isEligible = isEligibleTickerChange(sql, sql`${query.today}::text::date`)
-      // A change that is recorded with a CIK and without is one event (D20).
+      // A change that is recorded both with and without a CIK is one event: the record with the CIK (D20).
       const isOnlyRecord = sql`(cik is not null or not exists (
         select from ticker_changes as known
         where known.old_ticker = recorded.old_ticker and known.new_ticker = recorded.new_ticker
           and known.effective_date = recorded.effective_date and cik is not null and ${isEligible}
       ))`
       const condition = sql`${isEligible} and ${during(query, sql`effective_date`)} and ${isOnlyRecord}`
+      // A union instead of `old_ticker = … or new_ticker = …`, so that each half uses the index on its column.
       return sql`from (
         select ${columns} from ticker_changes as recorded where old_ticker = period.symbol and ${condition}
         union all
@@ -290,12 +295,15 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   ]
 }
 
-/** Returns a function that builds the statement of the timeline. */
+/**
+ * Returns a function that builds the statement of the timeline: the union of the newest events of all sources, sorted,
+ * from which the page is taken.
+ */
 export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
   const sources = makeEventSources(sql)
   const literal = (text: string) => sql.literal(`'${text}'`)
 
-  /** A subquery without rows, for an account that may use none of the endpoints. */
+  /** A subquery without rows, for an account that may see no events. PostgreSQL needs the type of each column. */
   const none = sql`
     select null::text as lineage_ticker, null::text as symbol, null::date as starts, null::timestamp as moment,
       null::text as at_format, null::text as type, null::text as full_title, null::text as key,
@@ -303,7 +311,7 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
     where false
   `
 
-  /** A period without start and end, for a symbol whose lineage is not followed. */
+  /** For each symbol, one period without start and end, because its lineage is not followed. */
   const unboundedPeriod = ({ ticker }: TimelineStatementParameters) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
@@ -312,8 +320,8 @@ export const makeTimelineStatementBuilder = (sql: SqlClient.SqlClient) => {
 
   return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // Ticker changes are not counted: a change is always outside the period of its old symbol, although it is not
-    // omitted.
+    // Ticker changes are not counted in gaps. A change always lies outside the period of its old symbol, so it
+    // would be counted there, although the list contains it.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []

@@ -32,6 +32,7 @@ const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangeFeedDataset>())
 
 const textEncoder = new TextEncoder()
 
+/** Builds the JSON of a page from the JSON of its changes. */
 const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
   const [comma, start] = [textEncoder.encode(","), textEncoder.encode(`{"count":${changes.length},"results":[`)]
   const end = textEncoder.encode(`],"cursor":"${cursor}","has_more":${hasMore}}`)
@@ -41,6 +42,7 @@ const makeContent = ({ changes, cursor, hasMore }: ChangeFeedPage) => {
 
 type AccessEndpoints = Readonly<Record<ChangeFeedDataset, ReadonlyArray<AnnotatedEndpoint>>>
 
+/** Lists the endpoints that an account must be allowed to use in order to read the changes of a dataset. */
 const accessOf = (dataset: ChangeFeedDataset, endpoints: AccessEndpoints) =>
   endpoints[dataset].map((endpoint) => getEndpointAccess(endpoint))
 
@@ -53,8 +55,9 @@ const listUsableDatasets = (
   requested.filter((dataset) => accessOf(dataset, endpoints).every((access) => canAccountUseEndpoint(account, access)))
 
 /**
- * Returns the requested datasets; if none are requested, all that the account may read. Fails with 403 if the account
- * may not read a requested dataset.
+ * Returns the requested datasets or, if none are requested, all that the account may read. Fails with 403 if the
+ * account
+ * may not read one of the requested datasets.
  */
 export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,
@@ -99,15 +102,16 @@ const resolveFeedStart = (lastEventId: string | undefined, after: string | undef
   return Effect.succeed(after === undefined ? undefined : parseChangeFeedStart(after))
 }
 
-/** An estimate counts the changes in pages of this size, and at most this number of pages. */
+/** An estimate counts changes in pages of this size, and stops after this number of pages. */
 const countedPageSize = 5_000
 const maxCountedPages = 20
 
+/** The handlers of the change feed and of its stream. */
 export const changesHandlers = Effect.gen(function* () {
   const { readPage, summarizePage } = yield* ChangeFeedReader
   const { open: openStream } = yield* ChangeStream
 
-  /** Counts the changes on all pages for an estimate (D28): those of the first page, and those after its cursor. */
+  /** Counts the changes on all pages for an estimate (D28): those on the first page, and those after its cursor. */
   const countAll = Effect.fnUntraced(function* (first: ChangeFeedPage, filter: ChangeFeedFilter) {
     let page: ChangeFeedPage<unknown> = first
     let total = first.changes.length

@@ -18,6 +18,7 @@ const isIncomplete = (row: BinaryRecord) => figures.some((index) => row.isNull(i
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
 
+/** The handler of the list of floats, which adds a message if ownership figures are missing. */
 export const floatOutstandingHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
     Query: FloatOutstandingQuery,

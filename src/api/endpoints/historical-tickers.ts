@@ -26,6 +26,7 @@ const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
   Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
 )
 
+/** The handler that lists the former symbols of a company. */
 export const historicalTickersHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const findEvents = yield* makeLineageEventFinder

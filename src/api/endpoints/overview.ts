@@ -10,9 +10,10 @@ import { makeObjectEncoder } from "../../contract/rules/EndpointResult.ts"
 import { NoParameters } from "../../contract/rules/Filters.ts"
 import { AccountOverview, OverviewResponse } from "../../contract/endpoints/overview.ts"
 
-/** Usage is written a few times a second, so a second attempt almost always suffices. */
+/** How often the overview is read. Usage is written a few times a second, so the second attempt almost always works. */
 const maxAttempts = 3
 
+/** The handler of the overview of an account: its balance, its budget and its usage today. */
 export const overviewHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const reader = yield* Reader
@@ -46,7 +47,10 @@ export const overviewHandlers = Effect.gen(function* () {
     `,
   })
 
-  /** Reads the overview again if usage was written meanwhile, because some of it might be missing. */
+  /**
+   * Reads the overview, which adds usage in the memory of this process to usage in the database. If this process writes
+   * usage during the query, reads again, because the overview may lack what was written.
+   */
   const read = Effect.fnUntraced(function* (account_id: number, now: number, route: string) {
     const today = getDateInNewYork(now)
     for (let attempt = 1;; attempt++) {

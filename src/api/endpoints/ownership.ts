@@ -18,7 +18,10 @@ import {
   OwnershipRow,
 } from "../../contract/endpoints/ownership.ts"
 
-/** Makes an encoder that groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
+/**
+ * Creates an encoder that groups consecutive rows with the same ticker and filing. In CSV, every owner is a record of
+ * its own.
+ */
 const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
   const row = addOptInColumns(OwnershipRow, added)
   const filing = addOptInColumns(OwnershipFilingHeader, added.filter((name) => name === "lineage_ticker"))
@@ -30,6 +33,7 @@ const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
 
   /** Writes the filing as a JSON object, with its owners as the last field. */
   const writeGroup = (owners: ResultRows, position: number) => {
+    // The next write overwrites the brace that closes the filing.
     const filingEnd = writeFiling(owners[0], position) - 1
     let end = rowOutputBuffer.writeText(`,"owner_count":${owners.length},"owners":`, filingEnd)
     for (const [index, owner] of owners.entries()) {
@@ -44,21 +48,26 @@ const makeFilingEncoder = (added: ReadonlyArray<OptInColumn>) => {
 
 /** The parts of the statement that do not depend on `per_holder`. */
 interface OwnershipClauses {
-  /** The condition that a row is a holder whom the filters select. */
+  /** SQL condition: the row is a holder that matches the filters. */
   readonly isShown: Statement.Fragment
-  /** The condition that a row is a holder in the requested filing, or in any. */
+  /** SQL condition: the row is a holder in the requested filing or, if none is requested, in any filing. */
   readonly isRequested: Statement.Fragment
-  /** The requested tickers or periods, with the column that names the ticker or lineage. */
+  /**
+   * The requested tickers or, with `follow_lineage`, the periods of their lineages. `lineage` is a column to select,
+   * and
+   * `owner` the column that says to which ticker or lineage a row belongs.
+   */
   readonly requested: {
     readonly lineage: Statement.Fragment
     readonly owner: Statement.Fragment
     readonly from: Statement.Fragment
     readonly where: Statement.Fragment
   }
-  /** Order and limit of the filings. */
+  /** Builds the order and limit of the filings on the page. */
   readonly filingClauses: (order: Statement.Fragment) => Statement.Fragment
 }
 
+/** The handler of the list of holders, grouped by filing. */
 export const ownershipHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpointFactory
@@ -69,7 +78,10 @@ export const ownershipHandlers = Effect.gen(function* () {
   const holdingColumns = sql.csv(ownershipHoldingColumns)
   const filingColumns = sql`ticker, reported_date, filed_at, form_type, accession_number, document_url`
 
-  /** Selects the newest filing of each ticker or period, and the holders in it. */
+  /**
+   * Selects the newest filing for each ticker or period, and its holders. Like `selectNewestOfHolders`, it defines two
+   * tables for the final `select`: `filing` with the filings of the page, and `holding` with their holders.
+   */
   const selectNewestFilings = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`
         with filing as (
@@ -89,8 +101,8 @@ export const ownershipHandlers = Effect.gen(function* () {
         )`
 
   /**
-   * Selects, for each holder of a ticker or lineage, the holder's newest filing. A holder without a CIK is identified
-   * by the name without punctuation, which filers vary.
+   * Selects the newest filing of each holder of a ticker or lineage. A holder without a CIK is identified by name,
+   * ignoring punctuation, spaces and case, in which filings differ.
    */
   const selectNewestOfHolders = ({ filingClauses, isRequested, isShown, requested }: OwnershipClauses) =>
     sql`

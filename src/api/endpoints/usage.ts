@@ -1,6 +1,6 @@
 /** Handles `GET /v1/usage` and `GET /v1/usage/daily`. */
 import { Effect, flow, Option } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import type { ListClauses, ListQueryShape } from "../../query/lists/ListQuery.ts"
 import { ListEndpointFactory, type WithAccountId } from "../../query/lists/ListEndpoints.ts"
 import { type ListStatementParameter, makeMidnightSql } from "../../query/lists/Conditions.ts"
@@ -15,6 +15,7 @@ import {
 
 type UsageShape = ListQueryShape<WithAccountId<typeof UsageQuery.Type>>
 
+/** The handlers of the requests that an account has made, and of their totals per day. */
 export const usageHandlers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpointFactory
@@ -24,11 +25,11 @@ export const usageHandlers = Effect.gen(function* () {
   )
   const bigint = (number: ListStatementParameter<number>) => sql`${number.map(String)}::text::bigint`
 
-  /** The place of a row, which `readUsagePlace` reads. */
+  /** The place of a row in the order of the list, as text. `readUsagePlace` parses it. */
   const place = sql`concat_ws('.', (extract(epoch from requested_at) * 1000)::bigint, writer, sequence, part, place,
     usage_id)`
 
-  /** SQL that compares rows with a place. */
+  /** Builds SQL that compares rows with the place `after`; undefined if the list is read from its start. */
   const makePlaceSql = (after: UsageShape["after"]) => {
     if (after === undefined) return undefined
     const parsed = after.map(flow(readUsagePlace, Option.getOrThrow))
@@ -50,16 +51,11 @@ export const usageHandlers = Effect.gen(function* () {
     }
   }
 
-  /**
-   * Selects a page. The batches of a window overlap, so the page's first and last request are somewhere in the batches
-   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md). With `after`, the batches begin
-   * with the window of that place, whose requests up to the place are skipped.
-   */
-  const select = (
-    { account_id, after, endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
-    { columns, end: pageEnd, limit, offset }: ListClauses,
+  /** Builds the conditions of the request: the time from which and before which it was made, and its filters. */
+  const makeRequestConditions = (
+    { endpoint, requested_at_from, requested_at_to, status_code }: UsageShape,
+    begin: ReturnType<typeof makePlaceSql>,
   ) => {
-    const begin = makePlaceSql(after)
     const since = requested_at_from === undefined
       ? sql`timestamptz '-infinity'`
       : makeMidnightSql(sql, requested_at_from)
@@ -67,14 +63,21 @@ export const usageHandlers = Effect.gen(function* () {
       ? sql`timestamptz 'infinity'`
       : sql`${makeMidnightSql(sql, requested_at_to)} + interval '24 hours'`
     const before = begin === undefined ? beforeDay : sql`least(${beforeDay}, ${begin.windowEnd})`
-    const conditions = [
+    const filters = [
       ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
       ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
     ]
-    const kinds = conditions.length === 0
-      ? sql`null::integer[]`
-      : sql`array(select kind_id from usage_request_kinds where ${sql.and(conditions)})`
-    const skipped = begin === undefined ? sql.literal("") : sql`
+    return { since, before, filters }
+  }
+
+  /** Counts the requests up to the place `after`, in the batches that may contain requests on both sides of it. */
+  const countSkipped = (
+    begin: NonNullable<ReturnType<typeof makePlaceSql>>,
+    account_id: UsageShape["account_id"],
+    kinds: Statement.Fragment,
+    { before, filters, since }: ReturnType<typeof makeRequestConditions>,
+  ) =>
+    sql`
         skipped as materialized (
           -- Only the requests of a batch that has the time of the place are unpacked.
           select coalesce(sum(
@@ -82,13 +85,68 @@ export const usageHandlers = Effect.gen(function* () {
               select count(*) from usage_batch_requests as request
               where account_id = ${account_id} and request.moment = batch.moment
                 and (request.writer, request.sequence, request.part) = (batch.writer, batch.sequence, batch.part)
-                and ${sql.and([begin.isPackedUpTo, ...conditions])}
+                and ${sql.and([begin.isPackedUpTo, ...filters])}
             ) end
           ), 0)::bigint as requests
           from find_usage_batches(
             ${account_id}, ${kinds}, greatest(${since}, ${begin.moment}), ${before}, 9223372036854775807
           ) as batch
         ),`
+
+  /**
+   * Adds to each batch the places that its requests may have in the list. `sources` lists the batches and the single
+   * counts. `least_place` counts the requests that certainly come before the batch, and `greatest_place` those that may
+   * come before its end: as batches overlap, a batch may be mixed with all that lie within the longest span.
+   */
+  const placedBatches = sql`
+        longest as (
+          select (coalesce(max(span_ms), 0) + 1) * interval '1 millisecond' as span from sources
+        ), placed as (
+          select sources.*, coalesce(sum(requests) over (
+              order by moment desc range between unbounded preceding and (select span from longest) preceding
+            ), 0) as least_place,
+            sum(requests) over (
+              order by moment desc range between unbounded preceding and (select span from longest) following
+            ) as greatest_place
+          from sources
+        )`
+
+  /**
+   * Lists the requests of the batches and counts that are in `shown`. The columns of the union are matched by position,
+   * so those after `union all` must have the order of `usage_batch_requests`.
+   */
+  const listShownRequests = (account_id: UsageShape["account_id"], filters: ReadonlyArray<Statement.Fragment>) =>
+    sql`
+          select request.*, 1::bigint as request_count, null::uuid as usage_id
+          from shown cross join lateral (
+            select * from usage_batch_requests as request
+            where account_id = ${account_id} and request.moment = shown.moment
+              and (request.writer, request.sequence, request.part) = (shown.writer, shown.sequence, shown.part)
+            -- Without this, PostgreSQL could merge the subquery, and unpack batches that are not in shown.
+            offset 0
+          ) as request
+          where ${sql.and([sql`true`, ...filters])}
+          union all
+          select account_id, moment, null, null, null, null, requested_at, key_id, request_id, endpoint, status_code,
+            records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via,
+            null, null, request_count, usage.usage_id
+          from shown join usage on account_id = ${account_id} and requested_at = moment
+            and usage.usage_id = shown.usage_id`
+
+  /**
+   * Selects a page. The batches of a window overlap, so the page's first and last request are somewhere in the batches
+   * whose requests may have those places (docs/decisions/0160-usage-in-batches.md). With `after`, the batches begin
+   * with the window of that place, whose requests up to the place are skipped.
+   */
+  const select = (query: UsageShape, { columns, end: pageEnd, limit, offset }: ListClauses) => {
+    const { account_id, after } = query
+    const begin = makePlaceSql(after)
+    const conditions = makeRequestConditions(query, begin)
+    const { before, filters, since } = conditions
+    const kinds = filters.length === 0
+      ? sql`null::integer[]`
+      : sql`array(select kind_id from usage_request_kinds where ${sql.and(filters)})`
+    const skipped = begin === undefined ? sql.literal("") : countSkipped(begin, account_id, kinds, conditions)
     const start = begin === undefined ? bigint(offset) : sql`(select requests from skipped)`
     const end = begin === undefined ? bigint(pageEnd) : sql`(${start} + ${bigint(pageEnd)})`
     return sql`
@@ -101,7 +159,7 @@ export const usageHandlers = Effect.gen(function* () {
       sql.and([
         sql`account_id = ${account_id} and requested_at >= ${since} and requested_at < ${before}`,
         ...(begin === undefined ? [] : [begin.isUnpackedAfter]),
-        ...conditions,
+        ...filters,
       ])
     }
           order by requested_at desc, usage_id desc limit ${end}
@@ -109,39 +167,16 @@ export const usageHandlers = Effect.gen(function* () {
           select moment, span_ms, requests, writer, sequence, part, null::uuid as usage_id from batches
           union all
           select requested_at, 0, 1, null, null, null, usage_id from counts
-        ), longest as (
-          select (coalesce(max(span_ms), 0) + 1) * interval '1 millisecond' as span from sources
-        ), placed as (
-          select sources.*, coalesce(sum(requests) over (
-              order by moment desc range between unbounded preceding and (select span from longest) preceding
-            ), 0) as least_place,
-            sum(requests) over (
-              order by moment desc range between unbounded preceding and (select span from longest) following
-            ) as greatest_place
-          from sources
-        ), shown as materialized (
+        ), ${placedBatches}, shown as materialized (
           select * from placed where least_place < ${end} and greatest_place > ${start}
-        ), listed as (
-          select request.*, 1::bigint as request_count, null::uuid as usage_id
-          from shown cross join lateral (
-            select * from usage_batch_requests as request
-            where account_id = ${account_id} and request.moment = shown.moment
-              and (request.writer, request.sequence, request.part) = (shown.writer, shown.sequence, shown.part)
-            offset 0
-          ) as request
-          where ${sql.and([sql`true`, ...conditions])}
-          union all
-          select account_id, moment, null, null, null, null, requested_at, key_id, request_id, endpoint, status_code,
-            records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via,
-            null, null, request_count, usage.usage_id
-          from shown join usage on account_id = ${account_id} and requested_at = moment
-            and usage.usage_id = shown.usage_id
+        ), listed as (${listShownRequests(account_id, filters)}
         )
         select ${columns}
         from (
           select * from listed
           order by ${newestFirst}
           limit ${limit} offset ${start} - (
+            -- The requests of batches before the page, which are not in listed.
             select coalesce(sum(requests), 0)::bigint from placed where greatest_place <= ${start}
           )
         ) as usage cross join lateral (

@@ -1,7 +1,7 @@
 /**
- * Rewrites statements to read tables as they were at a moment. In place of each table, a statement reads the union of
- * the table's current rows and of their earlier versions in the schema `history`, limited to those visible at that
- * moment (decision 0114).
+ * Rewrites statements so that they read tables as they were at an earlier moment (decision 0114). The statement gets a
+ * common table expression with the name of each table that it reads, such as `with news as (…)`, which hides the table.
+ * It contains the rows that were visible at the moment: current rows, and earlier versions from the schema `history`.
  */
 import { Context, Effect, Exit, Schema } from "effect"
 import { LRUCache } from "lru-cache"
@@ -10,7 +10,7 @@ import { type PastSource, Reader } from "../../postgres/Reader.ts"
 import { decodePositionalRows } from "../../postgres/DecodeRows.ts"
 import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
 
-/** What the rewritten SQL depends on. Only the columns affect the result; the rest affects the speed. */
+/** What the rewritten SQL depends on. Only `columns` affects the result; the rest affects the speed. */
 const TableShape = Schema.Struct({
   table: Schema.String,
   /** The quoted column names, separated by commas. */
@@ -22,12 +22,17 @@ const TableShape = Schema.Struct({
 })
 type TableShape = typeof TableShape.Type
 
-/** Up to this many rows, it is faster to sort them than to read an index in order and skip the invisible ones. */
+/**
+ * Up to this many rows, sorting the visible rows is faster than reading an index in order and skipping invisible ones.
+ */
 export const MaxPastRowsToSort = Context.Reference<number>("tickerline/query/MaxPastRowsToSort", {
   defaultValue: () => 20_000,
 })
 
-/** Shapes expire, because rows that are visible at a moment become earlier versions once they are replaced. */
+/**
+ * Shapes expire, because the number of rows in the table and in its history changes: a current row becomes an earlier
+ * version when it is replaced.
+ */
 const maxShapeAgeMillis = 300_000
 const maxShapes = 10_000
 
@@ -43,9 +48,10 @@ export const makeTableShapeStore = () =>
 const versionColumns = "recorded_in, replaced_in, replaced_month"
 
 /**
- * The union has a branch for current rows and one for earlier versions. These are the values of the columns that one of
- * them lacks; PostgreSQL uses them to discard branches while planning. `live_in` is the transaction that recorded a
- * current row, or null if the row is older than the history.
+ * The union of current rows and earlier versions needs the same columns on both sides: `live_in`, the transaction that
+ * recorded a current row (null if the row is older than the history), and `versionColumns` of an earlier version. These
+ * are the constants for the columns that one side lacks. They satisfy the condition on those columns, so PostgreSQL
+ * drops it for that side while planning.
  */
 const [noLiveColumn, noVersionColumns] = [
   "null::bigint as live_in",
@@ -53,8 +59,9 @@ const [noLiveColumn, noVersionColumns] = [
 ]
 
 /**
- * Returns the SQL conditions for a version that was visible at the requested time: recorded by then, and replaced
- * later. The values need no escaping, because they come from the database and from `parseAsOfTime`.
+ * Returns the SQL conditions for rows that were visible at the moment, which means recorded by then, and not replaced
+ * until later. `isLive` is for current rows, and `isVersion` for earlier versions. The values need no escaping, because
+ * they come from the database and from `parseAsOfTime`.
  */
 export const makePastConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   const ids = running === undefined
@@ -64,22 +71,22 @@ export const makePastConditions = ({ bound, moment, month, running }: ResolvedMo
   const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
   return {
     isLive: `(live_in is null or live_in <= ${bound}${isNotRunning("live_in")})`,
-    // Avoids `or`, so that PostgreSQL compares the transactions in the index, and reads only visible versions.
+    // `recorded_in` and `replaced_month` are not inside an `or`, so that PostgreSQL can compare them in the index.
     isVersion: `recorded_in <= ${bound}${isNotRunning("recorded_in")} and ` +
       `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
   }
 }
 
 /**
- * Returns a common table expression with the table's own name, so that a statement reads past rows instead of the
- * table.
+ * Returns a common table expression with the table's own name, which contains the rows that were visible at the moment.
+ * It is not materialized, so that PostgreSQL reads only the rows that the statement needs.
  */
 export const makePastTable = (
   { columns, has_few_rows, has_few_versions, table }: TableShape,
   { isLive, isVersion }: ReturnType<typeof makePastConditions>,
 ) => {
-  // With many rows, the condition goes outside the union, so that PostgreSQL merges sorted index scans of both
-  // branches.
+  // With few rows, each side of the union applies its own condition. With many, the conditions are outside the union,
+  // because only then can PostgreSQL merge index scans of both sides that are already sorted.
   const live = `select ${columns}, recorded_in as live_in from public.${table}`
   const rows = has_few_rows
     ? `select ${columns}, ${noLiveColumn}, ${noVersionColumns} from (${live}) as live where ${isLive}`
@@ -101,7 +108,9 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
 }
 
 /**
- * Returns a function that returns the rewriter for a moment. It rewrites statements that read any of the given tables.
+ * Creates a function that returns the rewriter of statements for a moment. The rewriter changes statements that read
+ * any
+ * of the given tables, and leaves others as they are.
  */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const reader = yield* Reader

@@ -1,6 +1,8 @@
 /**
- * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index, and reads only the page's own rows
- * from the table, which is about a hundred times faster than reading the earlier rows too.
+ * Builds the SQL of pages, and makes pages with a large offset fast (D8). To get to page 1,000, PostgreSQL would read
+ * all
+ * rows of the first 999 pages from the table. The SQL of a deep page makes it skip them in an index, and read only the
+ * rows of the page itself from the table, which is about a hundred times faster.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "./Conditions.ts"
@@ -11,13 +13,15 @@ export const minDeepPageOffset = 1_000
 
 /** The order and position of a page. */
 export interface PageClauses {
-  /** Whether the statement sends all rows. Otherwise it sends a page, or counts the rows with the same SQL. */
+  /**
+   * Whether the statement is for an export, which returns all rows. Otherwise it returns a page, or counts the rows.
+   */
   readonly isExport: boolean
   /** Builds `order by … limit … offset …`. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
   /**
-   * Builds `order by … limit …` for one of several subqueries whose rows are merged. The limit includes all earlier
-   * pages.
+   * Builds `order by … limit …` for one of several subqueries whose rows are merged. The limit includes the rows of all
+   * earlier pages, because the rows of any page may all come from one subquery.
    */
   readonly orderUpToPage: (order: Statement.Fragment) => Statement.Fragment
   /** Builds `order by …`, for a statement whose limit is in a subquery. */
@@ -35,7 +39,8 @@ export interface PageClauses {
 export interface DeepPageOptions {
   readonly table: string
   /**
-   * Columns that identify a row, all of them in the index that provides the order. Without a key, deep pages are slow.
+   * Columns that identify a row. The index that provides the order must contain all of them. Without a key, deep pages
+   * are slow.
    */
   readonly key?: ReadonlyArray<string>
   readonly where: Statement.Fragment
@@ -52,7 +57,7 @@ export const makePageBuilder = (sql: SqlClient.SqlClient) => {
   return ({ clauses, key, order, period, table, where }: DeepPageOptions) => {
     const name = sql.literal(table)
     if (period !== undefined) {
-      // Reads up to a page of rows from each period, and merges them into one page.
+      // Reads as many rows from each period as the page may need, and merges them into one page.
       return sql`
         ${period.from} cross join lateral (
           select * from ${name} where ${period.whereInOrder(order)} and ${where} ${period.orderAndLimit(order)}

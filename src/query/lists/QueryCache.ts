@@ -62,8 +62,8 @@ export const makeStorablePage = (
   content.isTransient === true ? makePrivatePage(content, route) : makePrivatePage(content, route, {
     etag: computeEtag(content.body),
     cacheControl: past === undefined ? noCache : "private, max-age=31536000, immutable",
-    // Because it is stored for a year, the response must not be reused for another key, which may not be allowed to get
-    // it.
+    // The client stores this response for a year, so it must not reuse it for another key, which may not be allowed to
+    // read it.
     ...(past === undefined ? {} : { headers: { ...content.headers, vary: "Authorization, X-API-Key" } }),
   })
 
@@ -110,9 +110,12 @@ export interface PageSource<E> {
   readonly tables: ReadonlyArray<string>
   /** Returns the version of the tables, or undefined while it is unknown. */
   readonly getVersion: () => string | undefined
-  /** Returns a reader of the past, of a replica that has the current version of the tables, or of the primary. */
+  /**
+   * Returns a reader for the request. It reads the past for a request with `as_of`, otherwise a replica that has the
+   * current version of the tables, or the primary if the version is unknown.
+   */
   readonly makeReader: (request: AdmittedRequest) => StatementReader
-  /** Returns the response with the content that `read` produces for the query. Estimates are never cached. */
+  /** Returns the page for the query from the cache, or builds it from what `read` returns. Estimates are not cached. */
   readonly getPage: (
     query: object,
     request: AdmittedRequest,
@@ -162,8 +165,12 @@ export class QueryCache extends Context.Service<QueryCache, {
         }
 
         /**
-         * Waits for a pending read of the same page. If there is none, runs `first`, which is a call of `read` that has
-         * not run yet. If the pending read is interrupted, reads again.
+         * Reads a page only once, even if several requests ask for it at the same time. The first request runs `first`,
+         * and all others wait for its result. If the first request is interrupted, the others try again with `read`.
+         *
+         * `first` is the result of a call of `read` by the caller, which had to call it to see whether the page is
+         * known
+         * at once. Running that effect instead of calling `read` again saves building it twice.
          */
         const readOnce = (
           key: string,
@@ -184,8 +191,8 @@ export class QueryCache extends Context.Service<QueryCache, {
             }
             const listeners: Array<(exit: Exit.Exit<Page, E>) => void> = []
             const isRepeated = wasRequestedRecently(key)
-            // Registers the read as pending only here, where it is certain to end: the fiber may be interrupted between
-            // two effects.
+            // Adds the read to `pendingReads` only inside the effect whose end `onExit` observes. If it were added
+            // earlier, an interruption in between would leave it there, and later requests would wait for it forever.
             const readPending = Effect.suspend(() => {
               pendingReads.set(pendingKey, listeners)
               return first
@@ -199,8 +206,8 @@ export class QueryCache extends Context.Service<QueryCache, {
           })
 
         /**
-         * Returns a page from the cache, or reads it. A result that is known at once, such as an error, needs neither a
-         * fiber nor the detection of pending reads (`KnownResults.ts`).
+         * Returns a page from the cache, or reads it. A result that is available at once, such as an error, needs no
+         * fiber (`KnownResults.ts`), and no other request can be waiting for it.
          */
         const getPage: PageSource<E>["getPage"] = (query, request, readContent, additions = {}) => {
           const { past } = request
