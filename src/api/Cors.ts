@@ -22,6 +22,7 @@ const OriginList = Schema.String.check(
   }),
 )
 
+/** The setting `CORS_ORIGINS`: the origins whose web pages may call the API. */
 export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
   Config.withDefault(""),
   Config.map(parseOrigins),

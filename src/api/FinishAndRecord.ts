@@ -25,6 +25,7 @@ export interface BilledResult {
   readonly recording?: RecordOptions
 }
 
+/** Creates the functions that finish and record responses. It is called once, when the service starts. */
 export const makeFinishAndRecord = Effect.gen(function* () {
   const findCreditError = yield* makeCreditCheck
   const { finishPage, finishPlain } = yield* makeFinish

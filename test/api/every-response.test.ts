@@ -357,7 +357,7 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
   ]
 
   it.effect.each(unknownPaths)(
-    "answers an unknown path with 404, with and without a key: %s (D10)",
+    "responds to an unknown path with 404, with and without a key: %s (D10)",
     (path) =>
       Effect.gen(function* () {
         for (const key of [undefined, null]) {
@@ -509,7 +509,7 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
       assertDeprecated(answer)
     }))
 
-  it.effect("answers OPTIONS with 204, and allows no origin by default (D10)", () =>
+  it.effect("responds to OPTIONS with 204, and allows no origin by default (D10)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/intraday-runners", "/endpoints", "/v1/docs"]) {
         const answer = yield* send(path, {
@@ -601,7 +601,7 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
       }
     }))
 
-  it.effect("answers every path with a slash at its end like the path without it (D10)", () =>
+  it.effect("responds to every path with a slash at its end like the path without it (D10)", () =>
     Effect.gen(function* () {
       const paths = [
         ...catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path),
@@ -630,21 +630,24 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
   // Undecodable URLs (400), and information that errors must not reveal
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect.each(undecodable)("answers an undecodable URL with 400: %s (D13)", ([, bytes]) =>
-    Effect.gen(function* () {
-      const paths = [
-        `/v1/intraday-runners?ticker=${bytes}`,
-        `/v1/intraday-runners?${bytes}=1`,
-        `/v1/${bytes}`,
-        `/${bytes}/x`,
-        `/enterprise/v1/${bytes}`,
-        `/enterprise/v1/news?a=${bytes}`,
-        `/endpoints?${bytes}`,
-      ]
-      for (const path of paths) {
-        for (const method of ["GET", "POST"]) assertError(yield* send(path, { method }), 400, "bad_request")
-      }
-    }))
+  it.effect.each(undecodable)(
+    "responds to an undecodable URL with 400: %s (D13)",
+    ([, bytes]) =>
+      Effect.gen(function* () {
+        const paths = [
+          `/v1/intraday-runners?ticker=${bytes}`,
+          `/v1/intraday-runners?${bytes}=1`,
+          `/v1/${bytes}`,
+          `/${bytes}/x`,
+          `/enterprise/v1/${bytes}`,
+          `/enterprise/v1/news?a=${bytes}`,
+          `/endpoints?${bytes}`,
+        ]
+        for (const path of paths) {
+          for (const method of ["GET", "POST"]) assertError(yield* send(path, { method }), 400, "bad_request")
+        }
+      }),
+  )
 
   it.effect("accepts reserved, non-ASCII and control characters that are encoded correctly (D13)", () =>
     Effect.gen(function* () {
@@ -703,7 +706,7 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
       }
     }))
 
-  it.effect("answers hundreds of unknown parameters with a short error (D4, D11)", () =>
+  it.effect("responds to hundreds of unknown parameters with a short error (D4, D11)", () =>
     Effect.gen(function* () {
       const flood = Array.from({ length: 1800 }, (_, number) => `p${number}=1`).join("&")
       const answer = yield* send(`/v1/intraday-runners?${flood}`)
@@ -864,7 +867,7 @@ const recorder = Layer.succeed(
 layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true })(
   "The service with a broken table",
   (it) => {
-    it.effect("answers an unexpected failure with 500 and does not reveal the cause (§7.2, D11)", () =>
+    it.effect("responds to an unexpected failure with 500 and does not reveal the cause (§7.2, D11)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`alter table intraday_runners rename column gap_percentage to gone`
@@ -1098,7 +1101,7 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
       }),
   )
 
-  it.effect("answers oversized headers with the common headers and an error body (D14)", () =>
+  it.effect("responds to oversized headers with the common headers and an error body (D14)", () =>
     Effect.gen(function* () {
       const answer = parseResponse(
         yield* exchangeText(
@@ -1111,7 +1114,7 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
       assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
     }))
 
-  it.effect("answers an unsupported Expect header with the common headers (D14)", () =>
+  it.effect("responds to an unsupported Expect header with the common headers (D14)", () =>
     Effect.gen(function* () {
       const bytes = "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: the-moon\r\n\r\n"
       assertCommonHeaders(parseResponse(yield* exchangeText(yield* ServePort, bytes)))
@@ -1125,7 +1128,7 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
       assertCommonHeaders(answer)
     }))
 
-  it.effect("answers a valid and then a malformed request on one connection (D14)", () =>
+  it.effect("responds to a valid and then a malformed request on one connection (D14)", () =>
     Effect.gen(function* () {
       const text = yield* exchangeText(yield* ServePort, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nBREW\r\n\r\n")
       const second = text.lastIndexOf("HTTP/1.1 ")

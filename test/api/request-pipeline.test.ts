@@ -66,10 +66,10 @@ it.effect("a handler that fails unexpectedly, at once or later, gives 500 (D11)"
     const throws = () => {
       throw fault
     }
-    for (const answer of [throws, () => Exit.die(fault), () => Effect.andThen(Effect.yieldNow, Effect.die(fault))]) {
+    for (const response of [throws, () => Exit.die(fault), () => Effect.andThen(Effect.yieldNow, Effect.die(fault))]) {
       const handlers = {
-        keyed: { private: makeHandler(NoParameters, answer) },
-        open: { public: makePublicHandler(NoParameters, answer) },
+        keyed: { private: makeHandler(NoParameters, response) },
+        open: { public: makePublicHandler(NoParameters, response) },
       }
       const statuses = yield* Effect.forEach(
         ["/v1/private", "/v1/public"],

@@ -150,13 +150,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The respon
             const ask = requestOverWire(port, requestUrl, ultimate, { headers: { "Accept-Encoding": encoding } })
             const [first, ...others] = yield* Effect.all([1, 2, 3, 4, 5].map(() => ask))
             assert.strictEqual(first?.status, 200, `${requestUrl} ${first?.text}`)
-            for (const answer of others) {
+            for (const response of others) {
               for (const [name, value] of Object.entries(first?.headers ?? {})) {
                 seen.add(name)
-                if (!perResponse.test(name)) assert.strictEqual(answer.headers[name], value, `${requestUrl} ${name}`)
-                else assert.isDefined(answer.headers[name], `${requestUrl} ${name}`)
+                if (!perResponse.test(name)) assert.strictEqual(response.headers[name], value, `${requestUrl} ${name}`)
+                else assert.isDefined(response.headers[name], `${requestUrl} ${name}`)
               }
-              assert.strictEqual(answer.text, first?.text)
+              assert.strictEqual(response.text, first?.text)
             }
             assert.isAbove(yield* kept, before, requestUrl)
           }

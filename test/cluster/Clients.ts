@@ -60,9 +60,9 @@ const pathAt = (at: number) =>
 const codeOf = ({ text }: TimedResponse) => /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1] ?? ""
 const idOf = /"request_id":"[^"]*"/
 
-const isDocumented = (answer: TimedResponse, id: string) =>
-  getHeaderValue(answer, "retry-after") === "5" && getHeaderValue(answer, "x-request-id") === id &&
-  ["data_refreshing", "database_pool_timeout"].includes(codeOf(answer))
+const isDocumented = (response: TimedResponse, id: string) =>
+  getHeaderValue(response, "retry-after") === "5" && getHeaderValue(response, "x-request-id") === id &&
+  ["data_refreshing", "database_pool_timeout"].includes(codeOf(response))
 
 const Numbered = Schema.fromJsonString(
   Schema.Struct({ results: Schema.Tuple([Schema.Struct({ outstanding: Schema.Int })]) }),
@@ -82,15 +82,15 @@ export const startClusterClients = Effect.fnUntraced(function* (
   let [sentCount, stopping] = [0, false]
 
   /** Returns what is wrong with a response, or "" if the response is right. */
-  const findProblem = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
-    const { status, text } = answer
+  const findProblem = (path: string, id: string, account: string, began: number, response: TimedResponse) => {
+    const { status, text } = response
     if (mayBreak && [502, 504].includes(status)) return ""
-    if (getHeaderValue(answer, "x-request-id") !== id) return "a wrong request id"
-    if (status === 503) return isDocumented(answer, id) ? "" : "an undocumented 503"
-    if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
+    if (getHeaderValue(response, "x-request-id") !== id) return "a wrong request id"
+    if (status === 503) return isDocumented(response, id) ? "" : "an undocumented 503"
+    if (status === 402) return account === "ending" && codeOf(response) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
     if (path.startsWith("/v1/screener")) {
-      return status === 200 ? numbers.findViolation(numberIn(answer), began) : "not 200"
+      return status === 200 ? numbers.findViolation(numberIn(response), began) : "not 200"
     }
     const found = `${status} ${text.replace(idOf, "")}`
     const before = firstResponses.get(path)
@@ -105,9 +105,9 @@ export const startClusterClients = Effect.fnUntraced(function* (
     const [account, key] = accounts[number % accounts.length] ?? ["", ""]
     const began = performance.now()
     const headers = { Authorization: `Bearer ${key}`, "X-Request-Id": id }
-    const answer = yield* Effect.result(requestWithTimeout({ ...address, path, headers, agent }))
+    const response = yield* Effect.result(requestWithTimeout({ ...address, path, headers, agent }))
     const ended = performance.now()
-    if (answer._tag === "Failure") {
+    if (response._tag === "Failure") {
       observed.push({
         id,
         account,
@@ -121,11 +121,11 @@ export const startClusterClients = Effect.fnUntraced(function* (
         isKeyed: false,
         servedBy: "",
       })
-      if (!mayBreak) wrong.push(`${path}: ${answer.failure.message} after ${Math.round(ended - began)} ms`)
+      if (!mayBreak) wrong.push(`${path}: ${response.failure.message} after ${Math.round(ended - began)} ms`)
       return
     }
-    const { status, text } = answer.success
-    const cost = getHeaderValue(answer.success, "x-cost-microdollars")
+    const { status, text } = response.success
+    const cost = getHeaderValue(response.success, "x-cost-microdollars")
     observed.push({
       id,
       account,
@@ -133,13 +133,13 @@ export const startClusterClients = Effect.fnUntraced(function* (
       startedAt: began,
       endedAt: ended,
       status,
-      code: codeOf(answer.success),
+      code: codeOf(response.success),
       bytes: Buffer.byteLength(text),
       cost: Number(cost),
       isKeyed: cost !== "",
-      servedBy: getHeaderValue(answer.success, "x-served-by"),
+      servedBy: getHeaderValue(response.success, "x-served-by"),
     })
-    const why = findProblem(path, id, account, began, answer.success)
+    const why = findProblem(path, id, account, began, response.success)
     if (why !== "") wrong.push(`${path}: ${why}: ${status} ${text.slice(0, 300)}`)
   })
   const client = Effect.whileLoop({

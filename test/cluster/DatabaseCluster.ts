@@ -43,8 +43,8 @@ export const startDatabaseCluster = Effect.gen(function* () {
   /** Finds the host of the primary, according to Patroni's health check of PostgreSQL. */
   const leader = Effect.gen(function* () {
     for (const member of databaseHosts) {
-      const answer = yield* Effect.option(Effect.timeout(rest(member, "/primary"), "1 second"))
-      if (answer._tag === "Some" && answer.value.status === 200) return member
+      const response = yield* Effect.option(Effect.timeout(rest(member, "/primary"), "1 second"))
+      if (response._tag === "Some" && response.value.status === 200) return member
     }
     return yield* new UnhealthyDatabase({ message: "There is no primary." })
   })

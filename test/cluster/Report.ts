@@ -5,8 +5,8 @@ import { cpus } from "node:os"
 import type { ScenarioResult } from "./Scenario.ts"
 import { patroniTiming } from "./Patroni.ts"
 
-const answersOf = ({ answers }: ScenarioResult) =>
-  Object.entries(answers).toSorted().map(([name, count]) => `${count} × ${name}`).join(", ")
+const formatResponses = ({ responses }: ScenarioResult) =>
+  Object.entries(responses).toSorted().map(([name, count]) => `${count} × ${name}`).join(", ")
 
 const findingsOf = ({ findings }: ScenarioResult) =>
   Object.entries(findings).map(([name, value]) => `${name} ${value}`).join(", ")
@@ -14,7 +14,7 @@ const findingsOf = ({ findings }: ScenarioResult) =>
 export const formatResult = (result: ScenarioResult) =>
   [
     `${result.wrong.length === 0 ? "passed" : "FAILED"}: ${result.scenario} (${result.seconds} s)`,
-    `  ${answersOf(result)}; outage ${result.outage} s, slowest ${result.slowest} s (${result.slowestWas})`,
+    `  ${formatResponses(result)}; outage ${result.outage} s, slowest ${result.slowest} s (${result.slowestWas})`,
     `  ${result.recorded} recorded, ${result.missing} missing as allowed`,
     ...(findingsOf(result) === "" ? [] : [`  ${findingsOf(result)}`]),
     ...result.wrong.map((text) => `  error: ${text}`),
@@ -32,7 +32,7 @@ const table = (results: ReadonlyArray<ScenarioResult>) =>
         one.requests,
         `${one.outage} s`,
         `${one.slowest} s`,
-        answersOf(one),
+        formatResponses(one),
         findingsOf(one),
       ]
       return `| ${cells.join(" | ")} |`

@@ -38,7 +38,7 @@ export interface ScenarioResult {
   readonly scenario: string
   readonly seconds: number
   readonly requests: number
-  readonly answers: Readonly<Record<string, number>>
+  readonly responses: Readonly<Record<string, number>>
   /** Time from the first to the last refused or broken request, seconds. */
   readonly outage: number
   /** Longest response time, seconds. */
@@ -55,9 +55,9 @@ const isBad = ({ status }: Clients.ObservedRequest) => status === 0 || status >=
 const nameOf = ({ code, status }: Clients.ObservedRequest) => status === 0 ? "no response" : `${status} ${code}`.trim()
 
 const counted = (observed: ReadonlyArray<Clients.ObservedRequest>) => {
-  const answers: Record<string, number> = {}
-  for (const one of observed) answers[nameOf(one)] = (answers[nameOf(one)] ?? 0) + 1
-  return answers
+  const responses: Record<string, number> = {}
+  for (const one of observed) responses[nameOf(one)] = (responses[nameOf(one)] ?? 0) + 1
+  return responses
 }
 
 const rounded = (milliseconds: number) => Math.round(milliseconds / 10) / 100
@@ -120,7 +120,7 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
     scenario: scenario.name,
     seconds: rounded(performance.now() - began),
     requests: observed.length,
-    answers: counted(observed),
+    responses: counted(observed),
     outage,
     slowest: longest === undefined ? 0 : rounded(longest.endedAt - longest.startedAt),
     slowestWas: longest === undefined ? "" : `${longest.path}: ${longest.status} by ${longest.servedBy}`,

@@ -131,11 +131,11 @@ const isList = ({ kind }: DocumentedParameter) => kind === "tickers" || kind ===
 const getFieldName = ({ field }: { readonly field: string }) => field
 
 const requestInvalid = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
-  const answer = yield* sendRequest(`${path}?${query.join("&")}`)
-  assert.strictEqual(answer.status, 422, `${path}?${query.join("&")} ${answer.text}`)
-  assert.strictEqual(valueAt(answer.body, "error", "code"), "validation_error")
-  assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
-  return toArray(valueAt(answer.body, "error", "details", "fields")).map((field) => ({
+  const response = yield* sendRequest(`${path}?${query.join("&")}`)
+  assert.strictEqual(response.status, 422, `${path}?${query.join("&")} ${response.text}`)
+  assert.strictEqual(valueAt(response.body, "error", "code"), "validation_error")
+  assert.strictEqual(valueAt(response.body, "request_id"), response.headers["x-request-id"])
+  return toArray(valueAt(response.body, "error", "details", "fields")).map((field) => ({
     field: String(valueAt(field, "field")),
     reason: String(valueAt(field, "reason")),
   }))
@@ -353,7 +353,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(endpointsWithKey)(
-    "answers with 401 and WWW-Authenticate without a valid key, even if the query is invalid: $path (D2)",
+    "responds with 401 and WWW-Authenticate without a valid key, even if the query is invalid: $path (D2)",
     ({ path }) =>
       Effect.gen(function* () {
         for (const query of ["", "?nonsense=1", "?ticker=@@&ticker=@@"]) {
@@ -596,7 +596,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("estimator", "ultimate", { endpoints: ["/v1/news"] })
       const status = (path: string) =>
-        Effect.map(sendRequest(buildUrl("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
+        Effect.map(sendRequest(buildUrl("/estimate", [["endpoint", path]]), { key }), (response) => response.status)
       assert.strictEqual(yield* status("/v1/news"), 200)
       assert.strictEqual(yield* status("/v1/screener"), 403)
     }))

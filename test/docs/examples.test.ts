@@ -122,12 +122,12 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In t
       const drawn = files.flatMap(readCodeBlocks).filter(({ language }) => language === "chain")
       assert.isAbove(drawn.length, 6)
       for (const fence of drawn) {
-        const answer = yield* ServiceInstances.requestOverWire(
+        const response = yield* ServiceInstances.requestOverWire(
           port,
           `/v1/ticker-changes?ticker=${fence.argument.split(" ")[0]}`,
           key,
         )
-        const printed = normalizeOutput(answer.text, base)
+        const printed = normalizeOutput(response.text, base)
         if (fence.text !== "" && compactJson(fence.text) === compactJson(printed)) continue
         const text = formatJson(printed)
         if (update) changes.push({ fence, text })

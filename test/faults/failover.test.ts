@@ -61,8 +61,11 @@ const readTotals = (url: string, account_id: number) =>
     }),
   )
 
-const countAnswered = (seen: SteadyClients.ClientSummary) =>
-  Object.entries(seen.answers).filter(([name]) => !name.startsWith("503")).reduce((sum, [, count]) => sum + count, 0) +
+const countResponses = (seen: SteadyClients.ClientSummary) =>
+  Object.entries(seen.responses).filter(([name]) => !name.startsWith("503")).reduce(
+    (sum, [, count]) => sum + count,
+    0,
+  ) +
   paths.length
 
 /** Waits until all usage is written. Then asserts that each request is recorded and charged once, except 503s. */
@@ -92,17 +95,17 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
       // The service now reaches a read-only server, as it may behind a load balancer or after the primary was demoted.
       yield* proxy.lead(standby.port)
       yield* holdFault("2 seconds")
-      const { answers: before, requests } = seen()
+      const { responses: before, requests } = seen()
       yield* Effect.repeat(Effect.sync(seen), {
         until: (now) => now.requests >= requests + 50,
         schedule: Schedule.spaced("20 millis"),
       })
-      assert.strictEqual(seen().answers["200"], before["200"], "a standby's stale rows are never served")
+      assert.strictEqual(seen().responses["200"], before["200"], "a standby's stale rows are never served")
       yield* standby.promote
       yield* more(100)
       const all = yield* stop
-      assert.isAbove(all.answers["503 database_pool_timeout"] ?? 0, 0)
-      yield* assertRecorded(standby.url, account_id, countAnswered(all), all.cost)
+      assert.isAbove(all.responses["503 database_pool_timeout"] ?? 0, 0)
+      yield* assertRecorded(standby.url, account_id, countResponses(all), all.cost)
       yield* recordFaultSummary("Primary killed under load, standby promoted later", all)
     }))
 })
@@ -119,7 +122,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
           const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, paths, clients: 4 })
           yield* more(50)
           const seen = yield* stop
-          return { rows: countAnswered(seen), cost: seen.cost }
+          return { rows: countResponses(seen), cost: seen.cost }
         })
       const together = (...parts: ReadonlyArray<{ readonly rows: number; readonly cost: number }>) =>
         [

@@ -52,14 +52,14 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         const requestCount = 500
         const longId = "x".repeat(128)
         const limits = Array.from({ length: requestCount }, (_, at) => (at % 100) + 1)
-        const answers = yield* Effect.forEach(
+        const responses = yield* Effect.forEach(
           limits,
           (limit) => requestOverWire(port, `/v1/news?limit=${limit}`, key, { headers: { "X-Request-Id": longId } }),
           {
             concurrency: 8,
           },
         )
-        assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+        assert.deepStrictEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
         const ready = yield* Effect.repeat(requestOverWire(port, "/health/ready", ""), {
           until: ({ text }) => text.includes(`"usage":"late"`),
           schedule: Schedule.spaced("100 millis"),

@@ -29,7 +29,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("The hist
       })
       assert.containsAllKeys(summary.faults, ["load killed", "service killed", "PostgreSQL killed", "failover"])
       assert.isAbove(summary.changes, summary.committed)
-      assert.isAbove(summary.pastRequests, 2 * summary.pastAnswers)
+      assert.isAbove(summary.pastRequests, 2 * summary.pastResponses)
       yield* recordFaultSummary("History: load, service and PostgreSQL killed, and a failover", summary)
     }))
 })

@@ -14,14 +14,14 @@ const formatIdentifiedRequest = (target: string, key: string, id: string, rest =
 const lastRequest = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
 /** Returns the status and the request id of each response. */
-const summarize = (answers: ReadonlyArray<RawSockets.ParsedResponse>) => {
-  answers.forEach(RawSockets.assertResponseFormat)
-  return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
+const summarize = (responses: ReadonlyArray<RawSockets.ParsedResponse>) => {
+  responses.forEach(RawSockets.assertResponseFormat)
+  return responses.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
-const assertDeprecated = ([answer]: ReadonlyArray<RawSockets.ParsedResponse>) => {
-  const { deprecation, link, sunset } = answer?.headers ?? {}
-  assert.deepStrictEqual([deprecation, sunset], ["@1793491200", undefined], answer?.text)
+const assertDeprecated = ([response]: ReadonlyArray<RawSockets.ParsedResponse>) => {
+  const { deprecation, link, sunset } = response?.headers ?? {}
+  assert.deepStrictEqual([deprecation, sunset], ["@1793491200", undefined], response?.text)
   assert.strictEqual(
     link,
     `</v1/ticker-changes>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`,
@@ -85,7 +85,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["chunk sizes that end with LF", withChunks("1\na\n0\n\n")],
       ["a chunk extension of 20 KB", withChunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
     ] as const,
-  )("answers 400 and reads nothing more if the end of a request is ambiguous: %s (§7.1, D14)", ([
+  )("responds with 400 and reads nothing more if the end of a request is ambiguous: %s (§7.1, D14)", ([
     ,
     bytes,
   ]) =>
@@ -143,13 +143,13 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["to a WebSocket", "GET", "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n", 200],
     ] as const,
   )(
-    "answers a request to upgrade %s over HTTP/1.1, and closes the connection (D14)",
+    "responds to a request to upgrade %s over HTTP/1.1, and closes the connection (D14)",
     ([, method, rest, status]) =>
       Effect.gen(function* () {
         const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
-        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${start}${rest}${lastRequest}`)
-        assert.deepStrictEqual(summarize(answers), [[status, "first"]])
-        assert.strictEqual(answers[0]?.headers["connection"], "close")
+        const responses = yield* RawSockets.exchangeBytes(yield* ServicePort, `${start}${rest}${lastRequest}`)
+        assert.deepStrictEqual(summarize(responses), [[status, "first"]])
+        assert.strictEqual(responses[0]?.headers["connection"], "close")
         yield* assertServiceResponds
       }),
   )
@@ -179,7 +179,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       "SOURCE",
     ],
   )(
-    "answers 405 and Allow to the method %s on every path, and 404 on an unknown one (D10, D14)",
+    "responds with 405 and Allow to the method %s on every path, and 404 on an unknown one (D10, D14)",
     (method) =>
       Effect.gen(function* () {
         const port = yield* ServicePort
@@ -189,10 +189,13 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
             `${method} ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-Id: mine\r\n${more}\r\n`,
           )
         for (const [path, allow] of Object.entries(allowedMethods)) {
-          const answers = yield* ask(`${path}?x=1`)
-          RawSockets.assertSingleError(answers, 405, "method_not_allowed")
-          assert.deepStrictEqual([answers[0]?.headers["allow"], answers[0]?.headers["x-request-id"]], [allow, "mine"])
-          assert.include(answers[0]?.text, `${path} supports ${allow}, not ${method}.`)
+          const responses = yield* ask(`${path}?x=1`)
+          RawSockets.assertSingleError(responses, 405, "method_not_allowed")
+          assert.deepStrictEqual([responses[0]?.headers["allow"], responses[0]?.headers["x-request-id"]], [
+            allow,
+            "mine",
+          ])
+          assert.include(responses[0]?.text, `${path} supports ${allow}, not ${method}.`)
         }
         const deprecated = yield* ask("/v1/historical-tickers?ticker=FB", "Accept: text/csv\r\n")
         RawSockets.assertSingleError(deprecated, 405, "method_not_allowed")
@@ -206,13 +209,13 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       }),
   )
 
-  it.effect("answers earlier requests of the connection before a method that Node does not know (D14)", () =>
+  it.effect("responds to earlier requests of the connection before a method that Node does not know (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       const first = formatIdentifiedRequest("/v1/screener", pro, "first")
       const bytes = `${first}FOO /v1/news HTTP/1.1\r\nHost: x\r\nX-Request-Id: second\r\n\r\n${lastRequest}`
-      const answers = summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes))
-      assert.deepStrictEqual(answers, [[200, "first"], [405, "second"]])
+      const responses = summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes))
+      assert.deepStrictEqual(responses, [[200, "first"], [405, "second"]])
     }))
 
   it.effect.each(
@@ -223,7 +226,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["with another protocol", "FOO /v1/news RTSP/1.0\r\n\r\n"],
       ["with a character that no method has", "F(O /v1/news HTTP/1.1\r\nHost: x\r\n\r\n"],
     ] as const,
-  )("answers 400 to an unknown method %s (D13, D14)", ([, bytes]) =>
+  )("responds with 400 to an unknown method %s (D13, D14)", ([, bytes]) =>
     Effect.gen(function* () {
       RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)
     }))
@@ -250,13 +253,16 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         [431, `GET ${target}${"x".repeat(17_000)}`],
       ] as const
       for (const [status, request] of requests) {
-        const answers = yield* RawSockets.exchangeBytes(port, request)
-        RawSockets.assertSingleError(answers, status, status === 405 ? "method_not_allowed" : "bad_request")
-        assertDeprecated(answers)
+        const responses = yield* RawSockets.exchangeBytes(port, request)
+        RawSockets.assertSingleError(responses, status, status === 405 ? "method_not_allowed" : "bad_request")
+        assertDeprecated(responses)
       }
       for (const path of ["/v1/news", "/nowhere"]) {
-        const answers = yield* RawSockets.exchangeBytes(port, formatGetRequest(pro, path, "Content-Length: 70000\r\n"))
-        assert.isUndefined(answers[0]?.headers["deprecation"])
+        const responses = yield* RawSockets.exchangeBytes(
+          port,
+          formatGetRequest(pro, path, "Content-Length: 70000\r\n"),
+        )
+        assert.isUndefined(responses[0]?.headers["deprecation"])
       }
     }))
 
@@ -286,7 +292,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       assert.deepStrictEqual([second?.status, second?.headers["deprecation"]], [400, undefined])
     }))
 
-  it.effect("answers 400 to CONNECT to another host, and reads nothing more (§7.1, D14)", () =>
+  it.effect("responds with 400 to CONNECT to another host, and reads nothing more (§7.1, D14)", () =>
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${lastRequest}`
       RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)
@@ -297,7 +303,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   // Response order
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("answers any number of pipelined requests in order (D14)", () =>
+  it.effect("responds to any number of pipelined requests in order (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       // There are more requests than the service buffers, slow ones precede fast ones, and some have a body.
@@ -308,11 +314,11 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         300,
         (at) => formatIdentifiedRequest(targets[at % 5] ?? "/", pro, `r${at}`, body(at)),
       )
-      const answers = summarize(
+      const responses = summarize(
         yield* RawSockets.exchangeBytes(yield* ServicePort, `${requests.join("")}${lastRequest}`),
       )
       const expected = requests.map((_, at) => [statuses[at % 5], `r${at}`])
-      assert.deepStrictEqual(answers, [...expected, [200, "last"]])
+      assert.deepStrictEqual(responses, [...expected, [200, "last"]])
     }))
 
   it.effect.each(
@@ -329,9 +335,9 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const before = ["a", "b", "c"].map((id) => formatIdentifiedRequest("/v1/screener", pro, id)).join("")
-        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${before}${bytes}${lastRequest}`)
-        assert.deepStrictEqual(summarize(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
-        RawSockets.assertSingleError(answers.slice(3), status)
+        const responses = yield* RawSockets.exchangeBytes(yield* ServicePort, `${before}${bytes}${lastRequest}`)
+        assert.deepStrictEqual(summarize(responses).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
+        RawSockets.assertSingleError(responses.slice(3), status)
       }),
   )
 
@@ -339,8 +345,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     Effect.gen(function* () {
       // The OpenAPI document is compressed while it is sent, so the invalid request arrives before the response ends.
       const page = formatIdentifiedRequest("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
-      const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
-      assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
+      const responses = yield* RawSockets.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
+      assert.deepStrictEqual(responses.map(({ status }) => status), [200, 400])
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
@@ -364,9 +370,9 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         socket.end(statuses === undefined ? formatGetRequest(pro, "/v1/screener") : bytes)
         yield* ended
         assert.isNull(socket.errored)
-        const answers = RawSockets.parseResponses(received())
-        answers.forEach(RawSockets.assertResponseFormat)
-        if (statuses !== undefined) assert.deepStrictEqual(answers.map(({ status }) => status), [...statuses])
+        const responses = RawSockets.parseResponses(received())
+        responses.forEach(RawSockets.assertResponseFormat)
+        if (statuses !== undefined) assert.deepStrictEqual(responses.map(({ status }) => status), [...statuses])
         const port = yield* ServicePort
         yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
         yield* assertServiceResponds

@@ -75,7 +75,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       const { more, seen, stop } = yield* startClients
       yield* more(100)
       yield* proxy.stall
-      yield* Effect.repeat(Effect.sync(() => seen().answers["503 database_pool_timeout"] ?? 0), {
+      yield* Effect.repeat(Effect.sync(() => seen().responses["503 database_pool_timeout"] ?? 0), {
         until: (refused) => refused > 20,
         schedule: Schedule.spaced("50 millis"),
       }).pipe(Effect.timeout("30 seconds"))

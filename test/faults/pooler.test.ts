@@ -65,7 +65,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("answers 503 while the pooler is full or down, and recovers afterwards (RELIABILITY.md, §7.2)", () =>
+  it.live("responds with 503 while the pooler is full or down, and recovers afterwards (RELIABILITY.md, §7.2)", () =>
     Effect.gen(function* () {
       const { context, port, running, otherProgram } = yield* startService({ max_client_conn: "20" })
       const away = Effect.gen(function* () {
@@ -99,11 +99,11 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       const { admin, context, name } = yield* startService({ default_pool_size: "4", server_login_retry: "1" })
       yield* Effect.gen(function* () {
         for (let time = 0; time < 5; time += 1) {
-          const answers = yield* Effect.forkChild(
+          const responses = yield* Effect.forkChild(
             Effect.all(Array.from({ length: 8 }, () => requestJson(path)), { concurrency: 8 }),
           )
           yield* admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}'`)
-          assert.deepStrictEqual((yield* Fiber.join(answers)).map(({ status }) => status), Array(8).fill(200))
+          assert.deepStrictEqual((yield* Fiber.join(responses)).map(({ status }) => status), Array(8).fill(200))
         }
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))

@@ -30,7 +30,7 @@ const startClients = Effect.fnUntraced(function* (memory: "with memory" | "witho
 /** Asserts that each response except 503 is recorded exactly once. */
 const assertRecordedExactly = Effect.fnUntraced(function* (account_id: number, seen: SteadyClients.ClientSummary) {
   const sql = yield* SqlClient.SqlClient
-  const good = Object.entries(seen.answers).filter(([name]) => !name.startsWith("503"))
+  const good = Object.entries(seen.responses).filter(([name]) => !name.startsWith("503"))
   const expected = good.reduce((sum, [, count]) => sum + count, 0) + SteadyClients.mixedRequestPaths.length
   const counted = Effect.map(
     sql<{ readonly rows: number }>`
@@ -65,8 +65,8 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* server.start
       yield* more()
       const seen = yield* stop
-      assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
-      const refused = Object.entries(seen.answers).reduce(
+      assert.isAbove(seen.responses["503 database_pool_timeout"] ?? 0, 0)
+      const refused = Object.entries(seen.responses).reduce(
         (sum, [name, count]) => sum + (name.startsWith("503") ? count : 0),
         0,
       )
@@ -108,7 +108,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       )
       yield* more()
       const seen = yield* stop
-      assert.deepStrictEqual(Object.keys(seen.answers).filter((name) => name.startsWith("5")), [])
+      assert.deepStrictEqual(Object.keys(seen.responses).filter((name) => name.startsWith("5")), [])
       yield* assertRecordedExactly(account_id, seen)
       yield* recordFaultSummary("40 connections cut, one every 50 ms", seen)
     }))

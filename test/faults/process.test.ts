@@ -54,14 +54,14 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
       const seen = yield* stop
-      const { "no answer": refused = 0, ...answered } = seen.answers
+      const { "no response": refused = 0, ...answered } = seen.responses
       assert.isAbove(refused, 0)
       const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) +
         SteadyClients.mixedRequestPaths.length
       assert.strictEqual(yield* charged(account_id), expected)
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
-      const { "no answer": _, ...answers } = seen.answers
-      yield* recordFaultSummary("SIGTERM under load", { ...seen, answers })
+      const { "no response": _, ...responses } = seen.responses
+      yield* recordFaultSummary("SIGTERM under load", { ...seen, responses })
     }))
 
   it.effect("closes connections without a complete request at SIGTERM, on each port, and finishes all others (RELIABILITY.md)", () =>
@@ -102,7 +102,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(code, 0, err)
     }))
 
-  it.effect("still answers during SHUTDOWN_DELAY while /health/ready returns 503, and exits with 0 (RELIABILITY.md)", () =>
+  it.effect("still responds during SHUTDOWN_DELAY while /health/ready returns 503, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const { port, running } = yield* startServing({ SHUTDOWN_DELAY: "3 seconds" })
@@ -160,7 +160,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
     Effect.gen(function* () {
       const { key } = yield* customer
       const zones = ["Asia/Tokyo", "America/Los_Angeles"]
-      const answers = yield* Effect.forEach(zones, (TZ) =>
+      const responses = yield* Effect.forEach(zones, (TZ) =>
         Effect.scoped(Effect.gen(function* () {
           const { port } = yield* startServing({ TZ })
           const paths = [
@@ -174,7 +174,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
               Effect.map(requestOverWire(port, path, key), ({ text }) => text.replace(/"request_id":"[^"]*"/, "")),
           )
         })))
-      assert.deepStrictEqual(answers[1], answers[0])
+      assert.deepStrictEqual(responses[1], responses[0])
     }))
 
   it.effect("continues to read while the database accepts no writes, and records the usage afterwards (RELIABILITY.md)", () =>

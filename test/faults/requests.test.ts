@@ -84,7 +84,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["a path as long as fits", `/${"a/".repeat(7500)}`, 404, "not_found"],
     ] as const,
   )(
-    "answers an oversized request with the documented error: %s (operations/request-limits)",
+    "responds to an oversized request with the documented error: %s (operations/request-limits)",
     ([, target, status, code]) => assertErrorFor(target, status, code),
   )
 
@@ -112,7 +112,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     ([, rest]) => assertRefused(`${livenessRequestHead}${rest}`, 413),
   )
 
-  it.effect("answers a request with a thousand redundant headers or separators (SECURITY.md)", () =>
+  it.effect("responds to a request with a thousand redundant headers or separators (SECURITY.md)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       // The request has 1,000 headers. The last one is the API key.
@@ -124,12 +124,12 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         [200],
       )
       for (const query of [`limit=1${"&".repeat(15_000)}`, `ticker=${"A,".repeat(7500)}`]) {
-        const answers = yield* RawSockets.exchangeBytes(
+        const responses = yield* RawSockets.exchangeBytes(
           yield* ServicePort,
           formatGetRequest(pro, `/v1/screener?${query}`),
         )
-        assert.deepStrictEqual(answers.map(({ status }) => status), [200])
-        answers.forEach(RawSockets.assertResponseFormat)
+        assert.deepStrictEqual(responses.map(({ status }) => status), [200])
+        responses.forEach(RawSockets.assertResponseFormat)
       }
       yield* assertServiceResponds
     }))
@@ -159,7 +159,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["an authority", "x:80"],
       ["an asterisk without OPTIONS", "*"],
     ] as const,
-  )("answers with 400: %s (D13)", ([, target, more]) =>
+  )("responds with 400: %s (D13)", ([, target, more]) =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
       yield* assertRefused(formatGetRequest(pro, target, more), 400)
@@ -202,12 +202,12 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         yield* assertErrorFor(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
         yield* assertErrorFor(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
         const { pro } = yield* TestKeys
-        const [answer] = yield* RawSockets.exchangeBytes(
+        const [response] = yield* RawSockets.exchangeBytes(
           yield* ServicePort,
           formatGetRequest(pro, `/v1/screener?ticker=ZZ9,${symbol}`),
         )
-        assert.strictEqual(answer?.status, 200)
-        assert.match(String(answer?.headers["x-dropped-tickers"]), /^[%0-9A-Za-z]+$/)
+        assert.strictEqual(response?.status, 200)
+        assert.match(String(response?.headers["x-dropped-tickers"]), /^[%0-9A-Za-z]+$/)
       }),
   )
 
@@ -224,7 +224,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     "/v1/%252e%252e/endpoints",
     "http://x/v1/../../etc/passwd",
     "/v1/docs/../../package.json",
-  ])("answers a path with `..` with 404: %s (D10)", (target) => assertErrorFor(target, 404, "not_found"))
+  ])("responds to a path with `..` with 404: %s (D10)", (target) => assertErrorFor(target, 404, "not_found"))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Absolute-form targets
@@ -232,10 +232,10 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   /** Sends a GET request on a new connection. Returns the response, which must be the only one. */
   const sendGet = Effect.fnUntraced(function* (key: string, target: string, more = "") {
-    const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
-    assert.strictEqual(answers.length, 1)
-    const [answer = { status: 0, headers: {}, text: "" }] = answers
-    return answer
+    const responses = yield* RawSockets.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
+    assert.strictEqual(responses.length, 1)
+    const [response = { status: 0, headers: {}, text: "" }] = responses
+    return response
   })
 
   const headersPerResponse = /^(x-request-id|date|x-ratelimit-.*)$/
@@ -260,7 +260,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     "/v1/news?query=%FF",
     "/v1/screener?limit=x",
   ])(
-    "answers an absolute-form target like the same origin-form target, cached or not: %s (RFC 9112, 3.2.2)",
+    "responds to an absolute-form target like the same origin-form target, cached or not: %s (RFC 9112, 3.2.2)",
     (target) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
@@ -290,10 +290,10 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     Effect.gen(function* () {
       yield* assertRefused("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
       yield* assertRefused("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
-      const answers = yield* RawSockets.exchangeBytes(
+      const responses = yield* RawSockets.exchangeBytes(
         yield* ServicePort,
         "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
       )
-      assert.deepStrictEqual(answers.map(({ status }) => status), [204])
+      assert.deepStrictEqual(responses.map(({ status }) => status), [204])
     }))
 })

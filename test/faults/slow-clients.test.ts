@@ -104,7 +104,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       ["chunks", `${livenessRequestHead}Transfer-Encoding: chunked\r\n\r\n`, "1\r\nx\r\n".repeat(300)],
     ] as const,
   )(
-    "answers 408 to a client that sends %s byte by byte, and disconnects it (SECURITY.md)",
+    "responds with 408 to a client that sends %s byte by byte, and disconnects it (SECURITY.md)",
     ([, beginning, bytes]) =>
       Effect.gen(function* () {
         RawSockets.assertSingleError(yield* sendByteByByte(beginning, bytes), 408)

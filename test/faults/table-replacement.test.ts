@@ -59,7 +59,7 @@ const waitForAllPaths = Effect.fnUntraced(function* (tickers: ReadonlyArray<stri
 /** Waits until a client has received a 503. */
 const waitForUnavailableResponse = ({ seen }: { readonly seen: () => SteadyClients.ClientSummary }) =>
   Effect.repeat(Effect.sync(seen), {
-    until: ({ answers }) => Object.keys(answers).some((answer) => answer.startsWith("503")),
+    until: ({ responses }) => Object.keys(responses).some((response) => response.startsWith("503")),
     schedule: Schedule.spaced("20 millis"),
   }).pipe(Effect.timeout("60 seconds"))
 
@@ -90,10 +90,10 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         yield* waitForResponses(fresh.generations, "B", 50)
         assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
-        assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
+        assert.deepStrictEqual(Object.keys(fromDatabase.responses), ["200", "503 data_refreshing"])
         // Nothing is answered from memory after 900 ms without a poll. On a slow machine a poll may take that long, and
         // then the few requests that arrive meanwhile wait for the lock.
-        const { "200": answered = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.answers
+        const { "200": answered = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.responses
         assert.deepStrictEqual(others, {})
         assert.isBelow(unavailable, answered / 20)
         yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
@@ -114,7 +114,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           yield* waitForResponses(generations, "A", 50)
         }
         const all = yield* stop
-        assert.deepStrictEqual(Object.keys(all.answers), ["200"])
+        assert.deepStrictEqual(Object.keys(all.responses), ["200"])
         yield* recordFaultSummary("A table locked for 1 s, three times", all)
       }))
 
@@ -135,7 +135,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           yield* free.more()
         }))
         const [waited, went] = [yield* stuck.stop, yield* free.stop]
-        assert.deepStrictEqual(Object.keys(went.answers), ["200"])
+        assert.deepStrictEqual(Object.keys(went.responses), ["200"])
         yield* recordFaultSummary("A locked table under 40 clients of it", waited)
         yield* recordFaultSummary("Meanwhile 4 clients of another table", went)
       }))
@@ -164,7 +164,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           assert.deepStrictEqual(new Set(generations.slice(settled)), new Set([prefix]))
         }
         const all = yield* stop
-        assert.deepStrictEqual(Object.keys(all.answers), ["200"])
+        assert.deepStrictEqual(Object.keys(all.responses), ["200"])
         yield* recordFaultSummary("A table replaced by load, twice, 20,000 rows", all)
       }))
   },

@@ -100,11 +100,11 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
       const other = yield* OtherConnection
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
-      const answer = yield* Effect.forkChild(measureSeconds(requestJson(path)))
+      const response = yield* Effect.forkChild(measureSeconds(requestJson(path)))
       yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
       yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
       yield* other.query("rollback")
-      const { seconds, value } = yield* Fiber.join(answer)
+      const { seconds, value } = yield* Fiber.join(response)
       assert.strictEqual(value.status, 200)
       assert.isAtLeast(seconds, 3.9, "a lock wait of two seconds, and a delay of two seconds")
     }))
@@ -115,10 +115,10 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
       const retries = yield* countRetries
-      const answer = yield* Effect.forkChild(requestJson(path))
+      const response = yield* Effect.forkChild(requestJson(path))
       yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
       yield* other.query("rollback")
-      assert.strictEqual((yield* Fiber.join(answer)).status, 200)
+      assert.strictEqual((yield* Fiber.join(response)).status, 200)
       assert.strictEqual(yield* countRetries, retries)
     }))
 
@@ -128,7 +128,7 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
       const causeDeadlock = Effect.gen(function* () {
         yield* other.query("begin")
         yield* other.query("lock table registrations in access exclusive mode")
-        const answer = yield* Effect.forkChild(requestJson("/v1/timeline?ticker=LCK1"))
+        const response = yield* Effect.forkChild(requestJson("/v1/timeline?ticker=LCK1"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         const { rows } = yield* other.query(`
           select relname as name from pg_locks join pg_class on pg_class.oid = relation
@@ -142,7 +142,7 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
           `lock table ${String(valueAt(rows, 0, "name"))} in access exclusive mode`,
         ).pipe(Effect.as(true), Effect.catchIf(isLockError, () => Effect.succeed(false)))
         yield* other.query("rollback")
-        assert.strictEqual((yield* Fiber.join(answer)).status, 200)
+        assert.strictEqual((yield* Fiber.join(response)).status, 200)
         return hasEndedRead
       })
       yield* Effect.repeat(causeDeadlock, { until: (isDone) => isDone })
@@ -252,8 +252,8 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'tickerline-test' " +
               "and datname = current_database()",
           )
-          const answers = yield* Effect.forEach([1, 2, 3, 4], () => requestJson(path), { concurrency: "unbounded" })
-          assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200, 200])
+          const responses = yield* Effect.forEach([1, 2, 3, 4], () => requestJson(path), { concurrency: "unbounded" })
+          assert.deepStrictEqual(responses.map(({ status }) => status), [200, 200, 200, 200])
         }
       }))
 
@@ -262,9 +262,9 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const other = yield* OtherConnection
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
-        const answer = yield* Effect.forkChild(requestJson(path))
+        const response = yield* Effect.forkChild(requestJson(path))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
-        yield* Fiber.interrupt(answer)
+        yield* Fiber.interrupt(response)
         yield* waitAtMost(waitUntil(Effect.map(countLockWaits, (count) => count === 0)), "1900 millis")
         yield* other.query("rollback")
         assert.strictEqual((yield* requestJson(path)).status, 200)

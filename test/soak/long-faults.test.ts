@@ -122,7 +122,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("During lo
       watching.interruptUnsafe()
       yield* more(100)
       const seen = yield* stop
-      assert.deepStrictEqual(Object.keys(seen.answers), ["200"])
+      assert.deepStrictEqual(Object.keys(seen.responses), ["200"])
       const log = readFileSync(server.logFile, "utf8")
       assert.notMatch(log, /still waiting for AccessShareLock/)
       yield* recordFaultSummary(

@@ -23,7 +23,7 @@ const recordings = fileURLToPath(new URL("../ingest/edgar/recordings/", import.m
 export const readRecording = (file: string) => readFileSync(recordings + file, "utf8")
 
 /** A response of the stub. */
-export interface EdgarStubAnswer {
+export interface EdgarStubResponse {
   readonly status: number
   readonly type: string
   readonly body: string
@@ -38,13 +38,13 @@ export interface EdgarStubRequest {
   readonly headers: IncomingHttpHeaders
 }
 
-const json = (body: string): EdgarStubAnswer => ({ status: 200, type: "application/json", body })
+const json = (body: string): EdgarStubResponse => ({ status: 200, type: "application/json", body })
 
 /** Builds a response with an XML document. */
-export const makeXmlAnswer = (body: string): EdgarStubAnswer => ({ status: 200, type: "text/xml", body })
+export const makeXmlResponse = (body: string): EdgarStubResponse => ({ status: 200, type: "text/xml", body })
 
 /** Reads a recorded error. Omits the headers that the stub's own server sets. */
-const readError = (name: string, extension: string): EdgarStubAnswer => {
+const readError = (name: string, extension: string): EdgarStubResponse => {
   const [status = "", , ...lines] = readRecording(`errors/${name}.headers.txt`).split("\n")
   const headers = lines.flatMap((line) => {
     const [, field = "", value = ""] = /^([\w-]+): (.*)$/.exec(line) ?? []
@@ -59,18 +59,22 @@ const readError = (name: string, extension: string): EdgarStubAnswer => {
 }
 
 /** The SEC's response for a document that does not exist. */
-export const missingDocumentAnswer = readError("403-object-not-there", "xml")
+export const missingDocumentResponse = readError("403-object-not-there", "xml")
 /** The SEC's response for a company that does not exist. */
-export const missingSubmissionsAnswer = readError("404-no-such-submissions", "xml")
+export const missingSubmissionsResponse = readError("404-no-such-submissions", "xml")
 /** The SEC's response when it is overloaded. */
-export const unavailableFileAnswer = readError("503-getcurrent-past-the-end", "html")
+export const unavailableFileResponse = readError("503-getcurrent-past-the-end", "html")
 
 /** Not a recording: only the title and heading of the SEC's page are known. */
 const refusalPage = `<!DOCTYPE html><html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>
 <h1>Automated access to our sites must comply with SEC.gov's Privacy and Security Policy.</h1></body></html>`
 
 /** Builds the SEC's refusal of automated access, which it sends with status 403, 429 or 200. */
-export const makeAccessRefusal = (status: number): EdgarStubAnswer => ({ status, type: "text/html", body: refusalPage })
+export const makeAccessRefusal = (status: number): EdgarStubResponse => ({
+  status,
+  type: "text/html",
+  body: refusalPage,
+})
 
 /** A filing in a company's list. */
 export interface ListedFiling {
@@ -139,7 +143,7 @@ export const makeSubmissions = (
   }))
 
 /** Builds the index page of a filing, with its acceptance time in New York, such as `2026-01-16 16:19:42`. */
-export const makeIndexPage = (accepted: string): EdgarStubAnswer => ({
+export const makeIndexPage = (accepted: string): EdgarStubResponse => ({
   status: 200,
   type: "text/html",
   body: readRecording("archives/0001045810-26-000024-index.html").replace(
@@ -152,7 +156,7 @@ export const makeIndexPage = (accepted: string): EdgarStubAnswer => ({
 export const makeTickerList = (
   companies: ReadonlyArray<ListedCompany>,
   lastModified = "Fri, 12 Jun 2026 10:00:00 GMT",
-): EdgarStubAnswer => ({
+): EdgarStubResponse => ({
   ...json(JSON.stringify({
     fields: ["cik", "name", "ticker", "exchange"],
     data: companies.flatMap(({ cik, name, tickers }) => tickers.map((ticker) => [Number(cik), name, ticker, "Nasdaq"])),
@@ -164,7 +168,7 @@ export const makeTickerList = (
 export const tickerListPath = "/files/company_tickers_exchange.json"
 
 /** Returns the recorded response for a path, if there is one. */
-const findRecording = (path: string): EdgarStubAnswer | undefined => {
+const findRecording = (path: string): EdgarStubResponse | undefined => {
   const [, folder = "", name = ""] = /^\/(?:api\/xbrl\/)?(submissions|companyfacts)\/(CIK[\w-]+)\.json$/.exec(path) ??
     []
   const file = [`${folder}/${name}.json`, `${folder}/${name}.trimmed.json`].find((file) =>
@@ -174,9 +178,10 @@ const findRecording = (path: string): EdgarStubAnswer | undefined => {
 }
 
 /** The folder of a filing without a fee exhibit. */
-const folderAnswer = json(readRecording("archives/0001213900-24-004875.index.json"))
+const folderResponse = json(readRecording("archives/0001213900-24-004875.index.json"))
 
-const findFolder = (path: string) => /^\/Archives\/edgar\/data\/.*\/index\.json$/.test(path) ? folderAnswer : undefined
+const findFolder = (path: string) =>
+  /^\/Archives\/edgar\/data\/.*\/index\.json$/.test(path) ? folderResponse : undefined
 
 /**
  * Starts the server. Responses in `answers` replace recordings by path, and `intercept` may respond to any request with
@@ -184,14 +189,14 @@ const findFolder = (path: string) => /^\/Archives\/edgar\/data\/.*\/index\.json$
  */
 export const startEdgarStub = Effect.gen(function* () {
   const requests: Array<EdgarStubRequest> = []
-  const answers = new Map<string, EdgarStubAnswer>()
-  const behaviour: { intercept: (request: EdgarStubRequest) => EdgarStubAnswer | "hang" | "reset" | undefined } = {
+  const answers = new Map<string, EdgarStubResponse>()
+  const behaviour: { intercept: (request: EdgarStubRequest) => EdgarStubResponse | "hang" | "reset" | undefined } = {
     intercept: () => undefined,
   }
   const choose = (request: EdgarStubRequest) =>
     behaviour.intercept(request) ?? answers.get(request.path) ?? findRecording(request.path) ??
       findFolder(request.path) ??
-      (/^\/(submissions|api)\//.test(request.path) ? missingSubmissionsAnswer : missingDocumentAnswer)
+      (/^\/(submissions|api)\//.test(request.path) ? missingSubmissionsResponse : missingDocumentResponse)
 
   const server = createServer((incoming, response) => {
     const request = { path: incoming.url ?? "", headers: incoming.headers }
@@ -277,15 +282,15 @@ export const addCompaniesAndFilings = ({ answers }: EdgarStub) => {
   answers.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
   answers.set(
     getFilingDocumentPath(snowflake, "0001640147-26-000002", "form4.xml"),
-    makeXmlAnswer(readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
+    makeXmlResponse(readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
   )
   answers.set(
     getFilingDocumentPath(snowflake, "0001640147-26-000001", "form3.xml"),
-    makeXmlAnswer(readRecording("ownership/form3-two-owners-snow.xml")),
+    makeXmlResponse(readRecording("ownership/form3-two-owners-snow.xml")),
   )
   answers.set(
     getFilingDocumentPath(zivo, "0001101026-26-000001", "primary_doc.xml"),
-    makeXmlAnswer(readRecording("schedule13/schedule13da-zivo-not-well-formed.xml")),
+    makeXmlResponse(readRecording("schedule13/schedule13da-zivo-not-well-formed.xml")),
   )
 }
 

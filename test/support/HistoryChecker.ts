@@ -51,7 +51,7 @@ export interface ConsumerRecord {
 }
 
 /** A response about the past. */
-export interface PastAnswer {
+export interface PastResponse {
   /** Path and query, without `as_of`. */
   readonly target: string
   readonly moment: string
@@ -71,7 +71,7 @@ export interface ObservedHistory {
   readonly changes: ReadonlyArray<ObservedChange>
   readonly consumers: ReadonlyArray<ConsumerRecord>
   /** The responses during the run, and those to the same requests afterwards. */
-  readonly answers: ReadonlyArray<PastAnswer>
+  readonly responses: ReadonlyArray<PastResponse>
   /** The token of each row after the run, by dataset and key. */
   readonly tables: ReadonlyMap<string, ReadonlyMap<string, string>>
 }
@@ -99,13 +99,13 @@ const findDifference = (wanted: Iterable<string>, found: Iterable<string>) => {
 }
 
 /** Checks that all responses to the same request for the same moment are equal (0114). */
-const checkAnswers = ({ answers }: ObservedHistory) => {
-  const first = new Map<string, PastAnswer>()
-  return answers.flatMap((answer) => {
-    const request = `${answer.target} at ${answer.moment}`
-    const known = first.get(request) ?? answer
+const checkPastResponses = ({ responses }: ObservedHistory) => {
+  const first = new Map<string, PastResponse>()
+  return responses.flatMap((response) => {
+    const request = `${response.target} at ${response.moment}`
+    const known = first.get(request) ?? response
     first.set(request, known)
-    const summaries = [known, answer].map(({ digest, etag, status }) => `${status}, ETag ${etag}, digest ${digest}`)
+    const summaries = [known, response].map(({ digest, etag, status }) => `${status}, ETag ${etag}, digest ${digest}`)
     return summaries[0] === summaries[1] ? [] : [`0114: ${request} was ${summaries[0]}, and later ${summaries[1]}`]
   })
 }
@@ -197,7 +197,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
  * Checks that replaying the changes in order reproduces each complete response and, at the end, the tables (0114,
  * 0115).
  */
-const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
+const checkReplay = ({ responses, changes, tables }: ObservedHistory) => {
   const violations: Array<string> = []
   const copies = new Map(Array.from(tables.keys(), (dataset) => [dataset, new Map<string, string>()]))
   const compare = (what: string, dataset: string, tokens: Iterable<string>) => {
@@ -205,13 +205,13 @@ const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
     if (missing.length > 0) violations.push(`${what} lacks ${missing.join(", ")}, according to the feed`)
     if (unexpected.length > 0) violations.push(`${what} has ${unexpected.join(", ")}, contrary to the feed`)
   }
-  const pending = answers.filter(({ dataset }) => dataset !== undefined)
+  const pending = responses.filter(({ dataset }) => dataset !== undefined)
     .toSorted((left, right) => left.moment < right.moment ? -1 : Number(left.moment > right.moment))
   let next = 0
   const compareBefore = (moment: string | undefined) => {
-    for (let answer = pending[next]; answer !== undefined; answer = pending[next]) {
-      if (moment !== undefined && answer.moment >= moment) return
-      compare(`0114: ${answer.target} at ${answer.moment}`, answer.dataset ?? "", answer.tokens)
+    for (let response = pending[next]; response !== undefined; response = pending[next]) {
+      if (moment !== undefined && response.moment >= moment) return
+      compare(`0114: ${response.target} at ${response.moment}`, response.dataset ?? "", response.tokens)
       next += 1
     }
   }
@@ -241,9 +241,9 @@ const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
 /**
  * Checks that the feed contains all tokens that readers saw, because only committed transactions may be seen (0114).
  */
-const checkOrigins = ({ answers, changes }: ObservedHistory) => {
+const checkOrigins = ({ responses, changes }: ObservedHistory) => {
   const recorded = new Set(changes.flatMap(({ token }) => token ?? []))
-  return answers.flatMap(({ moment, target, tokens }) => {
+  return responses.flatMap(({ moment, target, tokens }) => {
     const unknown = tokens.filter((token) => !recorded.has(token))
     return unknown.length === 0 ? [] : [`0114: ${target} at ${moment} has ${unknown.join(", ")}, never in the feed`]
   })
@@ -251,7 +251,7 @@ const checkOrigins = ({ answers, changes }: ObservedHistory) => {
 
 /** Returns a sentence for each broken promise, starting with the number of the decision that makes the promise. */
 export const findHistoryViolations = (history: ObservedHistory): ReadonlyArray<string> => [
-  ...checkAnswers(history),
+  ...checkPastResponses(history),
   ...history.consumers.flatMap((consumer) => checkConsumer(consumer, history.changes)),
   ...checkTransactions(history),
   ...checkReplay(history),

@@ -22,7 +22,7 @@ import {
   formatRowToken,
   matchesConsumerFilter,
   type ObservedChange,
-  type PastAnswer,
+  type PastResponse,
   type WrittenTransaction,
 } from "./HistoryChecker.ts"
 import { openEventStream } from "./EventStreams.ts"
@@ -68,7 +68,7 @@ const makeRecord = ({ seed }: HistoryOptions) => {
   const folder = mkdtempSync(join(tmpdir(), "tickerline-history-"))
   const file = join(folder, "operations.jsonl")
   const transactions: Array<WrittenTransaction> = []
-  const answers: Array<PastAnswer> = []
+  const responses: Array<PastResponse> = []
   const unexpected: Array<string> = []
   const counts = { committed: 0, refused: 0, restarts: 0, pages: 0 }
   const faults: Record<string, number> = {}
@@ -80,7 +80,7 @@ const makeRecord = ({ seed }: HistoryOptions) => {
     file,
     folder,
     transactions,
-    answers,
+    responses,
     unexpected,
     counts,
     faults,
@@ -93,9 +93,9 @@ const makeRecord = ({ seed }: HistoryOptions) => {
       if (transaction.outcome === "committed") counts.committed += 1
       log("transaction", { ...transaction, ...values })
     },
-    addAnswer: (answer: PastAnswer) => {
-      answers.push(answer)
-      log("answer", answer)
+    addPastResponse: (response: PastResponse) => {
+      responses.push(response)
+      log("response", response)
     },
     addUnexpected: (what: string) => {
       unexpected.push(what)
@@ -316,8 +316,8 @@ const requestPast = Effect.fnUntraced(function* (
   // Removes the service's own address from the links, so that responses of different services can be compared.
   const links = headers["link"]?.replaceAll(/http:\/\/[^/]*/g, "")
   const digest = computeDigest(`${headers["x-row-count"]} ${links} ${text}`)
-  const answer = { target, moment, status, etag: headers["etag"], digest, tokens: findRowTokens(text), dataset }
-  return answer satisfies PastAnswer
+  const past = { target, moment, status, etag: headers["etag"], digest, tokens: findRowTokens(text), dataset }
+  return past satisfies PastResponse
 })
 
 /** Requests random targets as of random moments: some seconds ago, at or just before a change, or already requested. */
@@ -331,7 +331,7 @@ const runReader = Effect.fnUntraced(function* (
 ) {
   const first = Date.now()
   while (!isStopping()) {
-    const known = record.answers[chooseInteger(choose, record.answers.length)]
+    const known = record.responses[chooseInteger(choose, record.responses.length)]
     const recent = recentMoments[recentMoments.length - 1 - chooseInteger(choose, Math.min(50, recentMoments.length))]
     // At least 20 ms ago, because the service's clock may be a few milliseconds behind this process's clock.
     const ago = formatMoment(
@@ -346,9 +346,9 @@ const runReader = Effect.fnUntraced(function* (
       [chooseTarget(choose), known?.moment ?? ago],
       known === undefined ? [chooseTarget(choose), ago] : [known.target, known.moment],
     ])
-    const answer = yield* requestPast(client, record, choose, target, moment)
-    if (answer !== undefined) record.addAnswer(answer)
-    yield* paceWorkload(answer === undefined ? 200 : chooseNumber(choose) * pause)
+    const response = yield* requestPast(client, record, choose, target, moment)
+    if (response !== undefined) record.addPastResponse(response)
+    yield* paceWorkload(response === undefined ? 200 : chooseNumber(choose) * pause)
   }
 })
 
@@ -673,9 +673,9 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
 
   const progress = Effect.suspend(() => {
     const { committed, pages } = record.counts
-    const [answers, count] = [record.answers.length, transactionsPerFault]
+    const [responses, count] = [record.responses.length, transactionsPerFault]
     const isReached = () =>
-      record.counts.committed >= committed + count && record.answers.length >= answers + count / 2 &&
+      record.counts.committed >= committed + count && record.responses.length >= responses + count / 2 &&
       record.counts.pages >= pages + count / 2
     return Effect.repeat(Effect.sync(isReached), { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
       Effect.timeout("2 minutes"),
@@ -733,16 +733,16 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
 
   // Restarts the services, so that no response below comes from their memory.
   yield* Effect.forEach(Array.from({ length: serviceCount }), (_, at) => services.killOne(at))
-  const requests = new Map(record.answers.map((answer) => [`${answer.target} ${answer.moment}`, answer]))
+  const requests = new Map(record.responses.map((response) => [`${response.target} ${response.moment}`, response]))
   yield* Effect.forEach(
     requests.values(),
     ({ moment, target }) =>
       requestPast(services.client, record, choose, target, moment).pipe(
         Effect.filterOrFail(
-          (answer) => answer !== undefined,
-          () => new NoAnswer({ message: `${target} at ${moment} has no answer after the run` }),
+          (response) => response !== undefined,
+          () => new NoAnswer({ message: `${target} at ${moment} has no response after the run` }),
         ),
-        Effect.map(record.addAnswer),
+        Effect.map(record.addPastResponse),
       ),
     // One at a time, because an account may have only two exports in progress.
     { discard: true },
@@ -756,10 +756,10 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       ),
       (rows) => [table.name, new Map(rows.map(({ key, token }) => [key, token]))] as const,
     ))
-  const { answers, transactions } = record
+  const { responses, transactions } = record
   const received = [...consumers, ...followers]
   return {
-    history: { transactions, changes, consumers: received, answers, tables: new Map(tables) },
+    history: { transactions, changes, consumers: received, responses, tables: new Map(tables) },
     requests: requests.size,
   }
 })
@@ -783,8 +783,8 @@ export const runHistoryWorkload = Effect.fnUntraced(function* (options: HistoryO
       aborted: outcomes("aborted"),
       unknown: outcomes("unknown"),
       changes: history.changes.length,
-      pastAnswers: requests,
-      pastRequests: history.answers.length,
+      pastResponses: requests,
+      pastRequests: history.responses.length,
       pages: record.counts.pages,
       consumerRestarts: record.counts.restarts,
       refused: record.counts.refused,

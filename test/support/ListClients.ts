@@ -87,7 +87,7 @@ const readAllPages = Effect.fnUntraced(function* (first: string, limit: number, 
 /** Creates a client for one list, with the key of the tier `basic`. All methods except `request` check the status. */
 export const makeListClient = (path: string) => {
   const request = (query: string): TestRequest<TestResponse> => requestJson(`${path}?${query}`)
-  const requestRows = (query: string) => Effect.map(request(query), (answer) => getRows(answer, query))
+  const requestRows = (query: string) => Effect.map(request(query), (response) => getRows(response, query))
   return {
     /** Returns the response, whatever its status. */
     request,
@@ -99,7 +99,7 @@ export const makeListClient = (path: string) => {
     /** Expects status 200 and returns the exact body. */
     requestText: (query: string) => Effect.map(request(query), getJsonText),
     /** Expects status 422 and returns its content. */
-    requestInvalid: (query: string) => Effect.map(request(query), (answer) => getValidationError(answer, query)),
+    requestInvalid: (query: string) => Effect.map(request(query), (response) => getValidationError(response, query)),
     /** Returns the rows of all pages. */
     readAllPages: (query: string, limit: number): TestRequest<ReadonlyArray<unknown>> =>
       readAllPages(`${path}?${query}`, limit, {}),
@@ -134,9 +134,9 @@ export const makePairedListClient = (paths: readonly [full: string, brief: strin
 /** Sends the request with the key of each tier. All responses must have status 200. */
 export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   const keys = yield* Service.TestKeys
-  const answers = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))
-  assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 200], path)
-  return answers
+  const responses = yield* Effect.forEach(Object.values(keys), (key) => requestJson(path, { key }))
+  assert.deepStrictEqual(responses.map(({ status }) => status), [200, 200, 200], path)
+  return responses
 })
 
 /** Loads CSV text into a dataset: adds the rows, or replaces the existing ones. */

@@ -163,13 +163,17 @@ export const assertResponseFormat = ({ headers, status, text }: ParsedResponse) 
 }
 
 /** Checks that there is exactly one response, and that it is this error. */
-export const assertSingleError = (answers: ReadonlyArray<ParsedResponse>, status: number, code = "bad_request") => {
-  const summary = answers.map((answer) => `${answer.status} ${answer.text.slice(0, 300)}`).join("\n")
-  assert.strictEqual(answers.length, 1, summary)
-  for (const answer of answers) {
-    assertResponseFormat(answer)
-    assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], summary)
+export const assertSingleError = (responses: ReadonlyArray<ParsedResponse>, status: number, code = "bad_request") => {
+  const summary = responses.map((response) => `${response.status} ${response.text.slice(0, 300)}`).join("\n")
+  assert.strictEqual(responses.length, 1, summary)
+  for (const response of responses) {
+    assertResponseFormat(response)
+    assert.deepStrictEqual(
+      [response.status, valueAt(JSON.parse(response.text), "error", "code")],
+      [status, code],
+      summary,
+    )
     // An error lists at most twenty reasons, so it is small even if the request is large.
-    assert.isBelow(answer.text.length, 65_536)
+    assert.isBelow(response.text.length, 65_536)
   }
 }

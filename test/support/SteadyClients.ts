@@ -15,7 +15,7 @@ import { Data, Effect, Fiber, Schedule } from "effect"
 import { Agent, request } from "node:http"
 import { paceWorkload } from "./Pauses.ts"
 
-interface Answer {
+interface ReceivedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
   readonly text: string
@@ -25,7 +25,7 @@ interface Answer {
 export interface ClientSummary {
   readonly requests: number
   /** The number of responses by status and error code. */
-  readonly answers: Readonly<Record<string, number>>
+  readonly responses: Readonly<Record<string, number>>
   /** The longest response time, in milliseconds. */
   readonly slowest: number
   /**
@@ -35,40 +35,40 @@ export interface ClientSummary {
 }
 
 /** The expected response to each path, recorded before the fault. */
-type ExpectedAnswers = ReadonlyMap<string, Answer>
+type ExpectedResponses = ReadonlyMap<string, ReceivedResponse>
 
 /** The longest that a response may take in any fault, in milliseconds (§7.2, §8). */
 const requestTimeout = 45_000
 
-/** A connection failed. `answered` is whether a part of the response had arrived. */
-class Failed extends Data.TaggedError("Failed")<{ readonly answered: boolean; readonly message: string }> {}
+/** A connection failed. `hasResponse` is whether part of the response had arrived. */
+class Failed extends Data.TaggedError("Failed")<{ readonly hasResponse: boolean; readonly message: string }> {}
 
 const requestIdPattern = /"request_id":"[^"]*"/
 
 const get = (agent: Agent, port: number, path: string, key: string) =>
-  Effect.callback<Answer, Failed>((resume) => {
+  Effect.callback<ReceivedResponse, Failed>((resume) => {
     const options = { agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key }, timeout: requestTimeout }
     const outgoing = request(options, (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))
-      response.on("error", (error) => resume(Effect.fail(new Failed({ answered: true, message: error.message }))))
+      response.on("error", (error) => resume(Effect.fail(new Failed({ hasResponse: true, message: error.message }))))
       response.on("end", () => {
         const text = Buffer.concat(chunks).toString("utf8").replace(requestIdPattern, "")
         resume(Effect.succeed({ status: response.statusCode ?? 0, headers: response.headers, text }))
       })
     })
-    outgoing.on("timeout", () => outgoing.destroy(new Error("no answer in time")))
-    outgoing.on("error", (error) => resume(Effect.fail(new Failed({ answered: false, message: error.message }))))
+    outgoing.on("timeout", () => outgoing.destroy(new Error("no response in time")))
+    outgoing.on("error", (error) => resume(Effect.fail(new Failed({ hasResponse: false, message: error.message }))))
     outgoing.end()
     return Effect.sync(() => outgoing.destroy())
   })
 
 /** Whether the response is a documented, temporary 503 with `Retry-After`. */
-const isTemporaryRefusal = ({ headers, status, text }: Answer) =>
+const isTemporaryRefusal = ({ headers, status, text }: ReceivedResponse) =>
   status === 503 && headers["retry-after"] === "5" &&
   /^\{"error":\{"code":"(data_refreshing|database_pool_timeout)"/.test(text)
 
-const describeAnswer = ({ status, text }: Answer) => {
+const describeResponse = ({ status, text }: ReceivedResponse) => {
   const code = /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1]
   return code === undefined ? String(status) : `${status} ${code}`
 }
@@ -100,7 +100,7 @@ export interface SteadyClientOptions {
   /** Whether the service is stopping, and therefore may refuse or close connections without a response. */
   readonly mayRefuse?: () => boolean
   /** Checks a response that is not a temporary 503. By default, it must equal the response from before the fault. */
-  readonly isRight?: (answer: Answer) => boolean
+  readonly isRight?: (response: ReceivedResponse) => boolean
 }
 
 /** Starts the clients. `stop` waits until they have stopped, returns a summary, and fails if any response was wrong. */
@@ -117,42 +117,42 @@ export const startSteadyClients = Effect.fnUntraced(function* (
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: count })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
-  const truth: ExpectedAnswers = new Map(
+  const truth: ExpectedResponses = new Map(
     yield* Effect.forEach(requestedPaths, (path) =>
-      Effect.map(get(agent, port, path, key), (answer) => {
-        assert.include([200, 404, 409, 422], answer.status, answer.text)
-        return [path, answer] as const
+      Effect.map(get(agent, port, path, key), (response) => {
+        assert.include([200, 404, 409, 422], response.status, response.text)
+        return [path, response] as const
       }), { concurrency: 4 }),
   )
-  const answers = new Map<string, number>()
+  const responses = new Map<string, number>()
   const wrong: Array<string> = []
   let [requests, slowest, at, stopping] = [0, 0, 0, false]
-  const costOf = ({ headers }: Answer) => Number(headers["x-cost-microdollars"] ?? 0)
-  let cost = Array.from(truth.values()).reduce((sum, answer) => sum + costOf(answer), 0)
+  const costOf = ({ headers }: ReceivedResponse) => Number(headers["x-cost-microdollars"] ?? 0)
+  let cost = Array.from(truth.values()).reduce((sum, response) => sum + costOf(response), 0)
 
-  const asBefore = (path: string, { status, text }: Answer) => {
+  const asBefore = (path: string, { status, text }: ReceivedResponse) => {
     const expected = truth.get(path)
     return expected?.status === status && expected.text === text
   }
-  const isGood = (path: string, answer: Answer) =>
-    isTemporaryRefusal(answer) || (isRight === undefined ? asBefore(path, answer) : isRight(answer))
+  const isGood = (path: string, response: ReceivedResponse) =>
+    isTemporaryRefusal(response) || (isRight === undefined ? asBefore(path, response) : isRight(response))
 
   const one = Effect.gen(function* () {
     const path = requestedPaths[at % requestedPaths.length] ?? ""
     at += 1
     const began = performance.now()
-    const answer = yield* Effect.result(get(agent, port, path, key))
+    const response = yield* Effect.result(get(agent, port, path, key))
     requests += 1
     slowest = Math.max(slowest, performance.now() - began)
-    if (answer._tag === "Failure") {
-      const { answered, message } = answer.failure
-      if (answered || !mayRefuse()) return void wrong.push(`${path}: ${message}`)
-      return void answers.set("no answer", (answers.get("no answer") ?? 0) + 1)
+    if (response._tag === "Failure") {
+      const { hasResponse, message } = response.failure
+      if (hasResponse || !mayRefuse()) return void wrong.push(`${path}: ${message}`)
+      return void responses.set("no response", (responses.get("no response") ?? 0) + 1)
     }
-    cost += costOf(answer.success)
-    const name = describeAnswer(answer.success)
-    answers.set(name, (answers.get(name) ?? 0) + 1)
-    if (!isGood(path, answer.success)) wrong.push(`${path}: ${name} ${answer.success.text.slice(0, 300)}`)
+    cost += costOf(response.success)
+    const name = describeResponse(response.success)
+    responses.set(name, (responses.get(name) ?? 0) + 1)
+    if (!isGood(path, response.success)) wrong.push(`${path}: ${name} ${response.success.text.slice(0, 300)}`)
   })
   const next = pause === 0 ? one : Effect.andThen(paceWorkload(pause), one)
   const client = Effect.whileLoop({ while: () => !stopping, body: () => next, step: () => {} })
@@ -160,11 +160,11 @@ export const startSteadyClients = Effect.fnUntraced(function* (
 
   const seen = (): ClientSummary => ({
     requests,
-    answers: Object.fromEntries(Array.from(answers).toSorted()),
+    responses: Object.fromEntries(Array.from(responses).toSorted()),
     slowest: Math.round(slowest),
     cost,
   })
-  const good = () => answers.get("200") ?? 0
+  const good = () => responses.get("200") ?? 0
   /** Waits for `by` more responses with status 200. */
   const more = Effect.fnUntraced(function* (by = 50) {
     const before = good()

@@ -113,8 +113,8 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
             Effect.map(({ text }) => assert.include(text, `"${words}"`)),
           )
         const statusAt = (port: number, known: string, status: number) =>
-          retryUntil(requestOverWire(port, splits, known), (answer) => answer.status === status).pipe(
-            Effect.map((answer) => assert.strictEqual(answer.status, status)),
+          retryUntil(requestOverWire(port, splits, known), (response) => response.status === status).pipe(
+            Effect.map((response) => assert.strictEqual(response.status, status)),
           )
 
         let running = yield* startOld
@@ -187,7 +187,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         assert.strictEqual(mails.received.length, 40)
 
         const seen = yield* steady.stop
-        const failed = Object.keys(seen.answers).filter((name) => !/^(200|404|409|422)/.test(name))
+        const failed = Object.keys(seen.responses).filter((name) => !/^(200|404|409|422)/.test(name))
         assert.deepStrictEqual(failed, [], JSON.stringify(seen))
         const last = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(last.code, 0, last.err)

@@ -27,6 +27,7 @@ const makeDocumentPage = (document: unknown, records = 0) =>
 const encodeHealth = makeObjectEncoder(Health)
 const encodeReadiness = makeObjectEncoder(Readiness)
 
+/** The handlers of the endpoints that describe the API, estimate costs and check the health of the service. */
 export const catalogueHandlers = Effect.gen(function* () {
   const ready = yield* makeReadinessCheck
   const results = catalogueEndpoints.map(({ row }) => row)

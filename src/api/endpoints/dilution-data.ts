@@ -15,6 +15,7 @@ import {
 const select = (_: object, { selectPage }: ListClauses) =>
   selectPage({ table: "dilution_data", order: "filed_at desc, id" })
 
+/** The handlers of both lists of warrants and convertibles. They read the same rows, but show different columns. */
 export const dilutionDataHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(DilutionDataApiGroup.endpoints.list, {
     Query: DilutionDataQuery,

@@ -8,6 +8,7 @@ import {
   IntradayRunnersQuery,
 } from "../../contract/endpoints/intraday-runners.ts"
 
+/** The handler of the list of intraday runners. Not every row of the table is one, hence the condition. */
 export const intradayRunnersHandlers = Effect.map(ListEndpointFactory, ({ makeEndpoint }) => ({
   list: makeEndpoint(IntradayRunnersApiGroup.endpoints.list, {
     Query: IntradayRunnersQuery,

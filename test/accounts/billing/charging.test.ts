@@ -18,7 +18,7 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
 // @module-tag slow
 
-interface Answer {
+interface ReceivedResponse {
   readonly account: string
   readonly status: number
   readonly id: string
@@ -84,7 +84,7 @@ const startInstance = Effect.gen(function* () {
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
 const sendRequest = (port: number, account: string, key: string, path: string) =>
-  Effect.callback<Answer, Error>((resume) => {
+  Effect.callback<ReceivedResponse, Error>((resume) => {
     const request = get({ agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key } }, (response) => {
       let bytes = 0
       response.on("data", (chunk: Buffer) => {

@@ -294,9 +294,9 @@ layer(service, { excludeTestServices: true })("Billing", (it) => {
         [422, "/v1/ownership", {}],
       ]
       for (const [status, path, options] of cases) {
-        const answer = yield* sendRequest(path, options)
-        assert.strictEqual(answer.status, status, path)
-        assert.strictEqual(answer.headers["x-cost-microdollars"], "0", path)
+        const response = yield* sendRequest(path, options)
+        assert.strictEqual(response.status, status, path)
+        assert.strictEqual(response.headers["x-cost-microdollars"], "0", path)
       }
       for (const path of ["/v1/news", "/v1/nothing", "/estimate?endpoint=/v1/news"]) {
         const { headers, status } = yield* sendRequest(path, { key: null })

@@ -23,12 +23,12 @@ const target = "/v1/ticker-changes?ticker=AUTH"
 const withHeaders = (headers: Readonly<Record<string, string>>) => requestJson(target, { key: null, headers })
 
 const assertRefused = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>, code: string) {
-  const answer = yield* withHeaders(headers)
-  assert.strictEqual(answer.status, 401, JSON.stringify(headers))
-  assert.strictEqual(at(answer.body, "error", "code"), code, JSON.stringify(headers))
-  assert.strictEqual(answer.headers["www-authenticate"], "Bearer")
-  assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
-  assert.isUndefined(at(answer.body, "error", "details"))
+  const response = yield* withHeaders(headers)
+  assert.strictEqual(response.status, 401, JSON.stringify(headers))
+  assert.strictEqual(at(response.body, "error", "code"), code, JSON.stringify(headers))
+  assert.strictEqual(response.headers["www-authenticate"], "Bearer")
+  assert.strictEqual(at(response.body, "request_id"), response.headers["x-request-id"])
+  assert.isUndefined(at(response.body, "error", "details"))
 })
 
 const newKey = (account: string) => Service.ensureAccountWithKey(account, "basic")
@@ -72,9 +72,9 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
           { "X-Api-Key": `  ${basic}  ` },
         ]
       ) {
-        const answer = yield* withHeaders(headers)
-        assert.strictEqual(answer.status, 200, JSON.stringify(headers))
-        assert.isUndefined(answer.headers["www-authenticate"])
+        const response = yield* withHeaders(headers)
+        assert.strictEqual(response.status, 200, JSON.stringify(headers))
+        assert.isUndefined(response.headers["www-authenticate"])
       }
     }))
 
@@ -479,18 +479,18 @@ layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it
       for (const [has, tier] of tiers.entries()) {
         for (const [needed, required_tier] of tiers.entries()) {
           for (const headers of [{ "X-API-Key": keys[tier] }, { Authorization: `Bearer ${keys[tier]}` }]) {
-            const answer = yield* requestJson(`/v1/${required_tier}`, { key: null, headers })
+            const response = yield* requestJson(`/v1/${required_tier}`, { key: null, headers })
             assert.strictEqual(isTierSufficient(tier, required_tier), has >= needed)
             if (has >= needed) {
-              assert.strictEqual(answer.status, 200)
-              assert.deepStrictEqual(answer.body, { tier })
+              assert.strictEqual(response.status, 200)
+              assert.deepStrictEqual(response.body, { tier })
             } else {
-              assert.strictEqual(answer.status, 403)
-              assert.strictEqual(at(answer.body, "error", "code"), "insufficient_tier")
-              assert.deepStrictEqual(at(answer.body, "error", "details"), { required_tier, tier })
-              assert.include(String(at(answer.body, "error", "message")), required_tier)
-              assert.strictEqual(at(answer.body, "request_id"), answer.headers["x-request-id"])
-              assert.isUndefined(answer.headers["www-authenticate"])
+              assert.strictEqual(response.status, 403)
+              assert.strictEqual(at(response.body, "error", "code"), "insufficient_tier")
+              assert.deepStrictEqual(at(response.body, "error", "details"), { required_tier, tier })
+              assert.include(String(at(response.body, "error", "message")), required_tier)
+              assert.strictEqual(at(response.body, "request_id"), response.headers["x-request-id"])
+              assert.isUndefined(response.headers["www-authenticate"])
             }
           }
         }

@@ -20,7 +20,7 @@ const { createCustomer } = CustomerUsage
 
 const target = "/v1/account"
 
-type Answer = Effect.Success<ReturnType<typeof requestJson>>
+type ReceivedResponse = Effect.Success<ReturnType<typeof requestJson>>
 
 /** Changes a character of the random part, so that the checksum is wrong. */
 const mistypeKey = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : "x"}${key.slice(21)}`
@@ -34,7 +34,7 @@ const sendFrom = (forwarded: string | null, key: string) =>
 const statusFrom = (forwarded: string | null, key: string) =>
   Effect.map(sendFrom(forwarded, key), ({ status }) => status)
 
-const assertBlocked = ({ body, headers, status, text }: Answer) => {
+const assertBlocked = ({ body, headers, status, text }: ReceivedResponse) => {
   assert.strictEqual(status, 429, text)
   assert.strictEqual(valueAt(body, "error", "code"), "rate_limit_exceeded")
   assert.include(String(valueAt(body, "error", "message")), "wrong API keys")

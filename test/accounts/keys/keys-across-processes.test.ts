@@ -63,12 +63,12 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       Effect.gen(function* () {
         const ports = yield* startTwo
         const keys = yield* Effect.forEach(Array.range(1, 50), (number) => createCustomer(`of one office ${number}`))
-        const answers = yield* Effect.forEach(
+        const responses = yield* Effect.forEach(
           keys,
           ({ key }, number) => statusFrom(ports[number % 2] ?? 0, "198.51.100.10", key),
           { concurrency: "unbounded" },
         )
-        assert.deepStrictEqual(new Set(answers), new Set([200]))
+        assert.deepStrictEqual(new Set(responses), new Set([200]))
       }).pipe(Effect.scoped))
 
     it.effect("a process without its database never accepts a revoked key for more than a second (D2, D17)", () =>
@@ -99,13 +99,13 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         yield* network.stall
         yield* sql`update api_keys set revoked_at = now() where key_id = ${key_id}`
         const revoked = performance.now()
-        const answers: Array<readonly [at: number, port: number, status: number]> = []
+        const responses: Array<readonly [at: number, port: number, status: number]> = []
         const ask = (port: number) =>
           Effect.suspend(() => {
             const began = performance.now() - revoked
             return Effect.map(
               requestOverWire(port, path, key),
-              ({ status }) => void answers.push([began, port, status]),
+              ({ status }) => void responses.push([began, port, status]),
             )
           })
         const requestLoops = [near, cut].map((port) =>
@@ -115,9 +115,9 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         yield* holdFault("2500 millis")
         // Requests sent before the revocation may get their responses only now, so only later requests are checked.
         yield* network.resume
-        const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
+        const later = (from: number) => responses.filter(([began, port]) => port === from && began > 2_500).length
         yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
-        const late = answers.filter(([began]) => began > 1_000)
+        const late = responses.filter(([began]) => began > 1_000)
         for (const [began, port, status] of late) {
           assert.include(port === near ? [401] : [401, 503], status, `${port === near} ${began}`)
         }

@@ -16,7 +16,7 @@ import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts
 const { valueAt: at, insertRows, TestKeys } = Service
 
 type SentRequest = ReturnType<typeof Service.requestJson>
-type Answer = Effect.Success<SentRequest>
+type ReceivedResponse = Effect.Success<SentRequest>
 
 /** Sends a request, by default with a key for every endpoint. */
 const send = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
@@ -129,7 +129,7 @@ const makeEstimateUrl = (path: string, query: Query, place = 0) =>
 const requestEstimate = (path: string, query: Query = [], options: Service.TestRequestOptions = {}) =>
   send(makeEstimateUrl(path, query), options)
 
-const getField = ({ body, status, text }: Answer, name: string) => {
+const getField = ({ body, status, text }: ReceivedResponse, name: string) => {
   assert.strictEqual(status, 200, text)
   return at(body, "results", 0, name)
 }
@@ -240,7 +240,7 @@ const listSymbols = (query: Query) => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Returns the number of records in the response to the estimated request. */
-const countRecords = (path: string, { body }: Answer) =>
+const countRecords = (path: string, { body }: ReceivedResponse) =>
   path === "/v1/ticker-changes" ? getResultRows(body).length : Number(at(body, "count"))
 
 /** Computes the expected cost, rounded up to microdollars, with different arithmetic from the service's. */

@@ -32,7 +32,7 @@ const transport = new Set([
   "transfer-encoding",
 ])
 
-interface Answer {
+interface ReceivedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
@@ -57,7 +57,7 @@ const publicCacheControl = new Map([
 ])
 
 /** Returns the `Cache-Control` that a response must have, depending on who may keep it. */
-const expectCacheControl = (path: string, { headers, status }: Answer) => {
+const expectCacheControl = (path: string, { headers, status }: ReceivedResponse) => {
   if (status !== 200 && status !== 304) return "x-ratelimit-limit" in headers ? "private, no-store" : "no-store"
   if (path.startsWith("/health/") || headers["content-type"] === "text/event-stream") return "no-store"
   const declared = publicCacheControl.get(path)
@@ -67,7 +67,7 @@ const expectCacheControl = (path: string, { headers, status }: Answer) => {
 }
 
 /** Compares a response with the declaration of its path and status. */
-const check = (path: string, what: string, answer: Answer) => {
+const check = (path: string, what: string, answer: ReceivedResponse) => {
   const { headers, status, text } = answer
   assert.strictEqual(headers["cache-control"], expectCacheControl(path, answer), `${what} (${status})`)
   if (headers["cache-control"]?.includes("private, max-age") === true) {
@@ -401,7 +401,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
     it.effect("every declared status occurs, except those that only a bug can cause (§7.2, D13)", () =>
       Effect.sync(() => {
         for (const operation of operations) {
-          // Statuses that cannot occur here: 410 outside /v1/ except for an estimate, and 500 on endpoints on which only
+          // Statuses that cannot occur here: 410 outside /v1/ except for an estimate, and 500 on endpoints on which
+          // only
           // a bug can cause it.
           const isRead = operation.keyed && !["/v1/account", "/v1/account/api-keys"].includes(operation.path)
           const isRemovable = operation.path.startsWith("/v1/") || operation.path === "/estimate"

@@ -61,13 +61,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
         update accounts set ${sql.update({ contact_email: "ops@acme.example", created_at })}
         where account_id = ${account_id}
       `
-      const answer = yield* requestJson("/v1/account", { key })
+      const response = yield* requestJson("/v1/account", { key })
       assert.strictEqual(
-        answer.text,
+        response.text,
         `{"count":1,"results":[{"account_id":${account_id},"name":"Ünï \\"quoted\\" & Sons",` +
           `"contact_email":"ops@acme.example","tier":"pro","created_at":"2025-07-15T07:30:45.250-05:00"}]}`,
       )
-      assert.match(String(answer.headers["content-type"]), /^application\/json/)
+      assert.match(String(response.headers["content-type"]), /^application\/json/)
       const head = yield* requestJson("/v1/account", { key, method: "HEAD" })
       assert.deepStrictEqual([head.status, head.text], [200, ""])
     }))
@@ -107,8 +107,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       const { account_id } = yield* createCustomer("another's")
       const { key } = yield* createCustomer("curious")
       for (const path of ["/v1/account", keysPath]) {
-        const answer = yield* requestJson(path, { key: null })
-        assert.deepStrictEqual([answer.status, valueAt(answer.body, "error", "code")], [401, "missing_api_key"])
+        const response = yield* requestJson(path, { key: null })
+        assert.deepStrictEqual([response.status, valueAt(response.body, "error", "code")], [401, "missing_api_key"])
         for (const name of ["account_id", "id", "name", "key_id", "status"]) {
           const { body, status } = yield* requestJson(`${path}?${name}=${account_id}`, { key })
           assert.strictEqual(status, 422)
@@ -204,8 +204,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       /** Checks `status`, which changes at once, and the response to the key, which changes within a second. */
       const become = Effect.fnUntraced(function* (status: string, answered: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
-        const answer = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === answered)
-        assert.strictEqual(answer.status, answered)
+        const response = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === answered)
+        assert.strictEqual(response.status, answered)
       })
       yield* become("active", 200)
       yield* ApiKeys.disableApiKey(key_id)

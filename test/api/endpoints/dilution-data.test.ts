@@ -111,11 +111,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   it.effect("return warrants and convertibles exactly as stored, each type with only its own fields (§2.5, §2.1, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("dilution_data", fullWarrant, fullConvertible)
-      const answer = (warrant: string, convertible: string) =>
+      const response = (warrant: string, convertible: string) =>
         `{"count":2,"results":[${warrantText}${warrant}},${convertibleText}${convertible}}],` +
         `"page":1,"limit":10,"has_more":false}`
-      assert.strictEqual(yield* base.requestText("ticker=DFULL"), answer("", ""))
-      assert.strictEqual(yield* more.requestText("ticker=DFULL"), answer(advancedOfWarrant, advancedOfConvertible))
+      assert.strictEqual(yield* base.requestText("ticker=DFULL"), response("", ""))
+      assert.strictEqual(yield* more.requestText("ticker=DFULL"), response(advancedOfWarrant, advancedOfConvertible))
     }))
 
   it.effect("missing values are null, and fields of the other type are absent (§2.5, D16)", () =>

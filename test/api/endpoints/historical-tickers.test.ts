@@ -19,7 +19,7 @@ const name = (ticker: string, former_ticker: string, date: string | null = null)
 
 const of = (ticker: string) => requestJson(`/v1/historical-tickers?ticker=${ticker}`)
 
-const answer = (...entries: ReadonlyArray<readonly [ticker: string, date: string | null]>) => ({
+const response = (...entries: ReadonlyArray<readonly [ticker: string, date: string | null]>) => ({
   count: entries.length,
   historical_tickers: entries.map(([ticker, date]) => ({ ticker, date })),
 })
@@ -40,7 +40,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       for (const symbol of ["HCA", "HCB", "HCC"]) {
         const { body, headers, status } = yield* of(symbol)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(body, answer(["HCA", "2015-03-01"], ["HCB", "2018-09-10"]))
+        assert.deepStrictEqual(body, response(["HCA", "2015-03-01"], ["HCB", "2018-09-10"]))
         assertDeprecated(headers)
       }
     }))
@@ -73,7 +73,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       )
       assert.deepStrictEqual(
         (yield* of("HOX")).body,
-        answer(
+        response(
           ["HOT", "1999-12-31"],
           ["HOB", "2020-01-01"],
           ["HO1", "2020-01-02"],
@@ -96,7 +96,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
         change("HDA", "HDC", "2015-03-01"),
       )
       yield* insertRows("historical_tickers", name("HDB", "HDA", "2015-03-01"), name("HDB", "HDN"))
-      assert.deepStrictEqual((yield* of("HDB")).body, answer(["HDA", "2015-03-01"], ["HDN", null]))
+      assert.deepStrictEqual((yield* of("HDB")).body, response(["HDA", "2015-03-01"], ["HDN", null]))
     }))
 
   it.effect("a ticker with several dates appears once per date (§2.3)", () =>
@@ -110,7 +110,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       yield* insertRows("historical_tickers", name("HKC", "HKA"), name("HKC", "HKA", "2014-01-01"))
       assert.deepStrictEqual(
         (yield* of("HKC")).body,
-        answer(["HKA", "2014-01-01"], ["HKA", "2015-01-01"], ["HKB", "2016-01-01"], ["HKA", "2017-01-01"], [
+        response(["HKA", "2014-01-01"], ["HKA", "2015-01-01"], ["HKB", "2016-01-01"], ["HKA", "2017-01-01"], [
           "HKA",
           null,
         ]),
@@ -152,14 +152,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
         change("HEF", "HEB", "2016-01-01", { status: "blocked" }),
         change("HEB", "HEG", "2099-01-01"),
       )
-      assert.deepStrictEqual((yield* of("HEB")).body, answer(["HEA", "2015-01-01"]))
+      assert.deepStrictEqual((yield* of("HEB")).body, response(["HEA", "2015-01-01"]))
       for (const symbol of ["HEC", "HED", "HEE", "HEF", "HEG"]) assert.strictEqual((yield* of(symbol)).status, 404)
     }))
 
   it.effect("former symbols without an event are added only for the requested symbol (D23)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HNB", "HNA"), name("HNB", "HN0", "2001-02-03"))
-      assert.deepStrictEqual((yield* of("HNB")).body, answer(["HN0", "2001-02-03"], ["HNA", null]))
+      assert.deepStrictEqual((yield* of("HNB")).body, response(["HN0", "2001-02-03"], ["HNA", null]))
       assert.strictEqual((yield* of("HNA")).status, 404)
     }))
 
@@ -179,7 +179,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HTRIM", "HT0"))
       for (const sent of ["htrim", "%20HTrim%09", "+htrim"]) {
-        assert.deepStrictEqual((yield* of(sent)).body, answer(["HT0", null]))
+        assert.deepStrictEqual((yield* of(sent)).body, response(["HT0", null]))
       }
     }))
 
@@ -237,13 +237,13 @@ layer(Service.layerAt(beforeMidnight))(
         yield* insertRows("ticker_changes", change("HFA", "HFB", "2026-12-02"))
         assert.strictEqual((yield* of("HFA")).status, 404)
         yield* TestClock.setTime(beforeMidnight + 1000)
-        assert.deepStrictEqual((yield* of("HFB")).body, answer(["HFA", "2026-12-02"]))
+        assert.deepStrictEqual((yield* of("HFB")).body, response(["HFA", "2026-12-02"]))
         yield* insertRows(
           "historical_tickers",
           { ticker: "HFC", former_ticker: "HFD", date: "2026-12-02" },
           { ticker: "HFC", former_ticker: "HFE", date: "2026-12-03" },
         )
-        assert.deepStrictEqual((yield* of("HFC")).body, answer(["HFD", "2026-12-02"]), "known without an event")
+        assert.deepStrictEqual((yield* of("HFC")).body, response(["HFD", "2026-12-02"]), "known without an event")
       }))
   },
 )

@@ -38,7 +38,7 @@ const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
   )
 }))).pipe(Layer.provide(CustomerUsage.settingsLayer(settings)))
 
-type Answer = Effect.Success<ReturnType<typeof requestJson>>
+type ReceivedResponse = Effect.Success<ReturnType<typeof requestJson>>
 
 const readRows = Effect.fnUntraced(function* (path: string, key: string) {
   const { body, status, text } = yield* requestJson(path, { key })
@@ -49,7 +49,7 @@ const readRows = Effect.fnUntraced(function* (path: string, key: string) {
 const getColumn = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
 /** Returns the fields of a usage row that the response determines. */
-const makeExpectedUsage = ({ headers, status, text }: Answer) => ({
+const makeExpectedUsage = ({ headers, status, text }: ReceivedResponse) => ({
   request_id: headers["x-request-id"],
   status_code: status,
   bytes: Buffer.byteLength(text),
@@ -156,10 +156,10 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       Effect.gen(function* () {
         const { account_id, key } = yield* createCustomer(`recorded ${path}`, { tier: "ultimate" })
         const sent = yield* Clock.currentTimeMillis
-        const answer = yield* requestJson(path, { key })
+        const response = yield* requestJson(path, { key })
         const received = yield* Clock.currentTimeMillis
-        assert.strictEqual(answer.status, status, answer.text)
-        const expected = makeExpectedUsage(answer)
+        assert.strictEqual(response.status, status, response.text)
+        const expected = makeExpectedUsage(response)
         assert.strictEqual(expected.cost_microdollars, computeCost(expected.bytes, price))
         yield* waitForRecordedRequests(account_id, 1)
         const [row, ...others] = yield* readRows("/v1/usage", key)
@@ -193,11 +193,11 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
   it.effect("lists requests newest first, each with its own id (D29, D12)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("newest first", { tier: "ultimate" })
-      const answers: Array<Answer> = []
-      for (const { path } of recordedRequests.slice(0, 5)) answers.unshift(yield* requestJson(path, { key }))
-      yield* waitForRecordedRequests(account_id, answers.length)
+      const responses: Array<ReceivedResponse> = []
+      for (const { path } of recordedRequests.slice(0, 5)) responses.unshift(yield* requestJson(path, { key }))
+      yield* waitForRecordedRequests(account_id, responses.length)
       const rows = yield* readRows("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(makeExpectedUsage))
+      assert.deepStrictEqual(rows.map(pickUsageFields), responses.map(makeExpectedUsage))
       const times = rows.map((row) => Date.parse(String(valueAt(row, "requested_at"))))
       assert.deepStrictEqual(times, times.toSorted((a, b) => b - a))
     }))
@@ -243,15 +243,15 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("heads", { balance: 1_000_000 })
       const paths = ["/v1/ticker-changes?ticker=META", "/v1/research-reports-tldr", "/v1/account", "/v1/news?limit=0"]
-      const answers: Array<Answer> = []
+      const responses: Array<ReceivedResponse> = []
       for (const path of paths) {
-        const answer = yield* requestJson(path, { key, method: "HEAD" })
-        assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
-        answers.unshift(answer)
+        const response = yield* requestJson(path, { key, method: "HEAD" })
+        assert.strictEqual(response.headers["x-cost-microdollars"], "0")
+        responses.unshift(response)
       }
       yield* waitForRecordedRequests(account_id, paths.length)
       const rows = yield* readRows("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(makeExpectedUsage))
+      assert.deepStrictEqual(rows.map(pickUsageFields), responses.map(makeExpectedUsage))
       assert.deepStrictEqual(getColumn(rows, "bytes"), [0, 0, 0, 0])
       assert.strictEqual(valueAt((yield* readRows("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
     }))
@@ -260,21 +260,24 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
     Effect.gen(function* () {
       for (const balance of [0, -1]) {
         const { account_id, key } = yield* createCustomer(`makeUsageRow up ${balance}`, { balance })
-        const answers: Array<Answer> = []
+        const responses: Array<ReceivedResponse> = []
         for (const path of ["/v1/news", "/v1/news?limit=0", "/v1/screener", "/v1/account", "/v1/overview"]) {
-          answers.unshift(yield* requestJson(path, { key }))
+          responses.unshift(yield* requestJson(path, { key }))
         }
         // The balance is checked before the query, even for data with a price of 0.
-        assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 402, 402, 402])
-        const refused = answers.at(-1)
+        assert.deepStrictEqual(responses.map(({ status }) => status), [200, 200, 402, 402, 402])
+        const refused = responses.at(-1)
         assert.strictEqual(valueAt(refused?.body, "error", "code"), "insufficient_credits")
         assert.deepStrictEqual(valueAt(refused?.body, "error", "details"), {
           reason: "balance_exhausted",
           balance_microdollars: balance,
         })
         assert.strictEqual(refused?.headers["x-cost-microdollars"], "0")
-        yield* waitForRecordedRequests(account_id, answers.length)
-        assert.deepStrictEqual((yield* readRows("/v1/usage", key)).map(pickUsageFields), answers.map(makeExpectedUsage))
+        yield* waitForRecordedRequests(account_id, responses.length)
+        assert.deepStrictEqual(
+          (yield* readRows("/v1/usage", key)).map(pickUsageFields),
+          responses.map(makeExpectedUsage),
+        )
       }
     }))
 
@@ -282,15 +285,15 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("too low")
       const limited = yield* createCustomer("too low", { endpoints: ["/v1/news"] })
-      const answers = [
+      const responses = [
         yield* requestJson("/v1/news", { key: limited.key }),
         yield* requestJson("/v1/screener", { key: limited.key }),
         yield* requestJson("/v1/research-reports", { key }),
       ].toReversed()
-      assert.deepStrictEqual(answers.map(({ status }) => status), [403, 403, 200])
+      assert.deepStrictEqual(responses.map(({ status }) => status), [403, 403, 200])
       yield* waitForRecordedRequests(account_id, 3)
       const rows = yield* readRows("/v1/usage", key)
-      assert.deepStrictEqual(rows.map(pickUsageFields), answers.map(makeExpectedUsage))
+      assert.deepStrictEqual(rows.map(pickUsageFields), responses.map(makeExpectedUsage))
       assert.deepStrictEqual(
         getColumn(rows, "key_hint"),
         [key, limited.key, limited.key].map((makeUsageRow) => makeUsageRow.slice(0, 12)),
@@ -304,14 +307,14 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       const recorded = sql<{ readonly requests: number }>`
         select coalesce(sum(request_count), 0)::int as requests from usage_requests where account_id = ${account_id}
       `
-      const answers: Array<Answer> = []
-      for (let sent = 0; sent < 43; sent++) answers.push(yield* requestJson("/v1/news", { key }))
+      const responses: Array<ReceivedResponse> = []
+      for (let sent = 0; sent < 43; sent++) responses.push(yield* requestJson("/v1/news", { key }))
       yield* retryUntil(recorded, ([row]) => row?.requests === 43)
-      answers.push(yield* requestJson("/v1/news", { key }))
-      answers.push(yield* requestJson("/v1/screener", { key }))
+      responses.push(yield* requestJson("/v1/news", { key }))
+      responses.push(yield* requestJson("/v1/screener", { key }))
       yield* retryUntil(recorded, ([row]) => row?.requests === 45)
-      const refused = answers.slice(3)
-      assert.deepStrictEqual(answers.slice(0, 3).map(({ status }) => status), [200, 200, 200])
+      const refused = responses.slice(3)
+      assert.deepStrictEqual(responses.slice(0, 3).map(({ status }) => status), [200, 200, 200])
       assert.isTrue(refused.every(({ status }) => status === 429))
       const rows = yield* sql<{ readonly minute: string; readonly endpoint: string; readonly count: number }>`
         select date_trunc('minute', requested_at)::text as minute, endpoint, request_count::int as count, request_id,
@@ -349,12 +352,12 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("unexpected")
       yield* sql`alter table afterhours_stats rename to gone`
-      const answer = yield* requestJson("/v1/afterhours-stats", { key })
+      const response = yield* requestJson("/v1/afterhours-stats", { key })
       yield* sql`alter table gone rename to afterhours_stats`
-      assert.strictEqual(answer.status, 500)
-      assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+      assert.strictEqual(response.status, 500)
+      assert.strictEqual(response.headers["x-cost-microdollars"], "0")
       yield* waitForRecordedRequests(account_id, 1)
-      assert.deepStrictEqual((yield* readRows("/v1/usage", key)).map(pickUsageFields), [makeExpectedUsage(answer)])
+      assert.deepStrictEqual((yield* readRows("/v1/usage", key)).map(pickUsageFields), [makeExpectedUsage(response)])
     }))
 
   it.effect("a request whose client disconnects before the response is recorded with status 499 (resources: usage)", () =>
@@ -439,16 +442,16 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("crowd")
       const paths = ["/v1/news", "/v1/ticker-changes?ticker=META", "/v1/news?limit=0"]
-      const answers = yield* Effect.forEach(
+      const responses = yield* Effect.forEach(
         Array.from({ length: 90 }, (_, number) => paths[number % 3] ?? ""),
         (path) => requestJson(path, { key }),
         { concurrency: 30 },
       )
-      yield* waitForRecordedRequests(account_id, answers.length)
+      yield* waitForRecordedRequests(account_id, responses.length)
       const rows = yield* readRows("/v1/usage?limit=100", key)
       const byId = (a: { readonly request_id: unknown }, b: { readonly request_id: unknown }) =>
         String(a.request_id) < String(b.request_id) ? -1 : 1
-      assert.deepStrictEqual(rows.map(pickUsageFields).toSorted(byId), answers.map(makeExpectedUsage).toSorted(byId))
+      assert.deepStrictEqual(rows.map(pickUsageFields).toSorted(byId), responses.map(makeExpectedUsage).toSorted(byId))
       yield* assertSums(account_id, key)
     }))
 
@@ -964,7 +967,7 @@ layer(Service.layerAt(lateEvening).pipe(Layer.provide(CustomerUsage.settingsLaye
     it.effect("a request at 03:00 UTC is formatted as 22:00 of the previous day, and counted on that day (D29, §2.1)", () =>
       Effect.gen(function* () {
         const { account_id, key } = yield* createCustomer("at night")
-        const answer = yield* requestJson("/v1/ticker-changes?ticker=META", { key })
+        const response = yield* requestJson("/v1/ticker-changes?ticker=META", { key })
         yield* TestClock.adjust("1 second")
         const seen = Effect.repeat(CustomerUsage.countRecordedRequests(account_id), {
           until: (rows) => rows >= 1,
@@ -972,7 +975,7 @@ layer(Service.layerAt(lateEvening).pipe(Layer.provide(CustomerUsage.settingsLaye
         })
         assert.strictEqual(yield* seen, 1)
         const [row] = yield* readRows("/v1/usage", key)
-        assert.deepStrictEqual(pickUsageFields(row), makeExpectedUsage(answer))
+        assert.deepStrictEqual(pickUsageFields(row), makeExpectedUsage(response))
         assert.strictEqual(valueAt(row, "requested_at"), "2026-07-01T22:00:00-05:00")
         assert.strictEqual(valueAt(row, "duration_ms"), 0)
         const [sum] = yield* readRows("/v1/usage/daily", key)

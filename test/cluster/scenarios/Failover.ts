@@ -77,8 +77,13 @@ export const switchover: Scenario = {
     const { numbers, postgres } = yield* Cluster
     const old = yield* postgres.leader
     const standby = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
-    const answer = yield* postgres.rest(old, "/switchover", "POST", JSON.stringify({ leader: old, candidate: standby }))
-    yield* failUnless(answer.status === 200, `Patroni refused the switchover: ${answer.text}`)
+    const response = yield* postgres.rest(
+      old,
+      "/switchover",
+      "POST",
+      JSON.stringify({ leader: old, candidate: standby }),
+    )
+    yield* failUnless(response.status === 200, `Patroni refused the switchover: ${response.text}`)
     yield* numbers.next
     yield* clients.more(200)
     return { primary: `${old} → ${standby}` }

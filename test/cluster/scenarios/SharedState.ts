@@ -26,12 +26,12 @@ const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, loca
 })
 
 const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
-  const answer = yield* requestFrom(app, key).pipe(
+  const response = yield* requestFrom(app, key).pipe(
     Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced("20 millis"), times: 200 }),
   )
   yield* failUnless(
-    /api_key_disabled/.test(answer.text),
-    `${app} answered a revoked key with ${answer.status} ${answer.text}.`,
+    /api_key_disabled/.test(response.text),
+    `${app} responded to a revoked key with ${response.status} ${response.text}.`,
   )
   return performance.now() - since
 })
@@ -49,7 +49,7 @@ export const keyRevoked: Scenario = {
       const statuses = yield* Effect.replicateEffect(Effect.map(requestFrom(app, key), ({ status }) => status), 3)
       yield* failUnless(
         statuses.every((status) => status === 200),
-        `${app} answered a new key with ${statuses.join(", ")}.`,
+        `${app} responded to a new key with ${statuses.join(", ")}.`,
       )
     }
     const id = (yield* asOwner(ApiKeys.listApiKeys({ account: null, unusedFor: null }))).find(({ account }) =>
@@ -80,18 +80,18 @@ export const wrongKeysBlocked: Scenario = {
   run: Effect.fnUntraced(function* () {
     const { world } = yield* Cluster
     const from = world.addressOf("stranger")
-    const answers = yield* Effect.forEach(
+    const responses = yield* Effect.forEach(
       Array.from(
         { length: 4 * guessesPerProcess * appHosts.length },
         (_, at) => appHosts[at % appHosts.length] ?? "app1",
       ),
       (app) => Effect.map(requestFrom(app, unknownKey, from), ({ status }) => status),
     )
-    const guesses = answers.filter((status) => status === 401).length
+    const guesses = responses.filter((status) => status === 401).length
     const expected = guessesPerProcess * appHosts.length
-    yield* failUnless(guesses === expected, `${guesses} wrong keys were answered with 401 instead of ${expected}.`)
-    yield* failUnless(answers.every((status) => [401, 429].includes(status)), `Statuses: ${answers.join(", ")}`)
-    return { "answered with 401": guesses }
+    yield* failUnless(guesses === expected, `${guesses} wrong keys got 401 instead of ${expected}.`)
+    yield* failUnless(responses.every((status) => [401, 429].includes(status)), `Statuses: ${responses.join(", ")}`)
+    return { "got 401": guesses }
   }),
 }
 
@@ -100,20 +100,20 @@ const limitPerMinute = 200
 /** Sends more requests than the limit to all processes in turn, as fast as possible. Returns how many were allowed. */
 const burst = Effect.fnUntraced(function* (key: string) {
   const began = performance.now()
-  const answers = yield* Effect.forEach(
+  const responses = yield* Effect.forEach(
     Array.from({ length: limitPerMinute * (appHosts.length + 1) }, (_, at) => appHosts[at % appHosts.length] ?? "app1"),
     (app) => requestFrom(app, key),
     { concurrency: 8 },
   )
   const seconds = (performance.now() - began) / 1000
-  const unexpected = answers.filter(({ headers, status }) =>
+  const unexpected = responses.filter(({ headers, status }) =>
     status !== 200 && !(status === 429 && Number(headers["retry-after"]) > 0)
   )
   yield* failUnless(
     unexpected.length === 0,
-    `${unexpected.length} answers were neither 200 nor 429: ${unexpected[0]?.text}`,
+    `${unexpected.length} responses were neither 200 nor 429: ${unexpected[0]?.text}`,
   )
-  const given = answers.filter(({ status }) => status === 200).length
+  const given = responses.filter(({ status }) => status === 200).length
   // A full bucket allows `limitPerMinute` requests at once, and gains one request every 60 / `limitPerMinute` seconds.
   return { given, refilled: Math.ceil(seconds * limitPerMinute / 60) }
 })

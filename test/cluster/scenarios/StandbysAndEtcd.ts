@@ -132,17 +132,17 @@ const conflictsOf = Effect.gen(function* () {
 /** Exports a list through the given process. Returns whether the export is complete. */
 const exportList = Effect.fnUntraced(function* (app: AppHost) {
   const { keys, world } = yield* Cluster
-  const answer = yield* requestWithTimeout({
+  const response = yield* requestWithTimeout({
     host: world.addressOf(app),
     port: servicePorts.service,
     path: "/v1/gap-stats?limit=all&format=ndjson",
     headers: { Authorization: `Bearer ${keys["later"]}` },
   })
-  const lines = answer.text.split("\n").length - 1
-  const isComplete = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
+  const lines = response.text.split("\n").length - 1
+  const isComplete = response.status === 200 && lines === Number(response.headers["x-row-count"])
   yield* failUnless(
-    isComplete || (answer.status === 503 && answer.headers["retry-after"] === "5"),
-    `An export: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
+    isComplete || (response.status === 503 && response.headers["retry-after"] === "5"),
+    `An export: ${response.status}, ${lines} of ${String(response.headers["x-row-count"])} lines`,
   )
   return isComplete
 })

@@ -126,24 +126,24 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   it.effect("sends the three deprecation headers with every status (§9.4, D14)", () =>
     Effect.gen(function* () {
       for (const [status, query, options] of statusCases) {
-        const answer = yield* requestJson(`/v1/leaving${query}`, options)
-        assert.strictEqual(answer.status, status, query)
-        assert.strictEqual(answer.headers["deprecation"], "@1768435200")
-        assert.strictEqual(answer.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
-        assert.strictEqual(answer.headers["link"], link)
-        assert.strictEqual(answer.headers["x-api-version"], "v1")
-        assert.isDefined(answer.headers["x-request-id"])
+        const response = yield* requestJson(`/v1/leaving${query}`, options)
+        assert.strictEqual(response.status, status, query)
+        assert.strictEqual(response.headers["deprecation"], "@1768435200")
+        assert.strictEqual(response.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
+        assert.strictEqual(response.headers["link"], link)
+        assert.strictEqual(response.headers["x-api-version"], "v1")
+        assert.isDefined(response.headers["x-request-id"])
       }
     }))
 
   it.effect("omits Sunset while no removal is planned (§9.4)", () =>
     Effect.gen(function* () {
       for (const [status, query, options] of statusCases) {
-        const answer = yield* requestJson(`/v1/waning${query}`, options)
-        assert.strictEqual(answer.status, status, query)
-        assert.strictEqual(answer.headers["deprecation"], "@1793491200")
-        assert.isUndefined(answer.headers["sunset"])
-        assert.strictEqual(answer.headers["link"], link)
+        const response = yield* requestJson(`/v1/waning${query}`, options)
+        assert.strictEqual(response.status, status, query)
+        assert.strictEqual(response.headers["deprecation"], "@1793491200")
+        assert.isUndefined(response.headers["sunset"])
+        assert.strictEqual(response.headers["link"], link)
       }
     }))
 
@@ -161,9 +161,9 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   it.effect("does not affect an active endpoint, whose responses have no deprecation header (§9.4)", () =>
     Effect.gen(function* () {
       for (const [status, query, options] of statusCases) {
-        const answer = yield* requestJson(`/v1/staying${query}`, options)
-        assert.strictEqual(answer.status, status, query)
-        for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(answer.headers[name])
+        const response = yield* requestJson(`/v1/staying${query}`, options)
+        assert.strictEqual(response.status, status, query)
+        for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(response.headers[name])
       }
     }))
 
@@ -188,21 +188,21 @@ layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
 
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
       for (const [, query, options] of statusCases) {
-        const answer = yield* requestJson(`/v1/leaving${query}`, options)
-        assert.strictEqual(answer.status, 410, query)
-        assert.strictEqual(answer.headers["deprecation"], "@1768435200")
-        assert.strictEqual(answer.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
-        assert.strictEqual(answer.headers["link"], link)
-        assert.strictEqual(answer.headers["x-api-version"], "v1")
+        const response = yield* requestJson(`/v1/leaving${query}`, options)
+        assert.strictEqual(response.status, 410, query)
+        assert.strictEqual(response.headers["deprecation"], "@1768435200")
+        assert.strictEqual(response.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
+        assert.strictEqual(response.headers["link"], link)
+        assert.strictEqual(response.headers["x-api-version"], "v1")
         if (options.method === "HEAD") continue
-        assert.strictEqual(valueAt(answer.body, "error", "code"), "endpoint_removed")
-        assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
-        assert.deepStrictEqual(valueAt(answer.body, "error", "details"), {
+        assert.strictEqual(valueAt(response.body, "error", "code"), "endpoint_removed")
+        assert.strictEqual(valueAt(response.body, "request_id"), response.headers["x-request-id"])
+        assert.deepStrictEqual(valueAt(response.body, "error", "details"), {
           successor: "/v1/staying",
           documentation: "/v1/docs",
           sunset: "2027-01-15",
         })
-        const message = String(valueAt(answer.body, "error", "message"))
+        const message = String(valueAt(response.body, "error", "message"))
         for (const part of ["/v1/leaving", "/v1/staying", "2027-01-15", "Rows are grouped by day."]) {
           assert.include(message, part)
         }
@@ -321,12 +321,12 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
         [422, "", {}],
       ]
       for (const [status, query, options] of cases) {
-        const answer = yield* requestJson(`/v1/historical-tickers${query}`, options)
-        assert.strictEqual(answer.status, status)
-        assert.strictEqual(answer.headers["deprecation"], `@${Date.parse("2026-11-01T00:00:00Z") / 1000}`)
-        assert.isUndefined(answer.headers["sunset"])
+        const response = yield* requestJson(`/v1/historical-tickers${query}`, options)
+        assert.strictEqual(response.status, status)
+        assert.strictEqual(response.headers["deprecation"], `@${Date.parse("2026-11-01T00:00:00Z") / 1000}`)
+        assert.isUndefined(response.headers["sunset"])
         assert.strictEqual(
-          answer.headers["link"],
+          response.headers["link"],
           `</v1/ticker-changes>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`,
         )
       }

@@ -259,9 +259,9 @@ describe("The parser of single tickers", () => {
       while (spaces.includes(inner[0] ?? "")) inner.shift()
       while (spaces.includes(inner[inner.length - 1] ?? "")) inner.pop()
       const ticker = inner.some((letter) => spaces.includes(letter)) ? "" : normalized(inner.join(""))
-      const answer = yield* readOne(sent)
-      if (isSymbol(ticker) && ticker.length <= 6) assert.deepStrictEqual(answer, { ticker })
-      else assert.hasAllKeys(answer, ["refusal"])
+      const response = yield* readOne(sent)
+      if (isSymbol(ticker) && ticker.length <= 6) assert.deepStrictEqual(response, { ticker })
+      else assert.hasAllKeys(response, ["refusal"])
     }), { arbitrary: { runs: 1000 } })
 })
 

@@ -98,7 +98,7 @@ const startMarket = Effect.gen(function* () {
     )
     stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, makeFacts(company, { balance, ...facts }))
   }
-  const addInstance = ({ path }: Report, xml: string) => stub.answers.set(path, Stub.makeXmlAnswer(xml))
+  const addInstance = ({ path }: Report, xml: string) => stub.answers.set(path, Stub.makeXmlResponse(xml))
 
   /** Runs the command, and returns the paths of its requests. */
   const ingest = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
@@ -453,7 +453,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
     stub.answers.set(`/submissions/CIK${acme.cik}.json`, Stub.makeSubmissions(acme, [form]))
     stub.answers.set(
       formPath,
-      Stub.makeXmlAnswer(
+      Stub.makeXmlResponse(
         Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", acme.cik),
       ),
     )

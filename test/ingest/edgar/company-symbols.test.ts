@@ -89,7 +89,7 @@ const startCompany = Effect.gen(function* () {
     for (const { accession, form } of filings.list) {
       if (form !== "4") continue
       const xml = readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", peopleInc.cik)
-      stub.answers.set(Stub.getFilingDocumentPath(peopleInc, accession, "form4.xml"), Stub.makeXmlAnswer(xml))
+      stub.answers.set(Stub.getFilingDocumentPath(peopleInc, accession, "form4.xml"), Stub.makeXmlResponse(xml))
     }
   }
   const ingest = (...args: ReadonlyArray<string>) =>
@@ -100,7 +100,7 @@ const startCompany = Effect.gen(function* () {
   return { stub, publish, ingest }
 })
 
-const recordedList = (day: string, lastModified: string): Stub.EdgarStubAnswer => ({
+const recordedList = (day: string, lastModified: string): Stub.EdgarStubResponse => ({
   status: 200,
   type: "application/json",
   body: readRecording(`tickers/daily/company_tickers_exchange.2026-06-${day}.excerpt.json`),

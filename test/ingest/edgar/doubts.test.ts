@@ -81,7 +81,7 @@ const startMarket = Effect.gen(function* () {
     reports.forEach(({ classes }, index) => {
       if (classes === undefined) return
       const path = Stub.getFilingDocumentPath(acme, accessionOf(index), `r${index}_htm.xml`)
-      stub.answers.set(path, Stub.makeXmlAnswer(makeInstance({ cik: acme.cik, counts: classes })))
+      stub.answers.set(path, Stub.makeXmlResponse(makeInstance({ cik: acme.cik, counts: classes })))
     })
   }
 
@@ -480,7 +480,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A symbol that the SEC 
           for (const company of companies) {
             const filing = { accession: `${company.cik}-26-000001`, form: "8-K", filingDate: "2026-05-10" }
             stub.answers.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, [filing]))
-            stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, Stub.missingSubmissionsAnswer)
+            stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, Stub.missingSubmissionsResponse)
           }
           const readCompanies = sql<{ readonly name: string }>`
             select company as name from screener where ticker = 'ACME'

@@ -92,7 +92,7 @@ describe("The client for the SEC", () => {
     it.effect(`decodes XML in its declared encoding: ${encoding} (decision 0101)`, () =>
       Effect.gen(function* () {
         const stub = yield* Stub.startEdgarStub
-        stub.answers.set("/form.xml", { ...Stub.makeXmlAnswer(xml), bytes })
+        stub.answers.set("/form.xml", { ...Stub.makeXmlResponse(xml), bytes })
         const answer = yield* requestPath(stub, "/form.xml")
         assert.strictEqual(answer._tag === "Found" ? answer.text : "", xml)
       }).pipe(Effect.provide(makeOpenAccess().access)))
@@ -102,7 +102,7 @@ describe("The client for the SEC", () => {
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const reasonOf = (xml: string) => {
-        stub.answers.set("/form.xml", { ...Stub.makeXmlAnswer(xml), bytes: Buffer.from(xml, "latin1") })
+        stub.answers.set("/form.xml", { ...Stub.makeXmlResponse(xml), bytes: Buffer.from(xml, "latin1") })
         return Effect.map(
           Effect.flip(requestPath(stub, "/form.xml")),
           (error) => error._tag === "DocumentRejected" ? error.reason : error._tag,
@@ -144,7 +144,7 @@ describe("The client for the SEC", () => {
   it.effect("retries five times after server errors and broken connections (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      const faults = [Stub.unavailableFileAnswer, "reset" as const]
+      const faults = [Stub.unavailableFileResponse, "reset" as const]
       stub.behaviour.intercept = () => faults[stub.requests.length % faults.length]
       const error = yield* advanceUntilDone(Effect.flip(requestPath(stub, "/submissions/CIK0000320193.json")))
       assert.strictEqual(error._tag, "EdgarUnavailable")
@@ -189,7 +189,7 @@ describe("The client for the SEC", () => {
   it.effect("succeeds if the SEC recovers in the meantime (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.behaviour.intercept = () => stub.requests.length < 3 ? Stub.unavailableFileAnswer : undefined
+      stub.behaviour.intercept = () => stub.requests.length < 3 ? Stub.unavailableFileResponse : undefined
       const answer = yield* advanceUntilDone(requestPath(stub, "/submissions/CIK0001830056.json"))
       assert.strictEqual(answer._tag, "Found")
     }).pipe(Effect.provide(makeOpenAccess().access)))
@@ -223,7 +223,7 @@ describe("The client for the SEC", () => {
   it.effect("refuses a body of more than 64 MB (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.answers.set("/submissions/CIK0000000001.json", Stub.makeXmlAnswer("x".repeat(64_000_001)))
+      stub.answers.set("/submissions/CIK0000000001.json", Stub.makeXmlResponse("x".repeat(64_000_001)))
       const error = yield* Effect.flip(requestPath(stub, "/submissions/CIK0000000001.json"))
       assert.match(error.message, /CIK0000000001\.json: is larger than 64 MB/)
     }).pipe(Effect.provide(makeOpenAccess().access)))

@@ -150,7 +150,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         Stub.makeSubmissions(stubCompanies.snowflake, [first, late, ...others]),
       )
       const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, late.accession, "form5.xml")
-      stub.answers.set(path, Stub.makeXmlAnswer(Stub.readRecording("ownership/form5-snow.xml")))
+      stub.answers.set(path, Stub.makeXmlResponse(Stub.readRecording("ownership/form5-snow.xml")))
       const { out, paths } = assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(paths.filter((path) => path.startsWith("/Archives/")), [path])
       assert.match(out, /news: 1 row merged: 1 added/)

@@ -26,7 +26,7 @@ interface MadeFact {
   readonly form: string
 }
 
-const makeFacts = ({ cik }: Stub.ListedCompany, counts: ReadonlyArray<MadeFact>): Stub.EdgarStubAnswer => ({
+const makeFacts = ({ cik }: Stub.ListedCompany, counts: ReadonlyArray<MadeFact>): Stub.EdgarStubResponse => ({
   status: 200,
   type: "application/json",
   body: JSON.stringify({
@@ -50,12 +50,12 @@ const startMarket = Effect.gen(function* () {
   const publish = (
     company: Stub.ListedCompany,
     filings: ReadonlyArray<Stub.ListedFiling>,
-    facts?: Stub.EdgarStubAnswer,
+    facts?: Stub.EdgarStubResponse,
   ) => {
     lists += 1
     stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([company], `Fri, 12 Jun 2026 10:00:0${lists} GMT`))
     stub.answers.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, filings))
-    stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, facts ?? Stub.missingSubmissionsAnswer)
+    stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, facts ?? Stub.missingSubmissionsResponse)
   }
 
   const ingest = Effect.fnUntraced(function* (since = "2020-01-01") {
@@ -194,7 +194,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("An ownership form", (i
         acme,
         forms.map((xml, index) => {
           const accession = accessionOf(9 - index)
-          const answer = { ...Stub.makeXmlAnswer(xml), bytes: Buffer.from(xml, "latin1") }
+          const answer = { ...Stub.makeXmlResponse(xml), bytes: Buffer.from(xml, "latin1") }
           stub.answers.set(Stub.getFilingDocumentPath(acme, accession, "form4.xml"), answer)
           return { accession, form: "4", filingDate: "2026-02-03", primaryDocument: "xslF345X05/form4.xml" }
         }),

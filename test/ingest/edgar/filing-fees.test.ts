@@ -275,14 +275,14 @@ const startMarket = Effect.gen(function* () {
     const item = ["a.htm", "ex107.htm", "ex107_htm.xml"].map((name) => ({ name }))
     const body = JSON.stringify({ directory: { item } })
     stub.answers.set(pathOf(number, "index.json"), { status: 200, type: "application/json", body })
-    stub.answers.set(pathOf(number, "ex107_htm.xml"), Stub.makeXmlAnswer(writeExhibit(exhibit)))
+    stub.answers.set(pathOf(number, "ex107_htm.xml"), Stub.makeXmlResponse(writeExhibit(exhibit)))
   }
   stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
   stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, []))
   setFilings(filings)
   stub.answers.set(
     pathOf(16, "form4.xml"),
-    Stub.makeXmlAnswer(Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
+    Stub.makeXmlResponse(Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
   )
   addExhibit(13, { total: "1000000", lines: [{ shares: "100" }] })
   addExhibit(15, { total: "2000000.50", fileNumber: "333-100001", lines: [{ shares: "200" }] })
@@ -409,8 +409,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
       const sql = yield* SqlClient.SqlClient
       const { addExhibit, ingest, stub } = yield* startMarket
       addExhibit(13, { total: "NaN" })
-      stub.answers.set(pathOf(15, "ex107_htm.xml"), Stub.missingDocumentAnswer)
-      stub.answers.set(pathOf(12, "index.json"), Stub.missingDocumentAnswer)
+      stub.answers.set(pathOf(15, "ex107_htm.xml"), Stub.missingDocumentResponse)
+      stub.answers.set(pathOf(12, "index.json"), Stub.missingDocumentResponse)
       yield* ingest("--all")
       const urlOf = (number: number, document: string) => `https://www.sec.gov${pathOf(number, document)}`
       assert.sameDeepMembers((yield* readWork).map((row) => ({ ...row })), [

@@ -55,7 +55,7 @@ const form4 = Stub.getFilingDocumentPath(snowflake, "0001640147-26-000002", "for
 const submissionsPath = `/submissions/CIK${snowflake.cik}.json`
 const factsPath = `/api/xbrl/companyfacts/CIK${snowflake.cik}.json`
 
-const json = (body: unknown): Stub.EdgarStubAnswer => ({
+const json = (body: unknown): Stub.EdgarStubResponse => ({
   status: 200,
   type: "application/json",
   body: JSON.stringify(body),
@@ -159,9 +159,9 @@ const readStatuses = Effect.gen(function* () {
 const assertQueueIsEmpty = Effect.map(readWork, (work) => assert.deepStrictEqual(work, []))
 
 /** Faults of one document. With all of them, the SEC does not send the document, but will send it later. */
-const faults: ReadonlyArray<readonly [string, Stub.EdgarStubAnswer, RegExp]> = [
-  ["a missing file", Stub.missingDocumentAnswer, /^is not there$/],
-  ["status 503", Stub.unavailableFileAnswer, /^could not be downloaded: status 503$/],
+const faults: ReadonlyArray<readonly [string, Stub.EdgarStubResponse, RegExp]> = [
+  ["a missing file", Stub.missingDocumentResponse, /^is not there$/],
+  ["status 503", Stub.unavailableFileResponse, /^could not be downloaded: status 503$/],
   [
     "a maintenance page with status 200",
     { status: 200, type: "text/html", body: "<html><title>Maintenance</title></html>" },
@@ -169,15 +169,15 @@ const faults: ReadonlyArray<readonly [string, Stub.EdgarStubAnswer, RegExp]> = [
   ],
   [
     "a maintenance page that claims to be XML",
-    Stub.makeXmlAnswer("<!DOCTYPE html><html><title>Maintenance</title></html>"),
+    Stub.makeXmlResponse("<!DOCTYPE html><html><title>Maintenance</title></html>"),
     /^could not be downloaded: an HTML page instead of the document$/,
   ],
   [
     "a maintenance page in XHTML",
-    Stub.makeXmlAnswer('<?xml version="1.0"?>\n<!DOCTYPE html><html><title>Maintenance</title></html>'),
+    Stub.makeXmlResponse('<?xml version="1.0"?>\n<!DOCTYPE html><html><title>Maintenance</title></html>'),
     /^could not be downloaded: an HTML page instead of the document$/,
   ],
-  ["a truncated document", Stub.makeXmlAnswer("<ownershipDocument><issuer"), /truncated document$/],
+  ["a truncated document", Stub.makeXmlResponse("<ownershipDocument><issuer"), /truncated document$/],
   ["a redirect", { status: 302, type: "text/html", body: "", headers: { location: "/maintenance" } }, /status 302$/],
 ]
 
@@ -230,7 +230,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         assert.match(work?.reason ?? "", reason)
         assert.deepInclude(work, { cik: snowflake.cik, dataset: "", attempts: 1, final: false })
         assert.notInclude((yield* run()).paths, path, "before its time")
-        stub.answers.set(path, Stub.makeXmlAnswer(Stub.readRecording("ownership/form5-snow.xml")))
+        stub.answers.set(path, Stub.makeXmlResponse(Stub.readRecording("ownership/form5-snow.xml")))
         yield* advance("61 minutes")
         assert.include((yield* run()).paths, path)
         assert.isAbove((yield* count("ownership")) ?? 0, before ?? 0)
@@ -246,7 +246,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
       yield* addIndex(1, [snowflake])
-      stub.answers.set(submissionsPath, Stub.missingSubmissionsAnswer)
+      stub.answers.set(submissionsPath, Stub.missingSubmissionsResponse)
       yield* run()
       assert.strictEqual((yield* readWork).length, 1)
       stub.answers.set(submissionsPath, list)
@@ -263,7 +263,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
       yield* addIndex(1, [snowflake])
-      stub.answers.set(submissionsPath, Stub.missingSubmissionsAnswer)
+      stub.answers.set(submissionsPath, Stub.missingSubmissionsResponse)
       yield* run()
       const report = { accession: "0001640147-26-000005", form: "10-Q", filingDate: "2026-06-11" }
       const statement = { ...report, accession: "0001640147-26-000004", form: "S-3", fileNumber: "333-1" }
@@ -420,7 +420,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("fails, and is incomplete, if it read no document (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.missingSubmissionsAnswer)
+      stub.answers.set(submissionsPath, Stub.missingSubmissionsResponse)
       const { exit } = yield* run({ tickers: ["SNOW"] })
       assert.deepStrictEqual(exit._tag === "Success" ? exit.value : "", "1 of 1 documents were set aside")
       assert.deepStrictEqual(yield* readStatuses, ["failed"])
@@ -549,7 +549,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { advance, run, stub } = yield* startMarket
       const companies = [snowflake, zivo, imunon]
       stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(companies))
-      for (const { cik } of companies) stub.answers.set(`/submissions/CIK${cik}.json`, Stub.unavailableFileAnswer)
+      for (const { cik } of companies) stub.answers.set(`/submissions/CIK${cik}.json`, Stub.unavailableFileResponse)
       for (let attempt = 0; attempt < 2; attempt++) {
         assert.strictEqual((yield* run({ tickers: ["SNOW", "ZIVO", "IMNN"] })).exit._tag, "Failure")
         yield* advance("61 minutes")
@@ -560,7 +560,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("requests due facts even if only the screener is filled (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
-      stub.answers.set(factsPath, Stub.unavailableFileAnswer)
+      stub.answers.set(factsPath, Stub.unavailableFileResponse)
       yield* run({ datasets: ["screener"] })
       stub.answers.set(factsPath, makeFacts("0001640147-26-000001"))
       yield* advance("61 minutes")
@@ -588,7 +588,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { advance, run, stub } = yield* startMarket
       const options = { tickers: ["SNOW"], datasets: ["news"] } as const
       const unreadable = json({ hello: 1 })
-      const runWith = Effect.fnUntraced(function* (answer: Stub.EdgarStubAnswer) {
+      const runWith = Effect.fnUntraced(function* (answer: Stub.EdgarStubResponse) {
         stub.answers.set(submissionsPath, answer)
         yield* run(options)
         return (yield* readWork).map(({ attempts, final }) => ({ attempts, final }))
@@ -599,9 +599,9 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       yield* advance("61 minutes")
       assert.deepStrictEqual(yield* runWith(unreadable), [{ attempts: 2, final: false }])
       yield* advance("121 minutes")
-      assert.deepStrictEqual(yield* runWith(Stub.missingSubmissionsAnswer), [{ attempts: 1, final: false }])
+      assert.deepStrictEqual(yield* runWith(Stub.missingSubmissionsResponse), [{ attempts: 1, final: false }])
       yield* advance("61 minutes")
-      assert.deepStrictEqual(yield* runWith(Stub.missingSubmissionsAnswer), [{ attempts: 2, final: false }])
+      assert.deepStrictEqual(yield* runWith(Stub.missingSubmissionsResponse), [{ attempts: 2, final: false }])
       yield* advance("1 day")
       assert.deepStrictEqual(yield* runWith(unreadable), [{ attempts: 1, final: false }])
     })))
@@ -618,7 +618,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   )
 
   it.effect.each(
-    [["absent", Stub.unavailableFileAnswer], ["unreadable", Stub.makeXmlAnswer("<html>Other</html>")]] as const,
+    [["absent", Stub.unavailableFileResponse], ["unreadable", Stub.makeXmlResponse("<html>Other</html>")]] as const,
   )(
     "requests the page again that shows a company's time zone, if it was %s (decision 0102)",
     ([, fault]) =>
@@ -643,7 +643,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("requests facts again that could not be downloaded (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
-      stub.answers.set(factsPath, Stub.unavailableFileAnswer)
+      stub.answers.set(factsPath, Stub.unavailableFileResponse)
       yield* run()
       assert.strictEqual(yield* count("historical_float_pro"), 0)
       assert.strictEqual((yield* readWork)[0]?.url, `https://data.sec.gov${factsPath}`)
@@ -669,7 +669,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
           facts: { "us-gaap": { CommonStockSharesOutstanding: { units: { shares: [balance] } } } },
         }),
       )
-      stub.answers.set(path, Stub.unavailableFileAnswer)
+      stub.answers.set(path, Stub.unavailableFileResponse)
       const readCount = Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const rows = yield* sql<{ readonly count: string }>`
@@ -686,7 +686,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.include((yield* run()).paths, path)
       assert.deepInclude((yield* readWork)[0], { attempts: 2, final: false })
       const counts = ["a:A", "a:B"].map((member) => ({ member, shares: 510_000, date: "2026-05-20" }))
-      stub.answers.set(path, Stub.makeXmlAnswer(makeInstance({ cik: snowflake.cik, counts })))
+      stub.answers.set(path, Stub.makeXmlResponse(makeInstance({ cik: snowflake.cik, counts })))
       yield* advance("121 minutes")
       assert.include((yield* run()).paths, path)
       assert.deepStrictEqual(yield* readCount, ["1020000"])
@@ -769,7 +769,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const page = `CIK${snowflake.cik}-submissions-001.json`
       const older = { accession: "0001640147-26-000000", form: "S-3", filingDate: "2026-01-05", fileNumber: "333-1" }
       stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings, [page]))
-      stub.answers.set(`/submissions/${page}`, Stub.unavailableFileAnswer)
+      stub.answers.set(`/submissions/${page}`, Stub.unavailableFileResponse)
       yield* run()
       assert.strictEqual(yield* count("news"), 3, "the filings of the first page")
       assert.strictEqual(yield* count("registrations"), 0)
@@ -811,7 +811,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
       const path = yield* addIndex(1, [snowflake])
       const index = stub.answers.get(path)
-      stub.answers.set(path, Stub.unavailableFileAnswer)
+      stub.answers.set(path, Stub.unavailableFileResponse)
       assert.strictEqual((yield* run()).exit._tag, "Success")
       yield* advance("9 days")
       yield* run()
@@ -828,7 +828,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { advance, run, stub } = yield* startMarket
-      stub.answers.set(form4, Stub.makeXmlAnswer("<damaged></other>"))
+      stub.answers.set(form4, Stub.makeXmlResponse("<damaged></other>"))
       yield* run()
       for (const delay of ["1 hour", "2 hours"] as const) {
         yield* advance(delay)
@@ -842,7 +842,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       yield* sql`update edgar_work set next_try_at = null, parser_version = 0`
       stub.answers.set(
         form4,
-        Stub.makeXmlAnswer(Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
+        Stub.makeXmlResponse(Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
       )
       assert.include((yield* run()).paths, form4)
       yield* assertQueueIsEmpty
@@ -852,7 +852,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { run, stub } = yield* startMarket
-      stub.answers.set(form4, Stub.makeXmlAnswer("<damaged></other>"))
+      stub.answers.set(form4, Stub.makeXmlResponse("<damaged></other>"))
       yield* run()
       yield* sql`update edgar_work set next_try_at = null`
       yield* sql`
@@ -874,7 +874,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       }))
       stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, forms))
       stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, Stub.zivoFilings))
-      stub.behaviour.intercept = ({ path }) => /f\d\.xml/.test(path) ? Stub.unavailableFileAnswer : undefined
+      stub.behaviour.intercept = ({ path }) => /f\d\.xml/.test(path) ? Stub.unavailableFileResponse : undefined
       assert.strictEqual((yield* run()).exit._tag, "Failure")
       assert.isAtLeast((yield* readWork).length, 2)
       for (const delay of ["31 minutes", "2 hours"] as const) {

@@ -168,7 +168,7 @@ const startMarket = Effect.gen(function* () {
   const xml = Stub.readRecording("schedule13/schedule13g-spirit.xml").replaceAll("0001498710", snowflake.cik)
   stub.answers.set(
     Stub.getFilingDocumentPath(snowflake, "0001640147-24-000009", "primary_doc.xml"),
-    Stub.makeXmlAnswer(xml),
+    Stub.makeXmlResponse(xml),
   )
   const addHeader = (accession: string, form: string, filers: ReadonlyArray<Party>) =>
     stub.answers.set(getHeaderPath(accession), {

@@ -29,7 +29,7 @@ const publishAndIngest = Effect.fnUntraced(function* (forms: ReadonlyArray<Reado
   for (const [index, shares] of forms.entries()) {
     const { accession, form } = published[index] ?? assert.fail("there is no filing")
     const text = writeForm({ type: form, issuer: zivo.cik, owners: owner(""), period: "2026-06-09", shares })
-    stub.answers.set(Stub.getFilingDocumentPath(zivo, accession, "form4.xml"), Stub.makeXmlAnswer(text))
+    stub.answers.set(Stub.getFilingDocumentPath(zivo, accession, "form4.xml"), Stub.makeXmlResponse(text))
   }
   const ended = yield* runCommandInProcess(
     ["ingest", "edgar", "--since", "2026-01-01", "--only", "ownership", "--tickers", "ZIVO"],

@@ -568,8 +568,8 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       )
       assert.strictEqual((yield* listed).get(id)?.[5], "revoked")
       yield* waitForStatus(key, 401)
-      const answer = yield* requestJson(target, { key })
-      assert.deepStrictEqual([answer.status, valueAt(answer.body, "error", "code")], [401, "api_key_disabled"])
+      const response = yield* requestJson(target, { key })
+      assert.deepStrictEqual([response.status, valueAt(response.body, "error", "code")], [401, "api_key_disabled"])
       yield* sql`update api_keys set revoked_at = null, disabled_at = now() where key_id = ${id}::text::bigint`
       assert.strictEqual((yield* listed).get(id)?.[5], "disabled")
       yield* sql`update api_keys set disabled_at = null, expires_at = now() where key_id = ${id}::text::bigint`
@@ -980,17 +980,17 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
 
       // The exact cost of later requests is subtracted.
       yield* waitForStatus(key, 200)
-      const recorded = sql<{ readonly answers: number; readonly left: string; readonly cost: string }>`
-        select current_balance(accounts)::text as left, count(*)::int as answers, sum(cost_microdollars)::text as cost
+      const recorded = sql<{ readonly responses: number; readonly left: string; readonly cost: string }>`
+        select current_balance(accounts)::text as left, count(*)::int as responses, sum(cost_microdollars)::text as cost
         from usage_requests join accounts using (account_id) where name = 'payer' and status_code = 200
         group by accounts.account_id
       `
       const [row] = yield* Effect.repeat(recorded, {
-        until: ([row]) => row?.answers === 1,
+        until: ([row]) => row?.responses === 1,
         schedule: Schedule.spaced("20 millis"),
         times: 2_000,
       })
-      assert.strictEqual(row?.answers, 1)
+      assert.strictEqual(row?.responses, 1)
       assert.isAbove(Number(row?.cost), 0)
       assert.strictEqual(Number(row?.left), 25_000_000 - Number(row?.cost))
       const { rows } = parseTable(assertSuccess(yield* runCommandInProcess(["accounts", "list"], environment)))
@@ -1414,9 +1414,9 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       assert.include(out, `${base}/v1/docs`)
       assert.strictEqual((yield* get(`${base}/v1/docs`)).status, 200)
       assert.isTrue(url.startsWith(`${base}/`), url)
-      const answer = yield* get(url, headers)
-      assert.strictEqual(answer.status, 200)
-      assert.strictEqual(valueAt(answer.body, "results", 0, "current_ticker"), "NXH")
+      const response = yield* get(url, headers)
+      assert.strictEqual(response.status, 200)
+      assert.strictEqual(valueAt(response.body, "results", 0, "current_ticker"), "NXH")
 
       // Logs are JSON lines on standard error.
       const lines = running.output.err.trimEnd().split("\n").map((line): unknown => JSON.parse(line))

@@ -211,14 +211,14 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
   it.effect("resolves every symbol of a chain to the same chain (§2.2)", () =>
     Effect.gen(function* () {
       for (const symbols of [["OSTK", "BYON", "BBBY", "NXH"], twelve.flatMap((link) => link.split(" ").slice(0, 2))]) {
-        const answers = yield* Effect.forEach(symbols, (symbol) =>
+        const responses = yield* Effect.forEach(symbols, (symbol) =>
           Effect.map(requestJson(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) =>
             JSON.stringify([
               valueAt(body, "count"),
               valueAt(body, "results", 0, "current_ticker"),
               valueAt(body, "results", 0, "history"),
             ])))
-        assert.strictEqual(new Set(answers).size, 1)
+        assert.strictEqual(new Set(responses).size, 1)
       }
     }))
 

@@ -98,7 +98,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       assert.deepStrictEqual([status, headers["connection"]], [200, "close"])
     }).pipe(Effect.scoped))
 
-  it.effect("answers 503 to a request that runs too long when the service stops, and records it (operations/deployment)", () =>
+  it.effect("responds with 503 to a request that runs too long when the service stops, and records it (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys

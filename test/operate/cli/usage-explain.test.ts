@@ -57,9 +57,9 @@ const send = Effect.fnUntraced(function* (
   recorded: number,
   headers: Readonly<Record<string, string>> = {},
 ) {
-  const answer = yield* requestJson(path, { key: customer.key, headers })
+  const response = yield* requestJson(path, { key: customer.key, headers })
   yield* waitForRecordedRequests(customer.account_id, recorded)
-  return { ...answer, id: answer.headers["x-request-id"] ?? "" }
+  return { ...response, id: response.headers["x-request-id"] ?? "" }
 })
 
 const path = "/v1/research-reports?ticker=USGE&limit=3"

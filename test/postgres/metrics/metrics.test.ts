@@ -125,7 +125,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Mo
         Effect.gen(function* () {
           yield* sql`lock table screener`
           const requests = [1, 2].map((limit) => requestOverWire(port, `/v1/screener?limit=${limit}`, basic))
-          return yield* Effect.forEach(requests, (answer) => Effect.map(answer, ({ status }) => status), {
+          return yield* Effect.forEach(requests, (response) => Effect.map(response, ({ status }) => status), {
             concurrency: 2,
           })
         }).pipe(Effect.timeout("20 seconds")),

@@ -248,11 +248,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           requestOverWire(port, `${target}&as_of=${moment}`, ultimate),
           ({ headers, status, text }) => ({ status, etag: headers["etag"], text }),
         )
-      const answers: Array<{ readonly target: string; readonly moment: string; readonly answer: unknown }> = []
+      const responses: Array<{ readonly target: string; readonly moment: string; readonly response: unknown }> = []
       const askAgain = (port: number) =>
-        Effect.forEach(answers, ({ answer, moment, target }) =>
+        Effect.forEach(responses, ({ response, moment, target }) =>
           Effect.map(ask(port, target, moment), (again) =>
-            assert.deepStrictEqual(again, answer, `${target} ${moment}`)))
+            assert.deepStrictEqual(again, response, `${target} ${moment}`)))
       yield* waitUntilCaughtUp
       yield* bothUsed
       const lags: ReadonlyArray<Effect.Effect<void, never, Scope.Scope>> = [
@@ -267,12 +267,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         yield* set(index + 1)
         const moment = yield* Service.readDatabaseClock
         for (const target of targets) {
-          const answer = yield* ask(port, target, moment)
-          assert.strictEqual(answer.status, 200, answer.text)
+          const response = yield* ask(port, target, moment)
+          assert.strictEqual(response.status, 200, response.text)
           if (target.startsWith(path)) {
-            assert.strictEqual(parsePrice(answer.text), index + 1)
+            assert.strictEqual(parsePrice(response.text), index + 1)
           }
-          answers.push({ target, moment, answer })
+          responses.push({ target, moment, response })
         }
         yield* askAgain(port)
       }
@@ -281,7 +281,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* waitUntilCaughtUp
       const before = yield* total
       yield* repeatUntilTrue(Effect.andThen(askAgain(port), total), (now) =>
-        now >= before + answers.length)
+        now >= before + responses.length)
       yield* sql`delete from screener where ticker = 'PAST'`
     }).pipe(Effect.scoped))
 
@@ -300,8 +300,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* first.start()
       yield* repeatUntilTrue(used(first), (used) => used === 1)
       yield* more()
-      const { answers } = yield* stop
-      assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
+      const { responses } = yield* stop
+      assert.deepStrictEqual(Object.keys(responses).filter((name) => name.startsWith("5")), [])
     }).pipe(Effect.scoped))
 
   it.effect("may stop responding under load: waiting reads move to the primary (RELIABILITY.md)", () =>
@@ -318,9 +318,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* between.stall
       yield* repeatUntilTrue(used(through), (used) => used === 0)
       yield* more(450)
-      const { answers } = yield* stop
+      const { responses } = yield* stop
       yield* between.resume
-      assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
+      assert.deepStrictEqual(Object.keys(responses).filter((name) => name.startsWith("5")), [])
     }).pipe(Effect.scoped))
 
   it.effect("may stop responding to more reads than it has connections: the primary serves all of them (RELIABILITY.md)", () =>
@@ -335,13 +335,13 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       })
       yield* repeatUntilTrue(used(through), (used) => used === 1)
       yield* between.stall
-      const answers = yield* Effect.forEach(
+      const responses = yield* Effect.forEach(
         Array.from({ length: 40 }, (_, number) => `/v1/news?ticker=A${number}`),
         (path) => requestOverWire(port, path, ultimate),
         { concurrency: "unbounded" },
       )
       yield* between.resume
-      assert.deepStrictEqual(answers.filter(({ status }) => status !== 200).map(({ text }) => text), [])
+      assert.deepStrictEqual(responses.filter(({ status }) => status !== 200).map(({ text }) => text), [])
     }).pipe(Effect.scoped))
 
   it.effect("may be unusable when the service starts (operations/replicas)", () =>

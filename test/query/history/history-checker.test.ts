@@ -4,7 +4,7 @@ import {
   findHistoryViolations,
   type ObservedChange,
   type ObservedHistory,
-  type PastAnswer,
+  type PastResponse,
 } from "../../support/HistoryChecker.ts"
 
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
@@ -40,7 +40,7 @@ const changes = [...first, ...second, ...third]
 const identities = changes.map(({ identity }) => identity)
 const wanted = changes.filter(({ symbols }) => symbols.includes("AAA")).map(({ identity }) => identity)
 
-const answer = (second: number, ...tokens: ReadonlyArray<string>): PastAnswer => ({
+const response = (second: number, ...tokens: ReadonlyArray<string>): PastResponse => ({
   target: "/v1/news",
   moment: at(second),
   status: 200,
@@ -79,7 +79,7 @@ const valid: ObservedHistory = {
     },
     { name: "filtered", filter: { dataset: ["news"], ticker: ["AAA"] }, segments: [{ from: 0, identities: wanted }] },
   ],
-  answers: [answer(9), answer(10, "t1.1", "t1.2"), answer(25, "t2.1", "t1.2"), answer(25, "t2.1", "t1.2")],
+  responses: [response(9), response(10, "t1.1", "t1.2"), response(25, "t2.1", "t1.2"), response(25, "t2.1", "t1.2")],
   tables: new Map([["news", new Map([["b", "t1.2"], ["c", "t4.1"]])]]),
 }
 
@@ -92,23 +92,23 @@ const received = (
 const withChanges = (changes: ReadonlyArray<ObservedChange>) => ({
   changes,
   consumers: [],
-  answers: [],
+  responses: [],
 })
 
 /** Changes to the valid history, and what the checker reports about each. */
 const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, RegExp]>> = {
   "a changed ETag": [
-    { answers: [...valid.answers, { ...answer(25, "t2.1", "t1.2"), etag: `"other"` }] },
+    { responses: [...valid.responses, { ...response(25, "t2.1", "t1.2"), etag: `"other"` }] },
     /^0114: \/v1\/news at .* was 200, ETag .* and later 200, ETag "other"/,
   ],
   "a changed body with the same ETag": [
-    { answers: [...valid.answers, { ...answer(25, "t2.1", "t1.2"), digest: "other" }] },
+    { responses: [...valid.responses, { ...response(25, "t2.1", "t1.2"), digest: "other" }] },
     /^0114: .* and later .* digest other$/,
   ],
-  "an answer with a later version": [{ answers: [answer(15, "t2.1", "t1.2")] }, /^0114: .* lacks t1\.1/],
-  "an answer without a row": [{ answers: [answer(15, "t1.1")] }, /^0114: .* lacks t1\.2/],
-  "an answer with the row of an aborted transaction": [
-    { answers: [{ ...answer(25, "t2.1", "t1.2", "t3.1"), dataset: undefined }] },
+  "an response with a later version": [{ responses: [response(15, "t2.1", "t1.2")] }, /^0114: .* lacks t1\.1/],
+  "an response without a row": [{ responses: [response(15, "t1.1")] }, /^0114: .* lacks t1\.2/],
+  "an response with the row of an aborted transaction": [
+    { responses: [{ ...response(25, "t2.1", "t1.2", "t3.1"), dataset: undefined }] },
     /^0114: .* has t3\.1, never in the feed/,
   ],
   "a change that a consumer missed": [

@@ -46,24 +46,24 @@ const resolveEvents = ([first, ...others]: Events) => {
 }
 
 const expectResolved = (events: Events) => {
-  const answer = resolveEvents(events)
-  if (Result.isFailure(answer)) throw new Error(`refused: ${answer.failure.reasons.join(", ")}`)
-  const { current_ticker, history }: { current_ticker: string; history: ReadonlyArray<LineageLink> } = answer.success
+  const response = resolveEvents(events)
+  if (Result.isFailure(response)) throw new Error(`refused: ${response.failure.reasons.join(", ")}`)
+  const { current_ticker, history }: { current_ticker: string; history: ReadonlyArray<LineageLink> } = response.success
   return { history, current_ticker }
 }
 
 const expectConflict = (events: Events) => {
-  const answer = resolveEvents(events)
-  if (Result.isSuccess(answer)) throw new Error(`resolved to ${answer.success.current_ticker}`)
+  const response = resolveEvents(events)
+  if (Result.isSuccess(response)) throw new Error(`resolved to ${response.success.current_ticker}`)
   const candidates: ReadonlyArray<
     Omit<LineageCandidate, "history"> & { readonly history: ReadonlyArray<LineageLink> }
-  > = answer.failure.candidates
-  return { ...answer.failure, candidates }
+  > = response.failure.candidates
+  return { ...response.failure, candidates }
 }
 
 const findReasons = (events: Events): ReadonlyArray<Reason> => {
-  const answer = resolveEvents(events)
-  return Result.isFailure(answer) ? answer.failure.reasons : []
+  const response = resolveEvents(events)
+  return Result.isFailure(response) ? response.failure.reasons : []
 }
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -267,18 +267,18 @@ const getFirstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink
 
 /** Describes what is wrong with the result for a component. Empty if it is correct. */
 const findProblems = (recorded: Events): ReadonlyArray<string> => {
-  const answer = resolveEvents(recorded)
+  const response = resolveEvents(recorded)
   const events = mergeRepeats(recorded)
   const { may, must } = findExpectedReasons(events)
-  if (Result.isSuccess(answer)) {
+  if (Result.isSuccess(response)) {
     const right = listDateOrders(events)[0] ?? []
     return [
       ...must.map((reason) => `resolved in spite of ${reason}`),
-      ...JSON.stringify(answer.success.history) === JSON.stringify(links(right)) ? [] : ["wrong history"],
-      ...answer.success.current_ticker === right[right.length - 1]?.new_ticker ? [] : ["wrong current_ticker"],
+      ...JSON.stringify(response.success.history) === JSON.stringify(links(right)) ? [] : ["wrong history"],
+      ...response.success.current_ticker === right[right.length - 1]?.new_ticker ? [] : ["wrong current_ticker"],
     ]
   }
-  const { candidates, reasons, tickers } = answer.failure
+  const { candidates, reasons, tickers } = response.failure
   const involved = new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))
   const wanted = findParts(events)
   return [
@@ -370,9 +370,9 @@ describe("resolveLineage (D20)", () => {
 
   it("merges a change that is recorded with a CIK and without (D20)", () => {
     const [first, last] = [event("A", "B", day(1), null, "One"), event("B", "C", day(2), "0000000001")]
-    const answer = resolveEvents([first, last, event("A", "B", day(1), "0000000001")])
-    if (Result.isFailure(answer)) throw new Error(answer.failure.reasons.join())
-    assert.deepStrictEqual<unknown>(answer.success, {
+    const response = resolveEvents([first, last, event("A", "B", day(1), "0000000001")])
+    if (Result.isFailure(response)) throw new Error(response.failure.reasons.join())
+    assert.deepStrictEqual<unknown>(response.success, {
       history: links([first, last]),
       current_ticker: "C",
       cik: "0000000001",
@@ -461,10 +461,10 @@ describe("the events of a conflict (D21)", () => {
     "are each listed once, sorted by date, and each reason has an event that contributes to it (D21)",
     [arbitraryEvents, arbitraryKeys],
     ([recorded, order]) => {
-      const answer = resolveEvents(shuffle(recorded, order))
-      if (Result.isSuccess(answer)) return
+      const response = resolveEvents(shuffle(recorded, order))
+      if (Result.isSuccess(response)) return
       const events = mergeRepeats(recorded)
-      const { event_count, events: shown, reasons } = answer.failure
+      const { event_count, events: shown, reasons } = response.failure
       assert.strictEqual(event_count, events.length)
       assert.sameDeepMembers(
         shown.map((one) => event(one.old_ticker, one.new_ticker, one.effective_date, one.cik, one.company_name)),
@@ -646,10 +646,10 @@ describe("an independent implementation agrees (D21)", () => {
         checkedCount += 1
         const found = findProblems(component)
         if (found.length > 0 && wrong.length < 3) wrong.push({ component, found })
-        const answer = resolveEvents(component)
-        const kind = Result.isSuccess(answer)
+        const response = resolveEvents(component)
+        const kind = Result.isSuccess(response)
           ? "chain"
-          : `${answer.failure.reasons.join(" ")} ${answer.failure.candidates.length}`
+          : `${response.failure.reasons.join(" ")} ${response.failure.candidates.length}`
         seen.set(kind, (seen.get(kind) ?? 0) + 1)
       }
     }
@@ -723,7 +723,7 @@ describe("each component of the sample data (D20, D21)", () => {
     }
   })
 
-  const examples: ReadonlyArray<readonly [ticker: string, answer: string]> = [
+  const examples: ReadonlyArray<readonly [ticker: string, response: string]> = [
     ["SQ", "SQ XYZ"],
     ["OSTK", "OSTK BYON BBBY NXH"],
     ["BBBY", "OSTK BYON BBBY NXH"],
@@ -742,12 +742,12 @@ describe("each component of the sample data (D20, D21)", () => {
   ]
   it.each(examples)("that contains %s resolves to %s (D21)", (ticker, expected) => {
     const own = all.find((component) => component.some((one) => [one.old_ticker, one.new_ticker].includes(ticker)))
-    const answer = Result.match(resolveEvents(own ?? []), {
+    const response = Result.match(resolveEvents(own ?? []), {
       onSuccess: ({ history }) => [history[0]?.old_ticker, ...history.map((link) => link.new_ticker)].join(" "),
       onFailure: ({ candidates, reasons }) =>
         [`${reasons.join(", ")}:`, ...candidates.map(({ current_ticker }) => current_ticker)].join(" "),
     })
-    assert.strictEqual(answer, expected)
+    assert.strictEqual(response, expected)
   })
 })
 

@@ -200,16 +200,16 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           const began = performance.now()
           const tag = (yield* Random.nextBoolean) ? tags.get(`${port} ${ticker}`) : undefined
           const headers: Record<string, string> = tag === undefined ? {} : { "If-None-Match": tag }
-          const answer = yield* requestOverWire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
-          const seen = answer.status === 304
+          const response = yield* requestOverWire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
+          const seen = response.status === 304
             ? Number(tag?.split(" ")[1] ?? NaN)
-            : Number(/"price":(\d+)/.exec(answer.text)?.[1])
-          if (answer.status === 200) tags.set(`${port} ${ticker}`, answer.headers["etag"] ?? "")
-          if (answer.status === 200) prices.set(answer.headers["etag"] ?? "", seen)
-          const shown = answer.status === 304 ? prices.get(tag ?? "") : seen
+            : Number(/"price":(\d+)/.exec(response.text)?.[1])
+          if (response.status === 200) tags.set(`${port} ${ticker}`, response.headers["etag"] ?? "")
+          if (response.status === 200) prices.set(response.headers["etag"] ?? "", seen)
+          const shown = response.status === 304 ? prices.get(tag ?? "") : seen
           const least = commits.get(ticker)?.findLast(({ at }) => at <= began - 1000)?.price ?? 0
           requested += 1
-          if (answer.status === 304) kept += 1
+          if (response.status === 304) kept += 1
           assert.isAtLeast(shown ?? -1, least, `${ticker} at ${port}`)
         })
         const prices = new Map<string, number>()

@@ -161,9 +161,9 @@ const formatCompany = ({ periods }: Company) =>
 
 const request = Effect.fnUntraced(function* (target: string, method: "GET" | "HEAD" = "GET") {
   const { ultimate } = yield* Service.TestKeys
-  const answer = yield* Service.requestJson(target, { key: ultimate, method })
-  assert.strictEqual(answer.status, 200, `${target} ${answer.text}`)
-  return answer
+  const response = yield* Service.requestJson(target, { key: ultimate, method })
+  assert.strictEqual(response.status, 200, `${target} ${response.text}`)
+  return response
 })
 
 const rowsOf = (body: unknown): ReadonlyArray<Row> => {
@@ -280,7 +280,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
         const company = makeCompany(makeRandomChooser(seed), "0000000001", symbols)
         yield* storeCompanies([company])
         for (const path of paths.filter((_, index) => index % 4 === seed % 4)) {
-          const answers = yield* Effect.forEach(
+          const responses = yield* Effect.forEach(
             new Set(company.periods.map(({ symbol }) => symbol)),
             (symbol) =>
               Effect.gen(function* () {
@@ -298,7 +298,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
                 return { page: page.text, csv: csv.text, total, lineages }
               }),
           )
-          answers.forEach((answer) => assert.deepStrictEqual(answer, answers[0], path))
+          responses.forEach((response) => assert.deepStrictEqual(response, responses[0], path))
         }
       }
     }))

@@ -101,9 +101,9 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       for (const endpoint of listsAndFeeds) {
         const { query, rows, sizes } = yield* findExactQuery(endpoint, key, symbols)
         const read = Effect.fnUntraced(function* (path: string) {
-          const answer = yield* requestJson(path, { key })
-          assert.strictEqual(answer.status, 200, answer.text)
-          return answer
+          const response = yield* requestJson(path, { key })
+          assert.strictEqual(response.status, 200, response.text)
+          return response
         })
         const whole = lists.includes(endpoint)
           ? (yield* read(

@@ -296,13 +296,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         for (let round = 0; round < 5; round++) {
           for (const [target, accept, type] of ways) {
             const headers = { "Accept-Encoding": encoding, ...(accept === undefined ? {} : { Accept: accept }) }
-            const answer = yield* requestOverWire(port, target, ultimate, { headers })
-            assert.match(answer.headers["content-type"] ?? "", type)
+            const response = yield* requestOverWire(port, target, ultimate, { headers })
+            assert.match(response.headers["content-type"] ?? "", type)
             const name = `${encoding} ${target} ${accept}`
-            assert.strictEqual(bodies.get(name) ?? answer.text, answer.text)
-            bodies.set(name, answer.text)
-            assert.strictEqual(answer.headers["vary"]?.includes("Accept,") === true, target === path, target)
-            const known = { ...headers, "If-None-Match": answer.headers["etag"] ?? "" }
+            assert.strictEqual(bodies.get(name) ?? response.text, response.text)
+            bodies.set(name, response.text)
+            assert.strictEqual(response.headers["vary"]?.includes("Accept,") === true, target === path, target)
+            const known = { ...headers, "If-None-Match": response.headers["etag"] ?? "" }
             const again = yield* requestOverWire(port, target, ultimate, { headers: known })
             assert.strictEqual(again.status, 304)
             assert.isUndefined(again.headers["x-row-count"])

@@ -141,7 +141,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.strictEqual((yield* send(callLineage, { path: "/mcp/x" })).status, 404)
     }).pipe(Effect.scoped))
 
-  it.effect("answers a message to an encoded path like one to /mcp (guides/mcp)", () =>
+  it.effect("responds to a message to an encoded path like one to /mcp (guides/mcp)", () =>
     Effect.gen(function* () {
       const { send } = yield* start()
       const { json, status } = yield* send(callLineage, { path: "/%6Dcp" })

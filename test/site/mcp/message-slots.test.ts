@@ -9,14 +9,14 @@ it.effect("answers at most 8 messages of an account at once, holds 64, and delay
     const end = yield* Deferred.make<void>()
     let running = 0
     let most = 0
-    const answer = Effect.gen(function* () {
+    const response = Effect.gen(function* () {
       running += 1
       most = Math.max(most, running)
       yield* Deferred.await(end)
       running -= 1
       return "answered"
     })
-    const send = (account: number) => withSlot(account, ({ run }) => run(answer), Effect.succeed("refused"))
+    const send = (account: number) => withSlot(account, ({ run }) => run(response), Effect.succeed("refused"))
     const held = yield* Effect.forEach(
       Array.from({ length: maxMessagesPerAccount }),
       () => Effect.forkChild(send(1), { startImmediately: true }),
