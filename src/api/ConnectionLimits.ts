@@ -4,6 +4,7 @@
  */
 import { Duration, Predicate } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import {
   getRejection,
@@ -188,6 +189,42 @@ const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): 
   return { method, target: url, requestId: typeof id === "string" ? id : undefined }
 }
 
+/**
+ * Adds a new connection to `connections` until it closes. Closes it if a response takes longer than `timeoutMillis`,
+ * but
+ * not while the client is still receiving enough of it.
+ */
+const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, timeoutMillis: number) => {
+  const queue: Array<QueueEntry> = []
+  let receivedBytes = 0
+  /** Whether the response is still being written and the client has received enough of it since the last check. */
+  const isProgressing = (response: ServerResponse | undefined) => {
+    const before = receivedBytes
+    receivedBytes = socket.bytesWritten - socket.writableLength
+    if (response?.headersSent !== true || response.writableEnded) return false
+    if (!endlessResponses.has(response)) return receivedBytes - before >= minProgressBytes
+    return socket.writableLength === 0 || receivedBytes > before
+  }
+  const connection: Connection = {
+    queue,
+    response: undefined,
+    received: new ReceivedPackets(),
+    timer: setTimeout(() => {
+      // Node closes an idle connection after `keepAliveTimeout`.
+      if (queue.length === 0 || isProgressing(connection.response)) connection.timer.refresh()
+      else socket.destroy()
+    }, timeoutMillis),
+  }
+  const { received, timer } = connection
+  connections.set(socket, connection)
+  socket.prependListener("data", (packet: Buffer) => received.add(packet))
+  socket.once("close", () => {
+    clearTimeout(timer)
+    queue.length = 0
+    connections.delete(socket)
+  })
+}
+
 /** Creates a server that calls `handle` for each valid request, in order and one at a time per connection. */
 export const makeHttpServer = (
   timeouts: ConnectionTimeouts,
@@ -293,36 +330,7 @@ export const makeHttpServer = (
   })
   // Prepended, because it must run before Node's own listener, which starts the parser.
   server.prependListener("connection", showPackets)
-  server.on("connection", (socket) => {
-    const queue: Array<QueueEntry> = []
-    let receivedBytes = 0
-    /** Whether the response is still being written and the client has received enough of it since the last check. */
-    const isProgressing = (response: ServerResponse | undefined) => {
-      const before = receivedBytes
-      receivedBytes = socket.bytesWritten - socket.writableLength
-      if (response?.headersSent !== true || response.writableEnded) return false
-      if (!endlessResponses.has(response)) return receivedBytes - before >= minProgressBytes
-      return socket.writableLength === 0 || receivedBytes > before
-    }
-    const connection: Connection = {
-      queue,
-      response: undefined,
-      received: new ReceivedPackets(),
-      timer: setTimeout(() => {
-        // Node closes an idle connection after `keepAliveTimeout`.
-        if (queue.length === 0 || isProgressing(connection.response)) connection.timer.refresh()
-        else socket.destroy()
-      }, Duration.toMillis(timeouts.response)),
-    }
-    const { received, timer } = connection
-    connections.set(socket, connection)
-    socket.prependListener("data", (packet: Buffer) => received.add(packet))
-    socket.once("close", () => {
-      clearTimeout(timer)
-      queue.length = 0
-      connections.delete(socket)
-    })
-  })
+  server.on("connection", (socket) => trackConnection(connections, socket, Duration.toMillis(timeouts.response)))
 
   /**
    * Shuts the server down. Each connection closes after the responses to its complete requests; a request whose body is

@@ -115,7 +115,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The data
       yield* service.more()
       const before = yield* service.rejections
       yield* service.setPassword("second")
-      // Open connections continue.
+      // Connections that are already open keep working with the old password.
       yield* service.more()
       assert.strictEqual(yield* service.rejections, before)
       yield* service.endConnections

@@ -1,4 +1,12 @@
-/** Fills the datasets' tables with many rows, which PostgreSQL generates from the column types. */
+/**
+ * Fills the datasets' tables with many rows, which PostgreSQL generates from the column types.
+ *
+ * ```ts
+ * const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_000)).pipe(
+ *   Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
+ * )
+ * ```
+ */
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { type LoadableDataset, loadableDatasets } from "../../src/contract/Datasets.ts"

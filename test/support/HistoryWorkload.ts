@@ -1,6 +1,7 @@
 /**
  * Writes, loads, reads the past and consumes the change feed at random, while services, loads and PostgreSQL are killed
- * and a standby takes over. HistoryChecker then checks what the clients observed.
+ * and a standby takes over. HistoryChecker then checks what the clients observed. `test/faults/history.test.ts` is the
+ * shortest example of a run.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"

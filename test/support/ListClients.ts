@@ -1,4 +1,12 @@
-/** Clients for the list of a dataset, or for two lists that show the same dataset. */
+/**
+ * Clients for the list of a dataset, or for two lists that show the same dataset. The test provides `Service.layer`.
+ *
+ * ```ts
+ * const { requestColumn, requestInvalid } = makeListClient("/v1/news")
+ * assert.deepStrictEqual(yield* requestColumn("ticker", "ticker=ABC"), ["ABC"])
+ * yield* requestInvalid("ticker=")
+ * ```
+ */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem, Predicate, Ref } from "effect"
 import { loadDatasetFile } from "../../src/ingest/load/Load.ts"

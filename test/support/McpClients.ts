@@ -1,4 +1,11 @@
-/** Clients of the MCP server: the official SDK, and raw JSON-RPC messages. */
+/**
+ * Clients of the MCP server: the official SDK, and raw JSON-RPC messages.
+ *
+ * ```ts
+ * const client = yield* connectOverHttp(port, key)
+ * const { isError, value } = yield* callTool(client, "find_endpoint", { search: "news" })
+ * ```
+ */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
 import { Effect } from "effect"
 

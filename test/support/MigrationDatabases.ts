@@ -1,4 +1,12 @@
-/** Databases to which only some migrations have been applied, with rows in all tables. */
+/**
+ * Databases to which only some migrations have been applied, with rows in all tables.
+ *
+ * ```ts
+ * const url = yield* makeEmptyDatabase
+ * yield* withDatabase(url, Effect.andThen(migrateUpTo("0000"), fillTables))
+ * // … run a migration, and check the rows
+ * ```
+ */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"

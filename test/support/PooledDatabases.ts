@@ -1,4 +1,12 @@
-/** Databases and roles for services that connect through a pooler. */
+/**
+ * Databases and roles for services that connect through a pooler.
+ *
+ * ```ts
+ * const { url } = yield* makeServiceRoleDatabase()
+ * const { port } = yield* startTestPooler({ pool_mode: "transaction" })
+ * const service = yield* startServiceInstance({ DATABASE_URL: replaceUrlPort(url, port) })
+ * ```
+ */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { Effect, Layer, Logger, Redacted } from "effect"

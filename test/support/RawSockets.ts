@@ -1,4 +1,16 @@
-/** Sends arbitrary bytes over a socket and parses the HTTP responses. */
+/**
+ * Sends arbitrary bytes over a socket and parses the HTTP responses.
+ *
+ * ```ts
+ * layer(RawSockets.socketServiceLayer(), { excludeTestServices: true })("The service", (it) => {
+ *   it.effect("refuses a request without a path (D13)", () =>
+ *     Effect.gen(function* () {
+ *       const responses = yield* RawSockets.exchangeBytes(yield* RawSockets.ServicePort, "GET HTTP/1.1\r\n\r\n")
+ *       RawSockets.assertSingleError(responses, 400)
+ *     }))
+ * })
+ * ```
+ */
 import { assert } from "@effect/vitest"
 import { Context, type Duration, Effect, Layer, Schedule } from "effect"
 import { readFileSync } from "node:fs"

@@ -1,4 +1,20 @@
-/** Starts the service in this process, on a free port and with a database of its own. */
+/**
+ * Starts the service in this process, on a free port and with a database of its own.
+ *
+ * ```ts
+ * layer(Service.layer)("GET /v1/news", (it) => {
+ *   it.effect("returns the symbol in upper case (D5)", () =>
+ *     Effect.gen(function* () {
+ *       yield* Service.insertRows("news", { id: "1", ticker: "ABC", title: "…" })
+ *       const { basic } = yield* Service.TestKeys
+ *       const { body, status } = yield* Service.requestJson("/v1/news?ticker=abc", { key: basic })
+ *       assert.strictEqual(status, 200)
+ *     }))
+ * })
+ * ```
+ *
+ * `layer` has an empty database, `sampleServiceLayer` the sample market, and `layerAt` a clock that the test sets.
+ */
 import { assert } from "@effect/vitest"
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import {

@@ -14,7 +14,10 @@ import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { TestKeys } from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
-const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_500)).pipe(
+/** Enough rows for more than ten pages of the largest size (100). */
+const rowsPerTable = 1_500
+
+const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rowsPerTable)).pipe(
   Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
@@ -86,16 +89,18 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
           text: text.replace(/"(last_used_at|request_id)":"[^"]+"/g, ""),
         }))
       let withRows = 0
-      const count = getInputCount(400)
-      for (let shape = 1; shape <= count; shape += 1) {
-        const url = makeRequest(shape, shape + 1_000_000)
-        yield* request(port, makeRequest(shape, shape + 2_000_000))
+      const shapes = getInputCount(400)
+      // Two requests with the same shape have different values, because their seeds differ.
+      const [seedOfFirst, seedOfReused] = [2_000_000, 1_000_000]
+      for (let shape = 1; shape <= shapes; shape += 1) {
+        const url = makeRequest(shape, shape + seedOfReused)
+        yield* request(port, makeRequest(shape, shape + seedOfFirst))
         const known = yield* request(port, url)
         assert.deepStrictEqual(known, yield* request(otherPort, url), url)
         assert.include([200, 422], known.status, `${url} ${known.text}`)
         if (url.startsWith("/v1/") && /"results":\[\{|\n./.test(known.text)) withRows += 1
       }
-      const enoughToProveSomething = count / 5
+      const enoughToProveSomething = shapes / 5
       assert.isAbove(withRows, enoughToProveSomething)
     }).pipe(Effect.scoped))
 
@@ -232,6 +237,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       compileFirst()
       compileFirst()
       assert.lengthOf(selected, 1)
+      // Every subset of these parameters is a query shape. Twelve of them give more statements than are stored.
       const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_")).slice(0, 12)
       for (let subset = 1; subset < 2 ** names.length; subset += 1) {
         const sent = names.filter((_, index) => (subset >> index) % 2 === 1)
@@ -240,7 +246,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       const evictedAndCompiledAgain = selected.length + 1
       compileFirst()
       assert.lengthOf(selected, evictedAndCompiledAgain)
-      const long = { ...page, sector: Array.from({ length: 300 }, String) }
+      const moreValuesThanAreStored = 300
+      const long = { ...page, sector: Array.from({ length: moreValuesThanAreStored }, String) }
       list.compile(long, "page")
       list.compile(long, "page")
       const notStoredSoCompiledTwice = evictedAndCompiledAgain + 2
