@@ -7,7 +7,7 @@ import * as RawSockets from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 
-/** Requests that no endpoint answers, and the expected status and `Cache-Control`. */
+/** Requests to which no endpoint responds, with the expected status and `Cache-Control`. */
 const requests = [
   ["GET /nowhere HTTP/1.1", 404, "no-store"],
   ["POST /nowhere HTTP/1.1", 404, "no-store"],
@@ -75,7 +75,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true })("Cache-Control", (it
       for (const past of ["", `&as_of=${new Date().toISOString()}`]) {
         for (const format of ["", "&format=csv"]) {
           const path = `/v1/news?limit=5${format}${past}`
-          // Repeated, the request is answered by the query cache, and then by the response cache.
+          // The second response comes from the query cache, and the third from the response cache.
           for (const _ of [1, 2, 3, 4]) {
             const { headers, status } = yield* requestOverWire(port, path, ultimate)
             assert.strictEqual(status, 200)

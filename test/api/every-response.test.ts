@@ -133,7 +133,7 @@ const undecodable = [
   ["UTF-8 cut short", "%E2%82"],
 ] as const
 
-/** Makes the keys that requests send. */
+/** Creates the keys that requests send. */
 const requestKeys = {
   "no key": Effect.succeed(null),
   "a basic key": Effect.map(TestKeys, ({ basic }) => basic),

@@ -65,7 +65,7 @@ interface RandomRequest {
   readonly parameters: ReadonlyArray<readonly [string, string]>
   readonly accept: readonly [value: string | undefined, format: Format]
   readonly acceptEncoding: string | undefined
-  /** Makes `If-None-Match` from the ETag of the response. */
+  /** Returns the `If-None-Match` of the request, given the ETag of an earlier response. */
   readonly makeCondition: (etag: string) => string | undefined
   /** Returns the expected `ETag` of a 304; undefined if the response must not be a 304. */
   readonly matchedTag: (etag: string) => string | undefined

@@ -66,7 +66,7 @@ describe("SECURITY.md", () => {
   })
 })
 
-/** Starts an npm registry that answers audits with `advisories`, and all other requests with 405. */
+/** Starts an npm registry that responds to audits with `advisories`, and to all other requests with 405. */
 const registry = (advisories: unknown) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {

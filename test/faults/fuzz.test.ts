@@ -112,7 +112,9 @@ const strangeNames = [
   "limit",
 ]
 
-/** Makes functions that take their choices from a list of numbers. Once it is used up, they choose the first option. */
+/**
+ * Creates functions that take their choices from a list of numbers. Once it is used up, they choose the first option.
+ */
 const makeChooser = (choices: ReadonlyArray<number>) => {
   let position = 0
   const chooseNumber = (below: number) => (choices[position++] ?? 0) % below

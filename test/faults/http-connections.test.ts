@@ -276,7 +276,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
           socket.setNoDelay(true)
           for (const packet of packets) {
             socket.write(packet)
-            // The service has read a packet when it answers a later request.
+            // Once the service responds to a later request, it has read this packet.
             yield* assertServiceResponds
           }
           yield* ended

@@ -291,7 +291,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
         const leader = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         const fibers = yield* Effect.forEach(["b", "c", "d"], (id) => Effect.forkDetach(send(path, id)))
-        // Sent after requests b, c and d. So once it is answered, those three have arrived.
+        // Sent after requests b, c and d. Its response shows that those three have arrived.
         yield* send("/v1/datasets", "e")
         assert.strictEqual(yield* countLockWaits, 1)
         yield* Fiber.interrupt(leader)
@@ -410,7 +410,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       const ids = Array.makeBy(30, (at) => `b${at}`)
       for (const id of ids) {
         const call = yield* Effect.forkDetach(send("/mcp", id, makeToolCall("lineage", { ticker: "OSTK" })))
-        // Disconnects before, while or after the tool is answered.
+        // The client disconnects before, during or after the response to the tool.
         yield* Effect.race(Fiber.await(call), Effect.yieldNow.pipe(Effect.repeat({ times: Number(id.slice(1)) * 4 })))
         yield* Fiber.interrupt(call)
       }

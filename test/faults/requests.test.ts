@@ -54,7 +54,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         const port = yield* ServicePort
         const { pro } = yield* TestKeys
         yield* failingResponses
-        // The third request to a page is answered from the response cache.
+        // The response to the third request for a page comes from the response cache.
         for (let repetition = 0; repetition < 4; repetition++) {
           const request = formatGetRequest(pro, target)
           const fault = request.replace("\r\n", "\r\nX-Fault: yes\r\n")

@@ -91,7 +91,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
         assert.deepStrictEqual(Object.keys(fromDatabase.responses), ["200", "503 data_refreshing"])
-        // Nothing is answered from memory after 900 ms without a poll. On a slow machine a poll may take that long, and
+        // No response comes from memory after 900 ms without a poll. On a slow machine a poll may take that long, and
         // then the few requests that arrive meanwhile wait for the lock.
         const { "200": answered = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.responses
         assert.deepStrictEqual(others, {})

@@ -1,4 +1,4 @@
-/** Makes gzip fail, as it does when there is no memory left. */
+/** Replaces gzip with one that fails, as gzip does when there is no memory left. */
 import { Effect } from "effect"
 import { syncBuiltinESMExports } from "node:module"
 import { Transform } from "node:stream"

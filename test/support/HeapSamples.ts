@@ -16,7 +16,7 @@ export const printOnSignal = (expression: string) =>
     `)
   }`
 
-/** Makes the process print, and returns what it printed. */
+/** Sends the signal at which the process prints its memory, and returns what it printed. */
 export const takeSample = Effect.fnUntraced(function* ({ child, output }: RunningProcess) {
   const before = output.err.length
   child.kill("SIGUSR2")

@@ -19,7 +19,10 @@ const startUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, operations: number)
   })
 }
 
-/** Starts an effect repeatedly, each time so that it yields one operation later, and passes its fiber to `test`. */
+/**
+ * Runs an effect many times: first so that it yields after one operation, then after two, and so on. Each time, passes
+ * its fiber to `test` at that point.
+ */
 export const yieldAfterEachOperation = <A, E, R, E2, R2>(
   effect: (operations: number) => Effect.Effect<A, E, R>,
   test: (fiber: Fiber.Fiber<A, E>, operations: number) => Effect.Effect<void, E2, R2>,

@@ -3,7 +3,7 @@
  *
  * ```ts
  * const receiver = yield* startWebhookReceiver
- * receiver.behaviour.answer = () => 500
+ * receiver.behaviour.respond = () => 500
  * // … create a webhook endpoint with `receiver.url`, and cause an event …
  * yield* retryUntil(Effect.sync(() => receiver.received), (received) => received.length === 1)
  * ```
@@ -30,10 +30,10 @@ export const getOneHeader = ({ headers }: ReceivedWebhook, name: string) => {
   return typeof value === "string" ? value : ""
 }
 
-/** Starts a receiver, which stops with the scope. It responds with 204 unless `behaviour.answer` is replaced. */
+/** Starts a receiver, which stops with the scope. It responds with 204 unless `behaviour.respond` is replaced. */
 export const startWebhookReceiver = Effect.gen(function* () {
   const received: Array<ReceivedWebhook> = []
-  const behaviour: { answer: Behaviour } = { answer: () => 204 }
+  const behaviour: { respond: Behaviour } = { respond: () => 204 }
   const server = createServer((request, response) => {
     const chunks: Array<Buffer> = []
     request.on("data", (chunk: Buffer) => chunks.push(chunk))
@@ -44,7 +44,7 @@ export const startWebhookReceiver = Effect.gen(function* () {
         body: Buffer.concat(chunks).toString("utf8"),
       }
       received.push(webhook)
-      const status = behaviour.answer(webhook, response)
+      const status = behaviour.respond(webhook, response)
       if (status !== undefined) response.writeHead(status).end()
     })
   })

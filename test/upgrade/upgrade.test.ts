@@ -44,7 +44,9 @@ const splits = "/v1/split-status?ticker=UPGR"
 const tableRows = 1_000_000
 const rowsPerStatement = 100_000
 
-/** What clients request all the time. Both releases answer alike, so the pages of the changed table have no rows. */
+/**
+ * What clients request all the time. Both releases must respond alike, so the pages of the changed table have no rows.
+ */
 const paths = [
   ...SteadyClients.mixedRequestPaths,
   ...Array.from({ length: 20 }, (_, at) => `/v1/split-status?ticker=M${at}&page=500`),
@@ -103,7 +105,7 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
         })
         const startOld = startRelease(installedRelease.folder, oldPort, settings(oldMetrics))
         const startNew = startRelease(next, newPort, settings(newMetrics))
-        /** Waits until the process with this metrics port has answered 100 more customer requests. */
+        /** Waits until the process with this metrics port has responded to 100 more requests. */
         const busy = Effect.fnUntraced(function* (metrics: number) {
           const before = yield* countResponsesOf(metrics)
           yield* retryUntil(countResponsesOf(metrics), (now) => now >= before + 100)

@@ -12,7 +12,7 @@ const { valueAt, insertRows } = Service
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Makes a row, which is a placeholder unless fields are given. */
+/** Builds a row, which is a placeholder unless fields are given. */
 const row = (ticker: string, accession_number: string, fields: Fields = {}) => ({
   ticker,
   accession_number,

@@ -28,7 +28,7 @@ const idsOf = (query: string) => requestColumn("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("registrations", csv, "replace")
 
-/** Makes a ticker from the name of a column. */
+/** Derives a ticker from the name of a column. */
 const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {

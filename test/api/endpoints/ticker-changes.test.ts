@@ -55,7 +55,7 @@ const requestConflictReason = (ticker: string) =>
     return others
   })
 
-/** Makes consecutive changes, one per year: with the prefix `P`, from `P00` to `P01`, then to `P02`. */
+/** Builds consecutive changes, one per year. With the prefix `P`, they lead from `P00` to `P01`, then to `P02`. */
 const chain = (prefix: string, length: number) =>
   Array.from({ length }, (_, number) => {
     const [before, after] = [String(number).padStart(2, "0"), String(number + 1).padStart(2, "0")]

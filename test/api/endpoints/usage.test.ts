@@ -71,7 +71,7 @@ interface StoredUsage extends Omit<UsageRecord, "requested_at" | "reservation_id
   readonly requested_at: string
 }
 
-/** Makes a row, with fixed values in the columns that the test does not set. */
+/** Builds a row, with fixed values in the columns that the test does not set. */
 const makeUsageRow = (
   row: Pick<StoredUsage, "account_id" | "key_id" | "requested_at"> & Partial<StoredUsage>,
 ): StoredUsage => ({

@@ -196,7 +196,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
   it.effect("does not follow redirects (SECURITY.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = (_, response) => {
+      receiver.behaviour.respond = (_, response) => {
         response.writeHead(307, { location: receiver.url }).end()
         return undefined
       }
@@ -208,7 +208,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
   it.effect("reads only the beginning of a response, without control characters (SECURITY.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = (_, response) => {
+      receiver.behaviour.respond = (_, response) => {
         response.writeHead(503, { "retry-after": "120" })
         const write = (): void => {
           while (response.write("a\0\u001b[31m\r\nb\u202e".repeat(100)));
@@ -227,7 +227,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
   it.effect("succeeds or fails by its status, even if the body never ends (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = (_, response) => {
+      receiver.behaviour.respond = (_, response) => {
         response.writeHead(410, { "retry-after": "9999999999999" }).write("gone, ")
         return undefined
       }
@@ -252,7 +252,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
   it.effect("fails after 15 seconds without a response (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = Receivers.hang
+      receiver.behaviour.respond = Receivers.hang
       const attempt = yield* Effect.forkChild(deliver(receiver.url))
       const isReceived = Effect.sync(() => receiver.received.length === 1)
       yield* TestClock.withLive(

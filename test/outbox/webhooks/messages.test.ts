@@ -162,15 +162,15 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       const failing = yield* Receivers.startWebhookReceiver
       const hanging = yield* Receivers.startWebhookReceiver
       const healthy = yield* Receivers.startWebhookReceiver
-      failing.behaviour.answer = () => 500
-      hanging.behaviour.answer = Receivers.hang
+      failing.behaviour.respond = () => 500
+      hanging.behaviour.respond = Receivers.hang
       const endpoints = yield* Effect.forEach([failing, hanging, healthy], ({ url }) => createEndpoint(url))
       yield* Effect.forEach([1, 2, 3], (n) => Effect.forEach(endpoints, ({ enqueue }) => enqueue(n)))
       yield* runUntil(Effect.sync(() => healthy.received.length === 3 && failing.received.length === 1))
       assert.strictEqual(numbersOf(healthy.received), "1,2,3")
       assert.strictEqual(hanging.received.length, 1)
 
-      failing.behaviour.answer = () => 200
+      failing.behaviour.respond = () => 200
       yield* endpoints[0]?.makeDue ?? Effect.void
       yield* runUntil(Effect.sync(() => failing.received.length === 4))
       assert.strictEqual(numbersOf(failing.received), "1,1,2,3")
@@ -183,7 +183,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       const { runUntil } = yield* makeSender
       const hanging = yield* Receivers.startWebhookReceiver
       const healthy = yield* Receivers.startWebhookReceiver
-      hanging.behaviour.answer = Receivers.hang
+      hanging.behaviour.respond = Receivers.hang
       for (let n = 0; n < 3; n += 1) {
         const { account, enqueue } = yield* createEndpoint(hanging.url)
         yield* Effect.forEach(Array.from({ length: 19 }), () => createEndpoint(hanging.url, { account }))
@@ -221,7 +221,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
   it.effect("become dead letters after the last attempt, and are sent again with the same ids (docs/operations/webhooks.md)", () =>
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = (webhook) => numbersOf([webhook]) === "1" ? 500 : 200
+      receiver.behaviour.respond = (webhook) => numbersOf([webhook]) === "1" ? 500 : 200
       const { enqueue, id, makeDue, statuses } = yield* createEndpoint(receiver.url)
       yield* Effect.forEach([1, 2], enqueue)
       const { runUntil } = yield* makeSender
@@ -229,7 +229,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       yield* runUntil(Effect.andThen(makeDue, Effect.map(statuses, (found) => found === "dead,delivered")))
       assert.strictEqual(numbersOf(receiver.received), `${"1,".repeat(attempts)}2`)
 
-      receiver.behaviour.answer = () => 200
+      receiver.behaviour.respond = () => 200
       const selection = {
         messageId: Option.none(),
         endpointId: Option.some(id),
@@ -251,11 +251,11 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
     Effect.gen(function* () {
       const first = yield* makeSender
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = Receivers.hang
+      receiver.behaviour.respond = Receivers.hang
       const { enqueue, makeDue, statuses } = yield* createEndpoint(receiver.url)
       yield* enqueue(1)
       yield* first.runUntil(Effect.sync(() => receiver.received.length === 1))
-      receiver.behaviour.answer = () => 200
+      receiver.behaviour.respond = () => 200
       const second = yield* makeSender
       // The message is claimed, so no other process sends it before the time after which the first must have died.
       yield* second.run
@@ -271,7 +271,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = () => 410
+      receiver.behaviour.respond = () => 410
       const { disabledReason, enqueue, id, makeDue, statuses } = yield* createEndpoint(receiver.url)
       yield* Effect.forEach([1, 2, 3, 4], enqueue)
       const { run, runUntil } = yield* makeSender
@@ -280,7 +280,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       yield* run
       assert.strictEqual(receiver.received.length, 1)
 
-      receiver.behaviour.answer = () => 500
+      receiver.behaviour.respond = () => 500
       yield* Endpoints.enableWebhookEndpoint(id)
       const skipAttempts = sql`
         update webhook_messages set attempts = attempts_before + ${retryDelays.length}, next_attempt_at = now()
@@ -291,7 +291,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
       )
       assert.strictEqual(yield* statuses, "dead,dead,dead,pending")
 
-      receiver.behaviour.answer = () => 200
+      receiver.behaviour.respond = () => 200
       yield* Endpoints.enableWebhookEndpoint(id)
       yield* Endpoints.disableWebhookEndpoint(id, "maintenance")
       yield* run
@@ -306,7 +306,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("Webhook 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const receiver = yield* Receivers.startWebhookReceiver
-      receiver.behaviour.answer = () => 500
+      receiver.behaviour.respond = () => 500
       const { enqueue, id, makeDue } = yield* createEndpoint(receiver.url)
       yield* enqueue(1)
       const { runUntil } = yield* makeSender

@@ -51,18 +51,18 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       const rotated = (yield* command("webhooks", "rotate-secret", "1", "--grace", "1h")).trim()
       assert.notStrictEqual(rotated, secret)
       assert.match(yield* command("webhooks", "test", "1"), /accepted the message with status 204/)
-      receiver.behaviour.answer = () => 404
+      receiver.behaviour.respond = () => 404
       const failed = yield* run("webhooks", "test", "1")
       assert.strictEqual(failed.code, 1)
       assert.match(failed.err, /did not accept the message: HTTP 404/)
 
       receiver.received.length = 0
-      receiver.behaviour.answer = Receivers.hang
+      receiver.behaviour.respond = Receivers.hang
       yield* command("keys", "create", "--account", "acme", "--name", "first")
       const first = yield* serve
       yield* waitUntil(Effect.sync(() => receiver.received.length === 1))
       yield* Processes.endProcess(first, "SIGKILL")
-      receiver.behaviour.answer = () => 204
+      receiver.behaviour.respond = () => 204
       yield* Effect.provide(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`update webhook_messages set next_attempt_at = now()`),
         PgClient.layer({ url }),
