@@ -131,6 +131,21 @@ create table edgar_fees (
   primary key (cik, accession)
 );
 
+-- When registrations end (Rule 415(a)(5)). Each run ends those whose last day has passed, because their companies may
+-- have no new filing. Written with the rows of the company.
+create table edgar_registration_ends (
+  -- The `id` of the row in `registrations`.
+  id               text primary key,
+  cik              cik not null,
+  -- The last day on which the registration can be effective. The row has no `expiration_date` if the day is not exact.
+  last_day         date not null,
+  -- The headline of the row until it expires. A row with another headline is from another source, and does not expire.
+  headline         text not null,
+  expired_headline text not null
+);
+
+create index on edgar_registration_ends (cik);
+
 -- Values that documents of the SEC state, and that are not believed (operations/ingest-edgar). A document that is read
 -- again replaces its doubts, except those about which an operator has decided.
 create table edgar_doubts (

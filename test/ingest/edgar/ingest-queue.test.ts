@@ -531,17 +531,37 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const before = yield* readRow
       assert.deepInclude(before, { headline: "S-3 of Snowflake Inc.: effective", effective_status: true })
       assert.match(String(before["details"]), new RegExp(`, by ${lastDay}\\.$`))
+      // The end is not read from the text: another date there changes nothing.
+      yield* sql`update registrations set details = replace(details, ${lastDay}, '2999-12-31')`
+      const { details } = yield* readRow
       yield* advance("33 days")
       assert.notInclude((yield* run({ tickers: ["ZIVO"] })).paths, submissionsPath)
       const after = yield* readRow
       assert.deepStrictEqual(after, {
         ...before,
+        details,
         headline: `S-3 of Snowflake Inc.: expired before ${lastDay}`,
         effective_status: false,
         last_updated: `${subtractDays(lastDay, -1)} 00:00:00`,
       })
       yield* run({ tickers: ["SNOW"], since: "2020-01-01" })
-      assert.deepStrictEqual(yield* readRow, after, "a visit makes the same row")
+      assert.deepStrictEqual(yield* readRow, { ...after, details: before["details"] }, "a visit makes the same row")
+    })))
+
+  it.effect("does not end a registration whose row another source has replaced (Rule 415(a)(5))", () =>
+    withDatabase(Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { advance, run, stub } = yield* startMarket
+      const filingDate = `${Number((yield* todayInNewYork).slice(0, 4)) - 2}-01-15`
+      const shelf = { accession: "0001640147-24-000001", form: "S-3ASR", filingDate, fileNumber: "333-1" }
+      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [shelf]))
+      yield* run()
+      yield* sql`update registrations set headline = 'Loaded by hand: effective since 2020-01-01'`
+      yield* advance("1200 days")
+      yield* run({ tickers: ["ZIVO"] })
+      assert.deepStrictEqual(yield* sql`select headline, effective_status from registrations`, [
+        { headline: "Loaded by hand: effective since 2020-01-01", effective_status: true },
+      ])
     })))
 
   it.effect("fails again if the SEC is still down, although no document was read before (decision 0105)", () =>

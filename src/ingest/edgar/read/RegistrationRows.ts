@@ -1,6 +1,4 @@
-/** Groups a company's filings into registrations by file number, and makes rows of `registrations`. */
-import { Effect } from "effect"
-import { SqlClient } from "effect/sql"
+/** Groups a company's filings into registrations by file number, and builds the rows of `registrations`. */
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { formatCountWithNoun } from "../../../contract/rules/CountText.ts"
 import { formatLatestAcceptanceTime } from "./AcceptanceTime.ts"
@@ -91,17 +89,25 @@ export const groupFilingsIntoRegistrations = (filings: ReadonlyArray<EdgarFiling
     return makeRegistration(fileNumber, [first, ...others]) ?? []
   })
 
-const formatStatus = (
-  { effectiveDate, evidence, status }: EdgarRegistration,
-  { endDate, expirationDate, isExpired }: RegistrationEnd,
-) =>
-  status === "withdrawn" && evidence !== undefined
+/** Returns the headline that the registration has until it expires. */
+const formatHeadline = (issuer: Issuer, { effectiveDate, evidence, statement, status }: EdgarRegistration) => {
+  const state = status === "withdrawn" && evidence !== undefined
     ? `withdrawn on ${evidence.filingDate}`
-    : isExpired
-    ? expirationDate === null ? `expired before ${endDate}` : `expired on ${expirationDate}`
     : status === "effective" && effectiveDate !== null
     ? `effective since ${effectiveDate}`
     : status
+  return `${statement.form} of ${issuer.name}: ${state}`
+}
+
+/** Returns the headline that the registration has from the day after its last day on. */
+const formatExpiredHeadline = (
+  issuer: Issuer,
+  { statement }: EdgarRegistration,
+  { endDate, expirationDate }: RegistrationEnd,
+) =>
+  `${statement.form} of ${issuer.name}: ${
+    expirationDate === null ? `expired before ${endDate}` : `expired on ${expirationDate}`
+  }`
 
 /** Whether the prospectus is for an offering by the company itself. */
 const isOfCompany = ({ form }: EdgarFiling) => /^424B[1245]$/.test(form)
@@ -130,18 +136,17 @@ const determineType = (statement: EdgarFiling, prospectuses: ReadonlyArray<Edgar
   return { type, evidence: [], reason }
 }
 
-/** The end of a registration under Rule 415(a)(5). */
+/** When a registration ends under Rule 415(a)(5). */
 interface RegistrationEnd {
   /** The last day, or a later one if the date of effectiveness is unknown; null if the rule does not apply. */
   readonly endDate: string | null
   /** The last day, if it is known exactly. */
   readonly expirationDate: string | null
-  readonly isExpired: boolean
-  /** A sentence for `details`; it stays true when the registration ends. */
+  /** A sentence for `details`, which stays true after the registration has ended. */
   readonly reason: string | undefined
 }
 
-const hasNoEnd: RegistrationEnd = { endDate: null, expirationDate: null, isExpired: false, reason: undefined }
+const hasNoEnd: RegistrationEnd = { endDate: null, expirationDate: null, reason: undefined }
 
 /** Rule 415(a)(5) has been in force since this day, also for older registrations. */
 const firstDayOfRule = "2005-12-01"
@@ -180,11 +185,10 @@ const findExtension = (anniversary: string, start: string, others: ReadonlyArray
  */
 const findEnd = (
   registration: EdgarRegistration,
-  prospectuses: ReadonlyArray<EdgarFiling>,
   all: ReadonlyArray<EdgarRegistration>,
-  today: string,
 ): RegistrationEnd => {
-  const { effectiveDate, statement, status } = registration
+  const { effectiveDate, filings, statement, status } = registration
+  const prospectuses = filings.filter(isProspectus)
   if (status !== "effective" || !/^[SF]-3/.test(statement.form)) return hasNoEnd
   if (prospectuses.length > 0 && !prospectuses.some(isOfCompany)) {
     return {
@@ -200,12 +204,10 @@ const findEnd = (
   // The increase of an offering (MEF) ends with the statement that it increases, which the list does not name.
   const isExact = effectiveDate !== null && !statement.form.endsWith("MEF")
   const rule = "three years after it became effective (Rule 415(a)(5))"
-  // If there is no exact day, `expireRegistrations` reads the latest possible one from this text.
   const latest = isExact ? "" : `, by ${endDate}`
   return {
     endDate,
     expirationDate: isExact ? endDate : null,
-    isExpired: endDate < today,
     reason: extension === undefined
       ? `Ends ${rule}${latest}.`
       : `Ends more than ${rule}, because a new statement was pending then${latest}.`,
@@ -231,6 +233,8 @@ const formatDetails = (
   ].join(" ")
 }
 
+const formatRegistrationId = ({ cik }: Issuer, { fileNumber }: EdgarRegistration) => `${cik}-${fileNumber}`
+
 const makeRow = (
   issuer: Issuer,
   registration: EdgarRegistration,
@@ -241,20 +245,21 @@ const makeRow = (
   const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
   const prospectuses = filings.filter(isProspectus)
   const { evidence: evidenceOfType, reason, type } = determineType(statement, prospectuses)
-  const end = findEnd(registration, prospectuses, all, today)
+  const end = findEnd(registration, all)
+  const isExpired = end.endDate !== null && end.endDate < today
   const used = [statement, ...(evidence === undefined ? [] : [evidence]), ...evidenceOfType, ...prospectuses.slice(-1)]
   const updated = formatLatestAcceptanceTime(filings)
-  const ended = end.isExpired && end.endDate !== null ? `${subtractDays(end.endDate, -1)} 00:00:00` : updated
+  const ended = end.endDate !== null && isExpired ? `${subtractDays(end.endDate, -1)} 00:00:00` : updated
   return {
-    id: `${issuer.cik}-${fileNumber}`,
+    id: formatRegistrationId(issuer, registration),
     ticker: getTickerOn(issuer, statement.filingDate),
-    headline: `${statement.form} of ${issuer.name}: ${formatStatus(registration, end)}`,
+    headline: isExpired ? formatExpiredHeadline(issuer, registration, end) : formatHeadline(issuer, registration),
     type,
     form_type: statement.form,
     file_no: fileNumber,
     filed_at: statement.filingDate,
     effective_date: effectiveDate,
-    effective_status: String(status === "effective" && !end.isExpired),
+    effective_status: String(status === "effective" && !isExpired),
     expiration_date: end.expirationDate,
     details: [formatDetails(filings, prospectuses, reason), ...(end.reason === undefined ? [] : [end.reason])].join(
       " ",
@@ -266,9 +271,9 @@ const makeRow = (
 }
 
 /**
- * Returns the rows of `registrations`: one per file number. `filings` must include those of all older pages. `today` is
- * the date in New York. `feeSources` has the sources of the amounts by file number; `saveRegistrationFees` adds the
- * amounts themselves, so that amounts of other sources stay.
+ * Returns the rows of `registrations`: one per file number. `filings` must include those from all older pages. `today`
+ * is the date in New York. `feeSources` maps file numbers to the sources of their amounts. The rows have no amounts:
+ * `saveRegistrationFees` adds them, so that amounts loaded from another source stay.
  */
 export const makeRegistrationRows = (
   issuer: Issuer,
@@ -282,22 +287,32 @@ export const makeRegistrationRows = (
   )
 }
 
-/**
- * Ends the registrations whose expiration date has passed, exactly as `makeRegistrationRows` would: their companies may
- * have no new filing, so they are not visited. `today` is the date in New York.
- */
-export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
-  const sql = yield* SqlClient.SqlClient
-  const endDate = sql`coalesce(expiration_date, substring(details from ', by ([0-9]{4}-[0-9]{2}-[0-9]{2})[.]$')::date)`
-  const expired = sql`${endDate} < ${today}::text::date and effective_status and id ~ '^[0-9]{10}-'
-    and headline ~ ': effective( since [0-9-]+)?$'`
-  // Even an update of no row would change the version of the dataset, and thus expire cached responses.
-  if ((yield* sql`select from registrations where ${expired} limit 1`).length === 0) return
-  yield* sql`
-    update registrations set effective_status = false,
-      headline = regexp_replace(headline, ': effective( since [0-9-]+)?$',
-        coalesce(': expired on ' || expiration_date, ': expired before ' || ${endDate})),
-      last_updated = greatest(last_updated, ${endDate} + 1)
-    where ${expired}
-  `
-})
+/** When a registration ends, and what `expireRegistrations` changes in its row then. */
+export interface ScheduledEnd {
+  /** The `id` of the row. */
+  readonly id: string
+  /** The last day on which the registration can be effective. */
+  readonly lastDay: string
+  /** The headline of the row until then. */
+  readonly headline: string
+  /** The headline of the row afterwards. */
+  readonly expiredHeadline: string
+}
+
+/** Returns the ends, past and future, of the company's registrations that Rule 415(a)(5) ends. */
+export const listRegistrationEnds = (
+  issuer: Issuer,
+  filings: ReadonlyArray<EdgarFiling>,
+): ReadonlyArray<ScheduledEnd> => {
+  const registrations = groupFilingsIntoRegistrations(filings)
+  return registrations.flatMap((registration) => {
+    const end = findEnd(registration, registrations)
+    if (end.endDate === null) return []
+    return [{
+      id: formatRegistrationId(issuer, registration),
+      lastDay: end.endDate,
+      headline: formatHeadline(issuer, registration),
+      expiredHeadline: formatExpiredHeadline(issuer, registration, end),
+    }]
+  })
+}

@@ -50,8 +50,9 @@ import {
   makeIngestDatasetProgress,
   subtractDays,
 } from "../store/PendingFilings.ts"
+import type { CompanyRegistrationEnds } from "../store/RegistrationEnds.ts"
 import { readFeeSources, type RegistrationFees } from "../store/RegistrationFees.ts"
-import { makeRegistrationRows } from "../read/RegistrationRows.ts"
+import { listRegistrationEnds, makeRegistrationRows } from "../read/RegistrationRows.ts"
 import { makeScreenerRows } from "../read/ScreenerRows.ts"
 import { readCloses, readStoredCounts } from "../store/StoredCounts.ts"
 import { findStaleNews, resolveAcceptanceTimes } from "../read/StampZones.ts"
@@ -109,6 +110,8 @@ export class VisitResults {
   /** The XBRL instances of filings. */
   readonly instances: Array<FilingInstance> = []
   readonly fees: Array<RegistrationFees> = []
+  /** When the registrations of the visited companies end. */
+  readonly registrationEnds: Array<CompanyRegistrationEnds> = []
   /** The values that are not believed. */
   readonly doubts: Array<Doubt> = []
   /** Documents whose doubts are in `doubts`, if they have any, so that earlier ones are gone. */
@@ -571,6 +574,7 @@ export const visitCompany = Effect.fnUntraced(
     if (makes.registrations && hasAllPages) {
       const feeSources = isFresh ? new Map() : yield* readFeeSources(issuer.cik)
       visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork, feeSources))
+      visit.registrationEnds.push({ cik: issuer.cik, ends: listRegistrationEnds(issuer, filings) })
     }
     // All rows of a file have the same columns, so a file with amounts would replace amounts of other sources by null.
     const complete = datasetsOfForms.filter((name) =>

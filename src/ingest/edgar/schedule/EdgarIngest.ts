@@ -15,7 +15,7 @@ import { describeIngestError, findIncompleteness, IngestReport } from "./IngestR
 import * as State from "../store/IngestState.ts"
 import * as Work from "../store/IngestWork.ts"
 import type { Issuer } from "../read/Issuer.ts"
-import { expireRegistrations } from "../read/RegistrationRows.ts"
+import { expireRegistrations } from "../store/RegistrationEnds.ts"
 import { makeBatchWriter } from "../store/RowBatches.ts"
 import { findNewTickerChanges } from "../store/TickerListUpdates.ts"
 

@@ -13,6 +13,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "../read/Issuer.ts"
+import { saveRegistrationEnds } from "./RegistrationEnds.ts"
 import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeRowCollector, type RowsByTable } from "./RowCollector.ts"
@@ -44,6 +45,7 @@ const loadRows = Effect.fnUntraced(function* (
     const issuers = Array.from(batch.issuers.values())
     const results = yield* loadWithCurrentSymbols(issuers, rows.load)
     yield* saveRegistrationFees(batch.fees)
+    yield* saveRegistrationEnds(batch.registrationEnds)
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
@@ -173,6 +175,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           batch.listed.push(...visit.listed)
           batch.instances.push(...visit.instances)
           batch.fees.push(...visit.fees)
+          batch.registrationEnds.push(...visit.registrationEnds)
           batch.documents += visit.documents
           batch.issuers.set(issuer.cik, issuer)
           if (isCompany) batch.companies.push(issuer)
