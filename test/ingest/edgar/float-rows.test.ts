@@ -271,6 +271,14 @@ describe("A share count", () => {
     assert.deepStrictEqual(detailsOf(historyOf(ciks.apple)).filter((details) => /Unconfirmed/.test(details)), [])
   })
 
+  it("is unconfirmed if the balance sheet of its filing has a thousand times fewer (decision 0103)", () => {
+    const rows = rowsOfText(makeText([report("2025-03-31", 50_900_000_000)], [], [report("2025-03-31", 50_900_000)]))
+    assert.deepStrictEqual(
+      detailsOf(rows.historical_float_pro).map((details) => details.includes("differs from 50900000 on the balance")),
+      [true],
+    )
+  })
+
   it("is unknown as long as the older reports may have been in thousands (pitfall 7)", () => {
     const [first, second, third] = ["2025-10-15", "2025-11-15", "2025-12-15"].map((end) => report(end, 50_000_000))
     if (first === undefined || second === undefined || third === undefined) return assert.fail()

@@ -122,8 +122,40 @@ describe("The cover of an instance", () => {
       { member: ordinary, symbol: "ACME", shares: 300 },
       { member: "acme:ClassBMember", symbol: null, shares: 20 },
     ])
-    const mixed = [...counts, { shares: 5, member: "us-gaap:PreferredClassAMember" }]
+    const mixed = [...counts, { shares: 5, member: "us-gaap:CommonClassCMember" }]
     assert.strictEqual(sumOf({ counts: mixed }), 325)
+  })
+
+  const otherSecurities = [
+    "acme:AmericanDepositarySharesMember",
+    "acme:AmericanDepositarySharesEachRepresentingTwoOrdinarySharesMember",
+    "acme:ADSMember",
+    "acme:ClassAADSMember",
+    "us-gaap:PreferredStockMember",
+    "us-gaap:PreferredClassAMember",
+    "ifrs-full:PreferenceSharesMember",
+    "us-gaap:WarrantMember",
+    "acme:PublicWarrantsMember",
+    "us-gaap:RightsMember",
+  ]
+
+  it.each(otherSecurities)(
+    "does not add the count of %s, whose holders have no common shares by it (D44)",
+    (member) => {
+      for (const common of [ordinary, "us-gaap:CommonStockMember", "acme:CommonUnitsMember", classA]) {
+        for (const axis of ["us-gaap:StatementClassOfStockAxis", ...axes]) {
+          const counts = [{ shares: 300, axes: { [axis]: common } }, { shares: 20, axes: { [axis]: member } }]
+          assert.deepStrictEqual(read({ counts })?.classes, [{ member: common, symbol: null, shares: 300 }])
+        }
+      }
+      const alone = read({ counts: [{ shares: 20, member }] })
+      assert.deepInclude(alone, { classes: [], unreadable: "is stated only for other securities than common shares" })
+    },
+  )
+
+  it("adds common shares whose names mention rights or another class (decision 0103)", () => {
+    const members = ["acme:CommonStockAndPreferredStockPurchaseRightsMember", "acme:SubordinateVotingSharesMember"]
+    assert.strictEqual(sumOf({ counts: members.map((member) => ({ shares: 10, member })) }), 20)
   })
 
   const unknown: ReadonlyArray<readonly [string, ReadonlyArray<MadeCount>]> = [

@@ -507,8 +507,10 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     if (isDecided(fact)) return []
     const [shownBy, from, price] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact), prices.ofCounts.get(fact)]
     const balance = all === keptCounts ? balanceByFiling.get(fact.accn) : undefined
+    // A first count may be many times that of the balance sheet, because companies issue shares when they are listed.
     const contradictsBalance = balance !== undefined && balance !== shownBy && !isSimilar(fact.val, balance.val) &&
-      !doubts.repeated.has(fact) && (balance.val > fact.val || from !== undefined)
+      !doubts.repeated.has(fact) &&
+      (balance.val > fact.val || from !== undefined || isInThousandsOf(balance.val, fact.val))
     return [
       ...(shownBy !== undefined
         ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]

@@ -172,6 +172,19 @@ const isOfOtherEntity = ({ members }: Context) =>
 const describeAxes = (axes: ReadonlyArray<string>) =>
   `is stated by ${axes.map((axis) => axis.replace(/, again$/, "")).join(" and ")}`
 
+const receiptPattern = /Deposit[ao]ry|Receipt|(?:ADS|ADR|GDS|GDR)s?(?![a-z])/
+
+const otherSecurityPattern = /Preferred|Preference|Warrant|Rights?(?![a-z])/
+
+/**
+ * Whether the member's name says that its count is one of other securities than common shares, such as
+ * `us-gaap:PreferredStockMember`. A receipt is a claim on shares that are counted already.
+ */
+const isOfOtherSecurity = (member: string | null) => {
+  const name = getLocalName(member ?? "")
+  return receiptPattern.test(name) || (otherSecurityPattern.test(name) && !/Common|Ordinary/.test(name))
+}
+
 /**
  * Selects the counts of the newest date. Null if the cover states no count of the company. Each class must have exactly
  * one count on that date, which is valid; otherwise the counts cannot be read.
@@ -209,7 +222,9 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   )
   const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
   const stated = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
-  const members = areTotal ? [null] : Array.from(new Set([...stated, ...listed]))
+  const all = areTotal ? [null] : Array.from(new Set([...stated, ...listed]))
+  const members = all.filter((member) => !isOfOtherSecurity(member))
+  if (members.length === 0) return refuse("is stated only for other securities than common shares")
   const classes = members.flatMap((member) => {
     const [shares, ...others] = new Set(newest.get(member)?.map(({ shares }) => shares))
     const symbol = member === null ? null : findSymbol(symbols.get(member))
