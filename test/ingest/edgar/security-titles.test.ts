@@ -1,6 +1,7 @@
 /** Titles of securities, as filers type them, and the kinds that they name (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
-import { classifySharesByTitle } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
+import { readNatureOfOwnership } from "../../../src/ingest/edgar/read/NatureOfOwnership.ts"
+import { classifySharesByTitle, makeSecurityIdentifier } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
 import { ownershipRecordings } from "./OwnershipRecordings.ts"
 
 const titles: { readonly [kind: string]: ReadonlyArray<string> } = {
@@ -143,5 +144,62 @@ describe("The title of a security", () => {
     )
     assert.isAbove(recorded.length, 60)
     assert.deepStrictEqual(recorded.filter((title) => classifySharesByTitle(title) === undefined), [])
+  })
+})
+
+/** In each list, no two titles name one security. */
+const differentSecurities: ReadonlyArray<ReadonlyArray<string>> = [
+  [
+    "Series A Preferred Stock",
+    "Series A-1 Preferred Stock",
+    "Series A-2 Preferred Stock",
+    "Series A-1A Preferred Stock",
+  ],
+  ["Series A–1 Preferred Stock", "Series A–2 Preferred Stock", "Series A Preferred Stock"],
+  ["Series A.1 Preferred Stock", "Series A.2 Preferred Stock", "Series A Preferred Stock"],
+  ["Series A 1 Preferred Stock", "Series A 2 Preferred Stock", "Series A Preferred Stock"],
+  ["Series A/1 Preferred Stock", "Series A/2 Preferred Stock"],
+  ["Series A1 Preferred Stock", "Series A2 Preferred Stock", "Series A Preferred Stock"],
+  ["Series A-1A Preferred Stock", "Series A-1B Preferred Stock"],
+  ["Series A-A Preferred Stock", "Series A-B Preferred Stock", "Series A Preferred Stock"],
+  ["Series B-1-A Preferred Stock", "Series B-1-B Preferred Stock", "Series B-1 Preferred Stock"],
+  ["Series A Preferred Stock (2024)", "Series A Preferred Stock (2025)"],
+  ["Series A Preferred Stock Tranche 1", "Series A Preferred Stock Tranche 2"],
+  ["Series A Junior Preferred Stock", "Series A Senior Preferred Stock", "Series A Preferred Stock"],
+  ["Series A' Preferred Stock", "Series A Preferred Stock"],
+  ["Series A Prime Preferred Stock", "Series A Preferred Stock"],
+  ["A Ordinary Shares", "B Ordinary Shares", "Ordinary Shares"],
+  ["Ordinary A Shares", "Ordinary B Shares", "Ordinary Shares"],
+  ["Common A Stock", "Common B Stock", "Common Stock"],
+  ["S Common Stock", "Common Stock"],
+]
+
+/** In each list, all titles name one security. */
+const equalSecurities: ReadonlyArray<ReadonlyArray<string>> = [
+  ["Common Stock", "Common Stock, par value $0.001", "COMMON STOCK", "Common Share(s)", "Shares of Common Stock"],
+  ["Class A Common Stock", "Common Stock, Class A", "Cl. A Common Stock", 'Class "A" Common Stock', "Class 'A' Common"],
+  ["Series A Preferred Stock", "6.5% Series A Cumulative Preferred Stock", "Series A Convertible Preferred Stock"],
+  ["Series A-1 Preferred Stock", "Series A–1 Preferred Stock", "Preferred Stock, Series A-1, $0.01 par value"],
+]
+
+describe("The title of a security", () => {
+  const identify = makeSecurityIdentifier("Acme Inc.")
+
+  it.each(differentSecurities)("differs from that of another class or series: %s (decision 0100)", (...titles) => {
+    assert.lengthOf(Array.from(new Set(titles.map((title) => identify(title).name))), titles.length, titles.join(", "))
+  })
+
+  it.each(equalSecurities)("is recognized in other words: %s (decision 0100)", (...titles) => {
+    assert.lengthOf(Array.from(new Set(titles.map((title) => identify(title).name))), 1, titles.join(", "))
+  })
+})
+
+describe("The nature of ownership", () => {
+  it("is recognized in another spelling, but a letter of a name counts (decision 0100)", () => {
+    const wordsOf = (...texts: ReadonlyArray<string>) => new Set(texts.map((text) => readNatureOfOwnership(text).words))
+    assert.lengthOf(Array.from(wordsOf("By Trust", "By trust.", "Trust", "By the Trust", "Trust (1)", "Trust(s)")), 1)
+    assert.lengthOf(Array.from(wordsOf("By Trust S", "By Trust", "By Trust T", "By S Trust II")), 4)
+    assert.lengthOf(Array.from(wordsOf("By S Corp", "By Corp", "By C Corp")), 3)
+    assert.lengthOf(Array.from(wordsOf("By Spouse", "By wife", "Spouse's")), 1)
   })
 })

@@ -5,7 +5,7 @@ const footnotePattern = new RegExp(
   [
     "\\b(?:(?:see )?foot ?notes?|see (?:fn|notes?))\\b[.:# ]*(?:[([]?(\\d+)[)\\]]?)?",
     "\\b(?:fn|notes?)\\b[.:# ]*[([]?(\\d+)[)\\]]?",
-    "[([](\\d+)[)\\]]",
+    "[([](\\d{1,2})[)\\]]",
   ].join("|"),
   "g",
 )
@@ -23,7 +23,7 @@ export const splitFootnoteMarks = (text: string) => {
 
 /** Words without a meaning for the identity of the holder. */
 const emptyWords = new Set(
-  "by held owned indirect indirectly through via in the of for see s".split(" "),
+  "by held owned indirect indirectly through via in the of for see".split(" "),
 )
 
 const synonyms: ReadonlyMap<string, string> = new Map([
@@ -50,7 +50,7 @@ export interface NatureOfOwnership {
 export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
   const { footnotes, rest } = splitFootnoteMarks(
     text.normalize("NFKC").toLowerCase().replace(/\b401[ -]*\(?k\b\)?/g, "401k")
-      .replace(/['’]s\b/g, "").replace(/[.'’"“”]/g, "")
+      .replace(/\(s\)|['’]s\b/g, "").replace(/[.'’"“”]/g, "")
       .replace(/\bf\/b\/o\b|\bfor the benefit of\b/g, "fbo")
       .replaceAll("limited partnership", "lp").replaceAll("limited liability company", "llc"),
   )

@@ -93,11 +93,12 @@ const parValuePattern = new RegExp(
   "g",
 )
 
-/** A class or series: `Class A`, `Cl. B`, `Series A-1`, and the letter of `Common A`. */
+/** A class or series: `Class A`, `Cl. B`, `Series A-1`, `Series B-1-A`, and the letter of `Common A` or `A Ordinary`. */
 const designatorPattern = new RegExp(
   [
-    "\\b(class|cl|series|ser)\\b[. -]*(?!(?:of|and|the|for)\\b)([a-z]{1,2}|\\d+)(-\\d+)?\\b",
-    "(?<=\\b(?:common|preferred)\\b.*)\\b([b-z]|a(?=\\W*$))\\b",
+    "\\b(class|cl|series|ser)\\b[. -]*(?!(?:of|and|the|for)\\b)([a-z]{1,2}|\\d+)((?:-(?:\\d+[a-z]?|[a-z])\\b)*)(?!\\w)",
+    "(?<=\\b(?:common|ordinary|preferred)\\b.*)\\b([b-z]|a(?=\\W*$| (?:stock|stk|shares?|shs?)\\b))\\b",
+    "^([a-z])(?= (?:common|ordinary|preferred)\\b)",
   ].join("|"),
   "g",
 )
@@ -131,6 +132,10 @@ const optionalTitleWords = splitIntoSet(
   "voting convertible cumulative redeemable perpetual participating employee director incentive nonstatutory qualified",
 )
 
+/** Words by which two series with one letter differ. A rate is none: it may be left out. */
+const distinguishesSeries = (word: string) =>
+  /^(junior|senior|prime|first|second|third|new|\p{L})$/u.test(word) || /^[^%]*\d[^%]*$/.test(word)
+
 export interface SecurityIdentity {
   /** Equal for titles that name one security, or may do so. */
   readonly name: string
@@ -141,8 +146,12 @@ export interface SecurityIdentity {
 /** Longer titles are compared as they are, because the patterns would take too long. */
 const maxTitleLength = 250
 
+/** `Series A'` is not `Series A`, but the `'A'` of a quoted letter is. */
+const primePattern = /(?<!["'“‘\p{L}])([a-z])['’′](?![\p{L}\p{N}])/gu
+
 const simplifyTitle = (title: string) =>
-  title.normalize("NFKC").toLowerCase().replace(/['’]s\b/g, "").replace(/["'“”‘’*]/g, "").replace(/\s+/g, " ")
+  title.normalize("NFKC").toLowerCase().replace(/\(s\)/g, "").replace(/['’]s\b/g, "").replace(primePattern, "$1 prime")
+    .replace(/["'“”‘’*]/g, "").replace(/\p{Pd}/gu, "-").replace(/ +%/g, "%").replace(/\s+/g, " ").trim()
 
 /** Returns the words of a title: in the singular, without the empty ones. */
 const findTitleWords = (text: string) =>
@@ -162,15 +171,17 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
   const rest = splitFootnoteMarks(simplifyTitle(title)).rest
     .replace(parValuePattern, " ")
     .replace(/\bnon[- ](?=[a-z])/g, "non")
-    .replace(designatorPattern, (_, kind?: string, letter = "", number = "", alone = "") => {
-      designators.push(`${kind?.startsWith("s") === true ? "series" : "class"} ${letter}${number}${alone}`)
+    .replace(designatorPattern, (_, kind?: string, letter = "", suffix = "", last = "", first = "") => {
+      designators.push(`${kind?.startsWith("s") === true ? "series" : "class"} ${letter}${suffix}${last}${first}`)
       return " "
     })
   const implied = new Set([...wordsOfKinds[kind] ?? [], ...wordsOfIssuer])
   const words = findTitleWords(rest).filter((word) => !implied.has(word))
-  // A class or series is known by its letter, whatever else the title says: Series A (Convertible) Preferred Stock.
+  // A series is known by its letter, whatever most words say: Series A (Convertible) Preferred Stock.
   const hasDesignator = designators.length > 0 && !isOption
-  const needed = hasDesignator && kind === "preferred" ? [] : words.filter((word) => !optionalTitleWords.has(word))
+  const needed = hasDesignator && kind === "preferred"
+    ? words.filter(distinguishesSeries)
+    : words.filter((word) => !optionalTitleWords.has(word))
   return {
     name: Array.from(new Set([kind, ...designators, ...needed])).toSorted().join(" "),
     optional: new Set(hasDesignator ? [] : words.filter((word) => optionalTitleWords.has(word))),
