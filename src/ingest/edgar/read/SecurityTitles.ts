@@ -93,7 +93,7 @@ const parValuePattern = new RegExp(
   "g",
 )
 
-/** A class or series: `Class A`, `Cl. B`, `Series A-1`, `Series B-1-A`, and the letter of `Common A` or `A Ordinary`. */
+/** A class or series: `Class A`, `Cl. B`, `Series A-1`, `Series B-1-A`; the letter of `Common A` and `A Ordinary`. */
 const designatorPattern = new RegExp(
   [
     "\\b(class|cl|series|ser)\\b[. -]*(?!(?:of|and|the|for)\\b)([a-z]{1,2}|\\d+)((?:-(?:\\d+[a-z]?|[a-z])\\b)*)(?!\\w)",
@@ -150,7 +150,7 @@ const maxTitleLength = 250
 const primePattern = /(?<!["'“‘\p{L}])([a-z])['’′](?![\p{L}\p{N}])/gu
 
 const simplifyTitle = (title: string) =>
-  title.normalize("NFKC").toLowerCase().replace(/\(s\)/g, "").replace(/['’]s\b/g, "").replace(primePattern, "$1 prime")
+  title.normalize("NFKC").toLowerCase().replace(/\(s\)|['’]s\b/g, "").replace(primePattern, "$1 prime")
     .replace(/["'“”‘’*]/g, "").replace(/\p{Pd}/gu, "-").replace(/ +%/g, "%").replace(/\s+/g, " ").trim()
 
 /** Returns the words of a title: in the singular, without the empty ones. */
