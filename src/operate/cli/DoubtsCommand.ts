@@ -41,10 +41,11 @@ const id = makeArgument(
 )
 
 const reportDecision = (
-  { dataset, field, isCount, rows, value }: Effect.Success<ReturnType<typeof decideDoubt>>,
+  { dataset, decided, decision, field, isCount, rows, value }: Effect.Success<ReturnType<typeof decideDoubt>>,
 ) =>
   Console.log(
     [
+      ...(decision === null ? [] : [`This replaces an earlier decision (${decision}): ${decided ?? "unknown"}.`]),
       `${dataset}.${field} is ${value ?? "unknown"}, whenever the document is read again. Rows changed: ${rows}.`,
       ...(isCount
         ? [`The next run makes what depends on it, such as the current count: ${tickerlineCommand} ingest edgar`]

@@ -417,6 +417,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
       }
       const { out } = yield* run("ingest", "doubts", "correct", id, "120000000")
       assert.include(out, "Rows changed: 1")
+      assert.notInclude(out, "replaces")
       assert.strictEqual((yield* readHistory)[1]?.[2], "120000000")
       assert.deepStrictEqual(
         (yield* sql<{ readonly count: string }>`
@@ -431,6 +432,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
         `${cover} Corrected by an operator; the filing states 1200000000.`,
       )
       assert.deepStrictEqual(yield* listDoubts(), [])
+      // Also the second of two operators who decide at the same time is told so.
+      const replacing = yield* Effect.forEach(
+        ["121000000", "122000000"],
+        (value) => run("ingest", "doubts", "correct", id, value),
+        { concurrency: "unbounded" },
+      )
+      const replaced = replacing.map(({ out }) => /replaces an earlier decision \(corrected\): (\d+)\./.exec(out)?.[1])
+      assert.include(replaced, "120000000")
+      assert.lengthOf(replaced.filter((value) => /^12[12]0{6}$/.test(value ?? "")), 1)
       yield* run("ingest", "doubts", "correct", id, "--null")
       assert.isNull((yield* readHistory)[1]?.[2])
       yield* ingest("--all")
