@@ -481,6 +481,9 @@ describe("Dates in Forms 3, 4 and 5", () => {
       ["0022-02-10", "is ten years or more before the filing"],
       ["2016-09-10", "is ten years or more before the filing"],
       ["1926-02-19", "is ten years or more before the filing"],
+      // The period is 2026-02-19, the day of the first transaction.
+      ["2025-02-19", "is a year or more before the period of the report"],
+      ["2016-09-11", "is a year or more before the period of the report"],
     ] as const
     for (const [date, reason] of cases) {
       const shares = dated(date)
@@ -489,8 +492,13 @@ describe("Dates in Forms 3, 4 and 5", () => {
     }
     // The helper files all forms on 2026-09-10. A late form is years late.
     for (const date of ["2026-09-10", "2016-09-11", "2019-01-31"]) {
-      assert.strictEqual(reportedDate({ shares: dated(date) }), date)
-      assert.deepStrictEqual(doubtsOf({ shares: dated(date) }), [])
+      const form = { period: date, shares: dated(date) }
+      assert.strictEqual(reportedDate(form), date)
+      assert.deepStrictEqual(doubtsOf(form), [])
+    }
+    // Filers also take another transaction for the first one. The period of a Form 5 is the end of a year.
+    for (const form of [{ shares: dated("2025-02-20") }, { shares: dated("2024-05-01"), type: "5" as const }]) {
+      assert.deepStrictEqual(doubtsOf(form), [])
     }
   })
 
@@ -507,6 +515,14 @@ describe("Dates in Forms 3, 4 and 5", () => {
       reported_date: "2026-02-19",
       event_date: null,
     })
+  })
+
+  it("with a year typed wrongly do not decide which transaction is the last one (decision 0100)", () => {
+    const shares = [write("-100=900", { date: "2026-03-01" }), write("-100=800", { date: "2025-03-02" })]
+    assert.deepInclude(firstRow({ period: "2026-03-02", shares }), { common_shares_amount: "800" })
+    assert.deepStrictEqual(doubtsOf({ period: "2026-03-02", shares }), [
+      ["reported_date", "2025-03-02", "2026-03-02", "is a year or more before the period of the report"],
+    ])
   })
 
   it("that are believed count beside others that are not (decision 0103)", () => {

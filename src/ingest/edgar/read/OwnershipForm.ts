@@ -29,6 +29,8 @@ interface DatedLine extends HoldingLine {
 /** What the lines of a form have in common. */
 interface FormContext {
   readonly filingDate: string
+  /** The day of the first transaction or other event, if the form states it. */
+  readonly firstDay: string | null
   readonly identify: ReturnType<typeof makeSecurityIdentifier>
 }
 
@@ -88,7 +90,7 @@ const readChanges = (line: XmlElement, title: string, traded: bigint | null) => 
   return { change: sign(stated), impliedChange: sign(implied ?? stated) }
 }
 
-const readLine = (line: XmlElement, isHolding: boolean, { filingDate, identify }: FormContext): DatedLine => {
+const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, identify }: FormContext): DatedLine => {
   const nature = findOnlyChildElement(line, "ownershipNature")
   const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
   const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
@@ -100,7 +102,7 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, identify }
   const underlying = findOnlyChildElement(line, "underlyingSecurity")
   const shares = readAmount(underlying, "underlyingSecurityShares")
   const title = readElementText(findValue(line, "securityTitle")) ?? ""
-  const stated = readStatedDate(findValue(line, "transactionDate"), filingDate, "transactionDate")
+  const stated = readStatedDate(findValue(line, "transactionDate"), filingDate, { firstDay, name: "transactionDate" })
   return {
     isHolding,
     title,
@@ -264,8 +266,10 @@ export const decodeOwnershipForm = (
     const issuer = findOnlyChildElement(root, "issuer")
     const issuerCik = yield* Xml.readCikElement(findOnlyChildElement(issuer, "issuerCik"))
     const issuerName = readElementText(findOnlyChildElement(issuer, "issuerName")) ?? ""
-    const context = { filingDate, identify: makeSecurityIdentifier(issuerName) }
+    const isAnnual = form?.startsWith("5") === true
     const period = readStatedDate(findOnlyChildElement(root, "periodOfReport"), filingDate)
+    const firstDay = isAnnual ? null : period.value
+    const context = { filingDate, firstDay, identify: makeSecurityIdentifier(issuerName) }
     const owners = findChildElements(root, "reportingOwner").map(readOwner)
     const shares = readTable(root, "nonDerivative", context)
     const derivatives = readTable(root, "derivative", context)
@@ -274,7 +278,6 @@ export const decodeOwnershipForm = (
     const ownsNothing = lines.length === 0 && Xml.readCheckBoxElement(findOnlyChildElement(root, "noSecuritiesOwned"))
     const amounts = Record.map(sumAmounts(shares.value ?? [], derivatives.value ?? []), (sum) =>
       tooLong === undefined ? ownsNothing ? makeReading("0") : sum : makeUnknown(tooLong))
-    const isAnnual = form?.startsWith("5") === true
     const event = { event_date: isAnnual ? makeReading<string>(null) : period }
     const reported = { reported_date: findReportedDate(isAnnual, period, lines) }
     return {

@@ -78,14 +78,17 @@ export const readRequired: typeof readStated = (element, read) => {
   return isMissing ? makeUnknown({ read: "", reason: "is missing" }) : stated
 }
 
-/** Returns the date in an element, or why it has none, or none that is believed. */
+/**
+ * Returns the date in an element, or why it has none, or none that is believed. `firstDay` is the day of the first
+ * event that the filing reports, if it states one.
+ */
 export const readStatedDate = (
   element: XmlElement | undefined,
   filingDate: string,
-  name = element?.name,
+  { firstDay = null, name = element?.name }: { readonly firstDay?: string | null; readonly name?: string } = {},
 ): Reading<string> => {
   const stated = readStated(element, (element) => readDateElement(element, name))
-  const reason = stated.value === null ? undefined : findDateDoubt(stated.value, filingDate)
+  const reason = stated.value === null ? undefined : findDateDoubt(stated.value, filingDate, firstDay)
   return stated.value === null || reason === undefined ? stated : makeUnknown({ read: stated.value, reason })
 }
 

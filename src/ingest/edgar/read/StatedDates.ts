@@ -6,9 +6,18 @@
  */
 const maxYears = 10
 
-/** Returns why a date that a filing states is not believed; undefined if it is. Both dates are `YYYY-MM-DD`. */
-export const findDateDoubt = (date: string, filingDate: string): string | undefined => {
+const subtractYears = (date: string, years: number) =>
+  `${String(Number(date.slice(0, 4)) - years).padStart(4, "0")}${date.slice(4)}`
+
+/**
+ * Returns why a date that a filing states is not believed; undefined if it is. `firstDay` is the day of the first event
+ * that the filing reports, if it states one. All dates are `YYYY-MM-DD`.
+ */
+export const findDateDoubt = (date: string, filingDate: string, firstDay: string | null): string | undefined => {
   if (date > filingDate) return "is after the filing"
-  const firstYear = String(Number(filingDate.slice(0, 4)) - maxYears).padStart(4, "0")
-  return date <= `${firstYear}${filingDate.slice(4)}` ? "is ten years or more before the filing" : undefined
+  if (date <= subtractYears(filingDate, maxYears)) return "is ten years or more before the filing"
+  // Filers also take another of the transactions for the first one, so an earlier day alone means nothing.
+  return firstDay !== null && date <= subtractYears(firstDay, 1)
+    ? "is a year or more before the period of the report"
+    : undefined
 }
