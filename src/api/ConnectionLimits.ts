@@ -191,8 +191,7 @@ const toPartialRequest = ({ headers, method = "", url = "" }: IncomingMessage): 
 
 /**
  * Adds a new connection to `connections` until it closes. Closes it if a response takes longer than `timeoutMillis`,
- * but
- * not while the client is still receiving enough of it.
+ * but not while the client is still receiving enough of it.
  */
 const trackConnection = (connections: Map<Duplex, Connection>, socket: Socket, timeoutMillis: number) => {
   const queue: Array<QueueEntry> = []
@@ -335,8 +334,7 @@ export const makeHttpServer = (
   /**
    * Shuts the server down. Each connection closes after the responses to its complete requests; a request whose body is
    * still arriving has `bodyDelayMillis` to become complete. After `timeouts.shutdown`, the remaining requests are
-   * ended
-   * and their connections are closed.
+   * ended and their connections are closed.
    */
   const closeConnections = () => {
     isShuttingDown = true

@@ -142,8 +142,7 @@ export const makeResponseCache = Effect.gen(function* () {
 
   /**
    * Returns the stored response to the request, if it is still valid and can be sent: as a 304 if `If-None-Match` is
-   * its
-   * ETag, or in full.
+   * its ETag, or in full.
    */
   const find = (request: ApiRequest): CachedResponse | undefined => {
     if (memory.size === 0 || !isCacheable(request)) return undefined

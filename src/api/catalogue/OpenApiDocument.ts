@@ -216,15 +216,13 @@ const sometimesIf = (condition: boolean): Presence => condition ? "sometimes" : 
 
 /**
  * Whether the response is a 410 that has two possible reasons: an expired cursor, which is found after the key check,
- * or
- * that the endpoint is removed, which is found before it.
+ * or that the endpoint is removed, which is found before it.
  */
 const hasTwoMeanings = ({ hasCursor, status }: ResponseKind) => hasCursor && status === 410
 
 /**
  * Whether the response is a 410 of `/estimate`, whose reason is that the estimated endpoint is removed. It is sent
- * after
- * the key check, and lacks the headers that announce the removal.
+ * after the key check, and lacks the headers that announce the removal.
  */
 const isAboutOtherEndpoint = ({ status, takesAnyParameter }: ResponseKind) => takesAnyParameter && status === 410
 

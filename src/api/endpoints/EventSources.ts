@@ -28,8 +28,7 @@ interface SourceClauses {
   readonly orderUpToPage: PageClauses["orderUpToPage"]
   /**
    * Whether the table `period` contains the gaps between the company's periods instead of the periods themselves.
-   * Events
-   * in gaps are counted, but not listed.
+   * Events in gaps are counted, but not listed.
    */
   readonly areGaps: boolean
 }

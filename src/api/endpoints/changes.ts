@@ -56,8 +56,7 @@ const listUsableDatasets = (
 
 /**
  * Returns the requested datasets or, if none are requested, all that the account may read. Fails with 403 if the
- * account
- * may not read one of the requested datasets.
+ * account may not read one of the requested datasets.
  */
 export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,

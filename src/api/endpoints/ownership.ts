@@ -54,8 +54,7 @@ interface OwnershipClauses {
   readonly isRequested: Statement.Fragment
   /**
    * The requested tickers or, with `follow_lineage`, the periods of their lineages. `lineage` is a column to select,
-   * and
-   * `owner` the column that says to which ticker or lineage a row belongs.
+   * and `owner` the column that says to which ticker or lineage a row belongs.
    */
   readonly requested: {
     readonly lineage: Statement.Fragment

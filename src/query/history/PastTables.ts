@@ -109,8 +109,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
 
 /**
  * Creates a function that returns the rewriter of statements for a moment. The rewriter changes statements that read
- * any
- * of the given tables, and leaves others as they are.
+ * any of the given tables, and leaves others as they are.
  */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const reader = yield* Reader

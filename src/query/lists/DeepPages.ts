@@ -1,8 +1,7 @@
 /**
  * Builds the SQL of pages, and makes pages with a large offset fast (D8). To get to page 1,000, PostgreSQL would read
- * all
- * rows of the first 999 pages from the table. The SQL of a deep page makes it skip them in an index, and read only the
- * rows of the page itself from the table, which is about a hundred times faster.
+ * all rows of the first 999 pages from the table. The SQL of a deep page makes it skip them in an index, and read only
+ * the rows of the page itself from the table, which is about a hundred times faster.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import type { ListStatementParameter } from "./Conditions.ts"

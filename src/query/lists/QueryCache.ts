@@ -169,8 +169,7 @@ export class QueryCache extends Context.Service<QueryCache, {
          * and all others wait for its result. If the first request is interrupted, the others try again with `read`.
          *
          * `first` is the result of a call of `read` by the caller, which had to call it to see whether the page is
-         * known
-         * at once. Running that effect instead of calling `read` again saves building it twice.
+         * known at once. Running that effect instead of calling `read` again saves building it twice.
          */
         const readOnce = (
           key: string,

@@ -402,8 +402,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       Effect.sync(() => {
         for (const operation of operations) {
           // Statuses that cannot occur here: 410 outside /v1/ except for an estimate, and 500 on endpoints on which
-          // only
-          // a bug can cause it.
+          // only a bug can cause it.
           const isRead = operation.keyed && !["/v1/account", "/v1/account/api-keys"].includes(operation.path)
           const isRemovable = operation.path.startsWith("/v1/") || operation.path === "/estimate"
           const never = [...(isRemovable ? [] : ["410"]), ...(isRead ? [] : ["500"])]
