@@ -113,7 +113,7 @@ const checkForm = (seed: number) => {
     return
   }
   // The amounts allow several ends, so the sum may be unknown, and is then in doubt. It may also follow from the day
-  // before, or from the order of the document.
+  // before.
   seen.ambiguous += 1
   if (amount === null) seen.unknown += 1
   else assert.include(sums, amount, message)

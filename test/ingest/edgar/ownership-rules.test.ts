@@ -167,10 +167,27 @@ describe("The last transaction of a position", () => {
     assert.strictEqual(commonAfter("+200=900", "+100=900", "-50=900"), "900")
   })
 
-  it("is the last line if the amounts allow several orders, and the form lists one of them (decision 0100)", () => {
-    assert.strictEqual(commonAfter("+100=600", "-100=500"), "500")
-    assert.strictEqual(commonAfter("-100=500", "+100=600"), "600")
-    assert.isNull(commonAfter("-300=500", "+200=800", "+100=600"))
+  it("is unknown if the amounts return to where they began, which is said (decision 0100)", () => {
+    const circles = [["+100=600", "-100=500"], ["-100=500", "+100=600"], ["-300=500", "+200=800", "+100=600"]]
+    for (const lines of circles) {
+      const shares = lines.map((line) => write(line))
+      assert.isNull(firstRow({ shares })["common_shares_amount"])
+      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearOrder]])
+    }
+  })
+
+  it("is a sale of the shares that an exercise gave on the same day, in either order of the lines (decision 0100)", () => {
+    const lines = [
+      write("+300=800", { code: "M" }),
+      write("-100=700", { code: "S" }),
+      write("-200=500", { code: "S" }),
+    ]
+    assert.strictEqual(commonShares(...lines), "500")
+    assert.strictEqual(commonShares(...lines.toReversed()), "500")
+    // The filer rounded the amounts.
+    const rounded = [write("+300.4=800", { code: "M" }), write("-300.4=500", { code: "S" })]
+    assert.strictEqual(commonShares(...rounded), "500")
+    assert.strictEqual(commonShares(...rounded.toReversed()), "500")
   })
 
   it("follows from the amount of the day before if the amounts return to where they began (decision 0100)", () => {

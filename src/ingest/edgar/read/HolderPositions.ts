@@ -20,6 +20,8 @@ export interface HoldingLine {
   readonly change: bigint | null
   /** The same, as the code of the transaction implies: a sale never adds securities. */
   readonly impliedChange: bigint | null
+  /** Whether the shares come from the exercise of a derivative. They may be sold on the same day. */
+  readonly isExercise: boolean
   /** Number of securities that are held after the transaction. */
   readonly held: bigint | null
   /** Number of shares for which the held derivatives can be exchanged; null if unknown. */
@@ -71,15 +73,14 @@ const findDates = (lines: Lines) => lines.flatMap(({ date }) => date ?? [])
 /** Returns the number of securities that were held before the transaction; null if unknown. */
 const getHeldBefore = ({ change, held }: HoldingLine) => change === null || held === null ? null : held - change
 
-/**
- * Whether each amount is that of the line before, plus or minus the traded shares, as far as the lines state it.
- * `tolerance` is the amount by which they may differ.
- */
-const isConsistent = (lines: Lines, tolerance = 0n) =>
+const isNear = (amount: bigint, other: bigint, tolerance: bigint) =>
+  amount - other <= tolerance && other - amount <= tolerance
+
+/** Whether each amount is that of the line before, plus or minus the traded shares, as far as the lines state it. */
+const isConsistent = (lines: Lines, tolerance: bigint) =>
   isRising(findDates(lines)) && lines.every((line, index) => {
     const [before, held] = [getHeldBefore(line), lines[index - 1]?.held ?? null]
-    if (index === 0 || before === null || held === null) return true
-    return before - held <= tolerance && held - before <= tolerance
+    return index === 0 || before === null || held === null || isNear(before, held, tolerance)
   })
 
 /** Joins amounts to groups. `find` returns an amount that stands for the group (union-find). */
@@ -125,13 +126,22 @@ const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undef
   return uneven.length === 2 && others.length === 0 ? end : undefined
 }
 
-/** Whether the last line is the last transaction. `start` is the amount of the day before. */
-const isListedInOrder = (lines: Lines, start: bigint | undefined) => {
+/**
+ * Whether the amounts return to the first one, so any line may be the last. `start` is the amount of the day before.
+ * Dates tell the order, too, and so does an exercise, because its shares are sold after it.
+ */
+const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) => {
   const [first, last] = [lines[0], lines.at(-1)]
-  // Amounts that return to the first one may begin and end with any of them.
-  const returns = first !== undefined && getHeldBefore(first) === last?.held && last.held !== start
-  return !returns && isConsistent(lines)
+  if (first === undefined || last === undefined || first.isExercise) return false
+  const before = getHeldBefore(first)
+  if (before === null || last.held === null || !isNear(before, last.held, tolerance)) return false
+  const hasDates = first.date !== null && last.date !== null && first.date !== last.date
+  return !hasDates && (start === undefined || !isNear(start, last.held, tolerance))
 }
+
+/** Whether the last line is the last transaction. `tolerance` is by how much amounts may differ. */
+const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
+  !isCircle(lines, start, tolerance) && isConsistent(lines, tolerance)
 
 /** Returns the lines of which one is the last, given in the order of the document. All of them are of one day. */
 const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
@@ -141,10 +151,9 @@ const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   const end = findEndOfTrail(lines, start)
   if (end !== undefined) return lines.filter(({ held }) => held === end)
   // Filers may round each amount to whole shares, although the transactions have fractions.
-  const isInOrder = (lines: Lines) => isConsistent(lines, oneShare - 1n)
-  if (isInOrder(lines)) return lines.slice(-1)
-  const change = lines.reduce((sum, { change }) => sum + (change ?? 0n), 0n)
-  return change !== 0n && isInOrder(lines.toReversed()) ? lines.slice(0, 1) : lines
+  const tolerance = oneShare - 1n
+  if (isListedInOrder(lines, start, tolerance)) return lines.slice(-1)
+  return isListedInOrder(lines.toReversed(), start, tolerance) ? lines.slice(0, 1) : lines
 }
 
 const isNewestFirst = (lines: Lines) => {

@@ -73,7 +73,7 @@ const directions: { readonly [code: string]: string } = { A: "A", P: "A", S: "D"
 /** Codes of the exercise of an option or a warrant, which is then no longer held. */
 const exerciseCodes = new Set(["C", "M", "O", "X"])
 
-/** Returns the change of the position as the form states it, and as the code of the transaction implies. */
+/** Returns the change of the position as the form states it and as the code of the transaction implies. */
 const readChanges = (line: XmlElement, title: string, traded: bigint | null) => {
   const stated = readElementText(
     findValue(findOnlyChildElement(line, "transactionAmounts"), "transactionAcquiredDisposedCode"),
@@ -87,7 +87,11 @@ const readChanges = (line: XmlElement, title: string, traded: bigint | null) => 
     : undefined
   const sign = (direction: string | null) =>
     traded === null ? null : direction === "A" ? traded : direction === "D" ? -traded : null
-  return { change: sign(stated), impliedChange: sign(implied ?? stated) }
+  return {
+    change: sign(stated),
+    impliedChange: sign(implied ?? stated),
+    isExercise: kind === "shares" && exerciseCodes.has(code ?? "") && stated === "A",
+  }
 }
 
 const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, identify }: FormContext): DatedLine => {
