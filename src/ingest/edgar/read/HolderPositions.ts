@@ -128,20 +128,23 @@ const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undef
 
 /**
  * Whether the amounts return to the first one, so any line may be the last. `start` is the amount of the day before.
- * Dates tell the order, too, and so does an exercise, because its shares are sold after it.
+ * Dates tell the order, too.
  */
 const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) => {
   const [first, last] = [lines[0], lines.at(-1)]
-  if (first === undefined || last === undefined || first.isExercise) return false
+  if (first === undefined || last === undefined) return false
   const before = getHeldBefore(first)
   if (before === null || last.held === null || !isNear(before, last.held, tolerance)) return false
   const hasDates = first.date !== null && last.date !== null && first.date !== last.date
   return !hasDates && (start === undefined || !isNear(start, last.held, tolerance))
 }
 
-/** Whether the last line is the last transaction. `tolerance` is by how much amounts may differ. */
+/**
+ * Whether the last line is the last transaction. `tolerance` is by how much amounts may differ. An exercise that the
+ * form lists first comes first, because its shares are sold after it.
+ */
 const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
-  !isCircle(lines, start, tolerance) && isConsistent(lines, tolerance)
+  (lines[0]?.isExercise === true || !isCircle(lines, start, tolerance)) && isConsistent(lines, tolerance)
 
 /** Returns the lines of which one is the last, given in the order of the document. All of them are of one day. */
 const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
@@ -153,7 +156,9 @@ const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   // Filers may round each amount to whole shares, although the transactions have fractions.
   const tolerance = oneShare - 1n
   if (isListedInOrder(lines, start, tolerance)) return lines.slice(-1)
-  return isListedInOrder(lines.toReversed(), start, tolerance) ? lines.slice(0, 1) : lines
+  const reversed = lines.toReversed()
+  // A sale that is listed before an exercise may be one of other shares, so the exercise tells nothing here.
+  return !isCircle(reversed, start, tolerance) && isConsistent(reversed, tolerance) ? lines.slice(0, 1) : lines
 }
 
 const isNewestFirst = (lines: Lines) => {
