@@ -503,6 +503,8 @@ describe("Dates in Forms 3, 4 and 5", () => {
       // The period is 2026-02-19, the day of the first transaction.
       ["2025-02-19", "is a year or more before the period of the report"],
       ["2016-09-11", "is a year or more before the period of the report"],
+      ["2025-02-20", "is before the period of the report by its year"],
+      ["2025-09-10", "is before the period of the report by its year"],
     ] as const
     for (const [date, reason] of cases) {
       const shares = dated(date)
@@ -516,7 +518,12 @@ describe("Dates in Forms 3, 4 and 5", () => {
       assert.deepStrictEqual(doubtsOf(form), [])
     }
     // Filers also take another transaction for the first one. The period of a Form 5 is the end of a year.
-    for (const form of [{ shares: dated("2025-02-20") }, { shares: dated("2024-05-01"), type: "5" as const }]) {
+    for (
+      const form of [{ shares: dated("2025-09-11") }, { shares: dated("2026-02-18") }, {
+        shares: dated("2024-05-01"),
+        type: "5" as const,
+      }]
+    ) {
       assert.deepStrictEqual(doubtsOf(form), [])
     }
   })
@@ -542,6 +549,14 @@ describe("Dates in Forms 3, 4 and 5", () => {
     assert.deepStrictEqual(doubtsOf({ period: "2026-03-02", shares }), [
       ["reported_date", "2025-03-02", "2026-03-02", "is a year or more before the period of the report"],
     ])
+    // The period is the day of the first sale, and the second sale was a day later.
+    const later = [write("-100=900", { date: "2026-03-02" }), write("-100=800", { date: "2025-03-03" })]
+    for (const shares of [later, later.toReversed()]) {
+      assert.deepInclude(firstRow({ period: "2026-03-02", shares }), { common_shares_amount: "800" })
+      assert.deepStrictEqual(doubtsOf({ period: "2026-03-02", shares }), [
+        ["reported_date", "2025-03-03", "2026-03-02", "is before the period of the report by its year"],
+      ])
+    }
   })
 
   it("that are believed count beside others that are not (decision 0103)", () => {

@@ -16,8 +16,10 @@ const subtractYears = (date: string, years: number) =>
 export const findDateDoubt = (date: string, filingDate: string, firstDay: string | null): string | undefined => {
   if (date > filingDate) return "is after the filing"
   if (date <= subtractYears(filingDate, maxYears)) return "is ten years or more before the filing"
-  // Filers also take another of the transactions for the first one, so an earlier day alone means nothing.
-  return firstDay !== null && date <= subtractYears(firstDay, 1)
-    ? "is a year or more before the period of the report"
-    : undefined
+  if (firstDay === null || date >= firstDay) return undefined
+  if (date <= subtractYears(firstDay, 1)) return "is a year or more before the period of the report"
+  // A later transaction whose year is typed a year early. Other dates before the period are believed, because filers
+  // also take another of the transactions for the first one.
+  const yearLater = subtractYears(date, -1)
+  return yearLater >= firstDay && yearLater <= filingDate ? "is before the period of the report by its year" : undefined
 }
