@@ -222,7 +222,7 @@ begin
   insert into public.share_counts
   select tg_table_name, new.ticker, new.outstanding, least(new.last_updated::date, min(since))
   from public.share_counts
-  where dataset = tg_table_name and ticker in (old.ticker, new.ticker) and outstanding = new.outstanding
+  where dataset = tg_table_name::text and ticker in (old.ticker, new.ticker) and outstanding = new.outstanding
   on conflict (dataset, ticker) do update set outstanding = excluded.outstanding, since = excluded.since;
   return null;
 end $$;

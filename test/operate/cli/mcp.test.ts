@@ -129,6 +129,6 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       const port = yield* chooseFreePort
       const absent = yield* startRaw(["--url", `http://127.0.0.1:${port}`], { TICKERLINE_KEY: "x" })
       absent.send(ping(3))
-      assert.match(String(valueAt(yield* absent.receive, "error", "message")), /^Nothing responses at http:/)
+      assert.match(String(valueAt(yield* absent.receive, "error", "message")), /^Nothing answers at http:/)
     }).pipe(Effect.scoped))
 })
