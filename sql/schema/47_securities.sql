@@ -204,7 +204,8 @@ $$;
 -- dates (D44). `last_updated` does not tell, because an ingest of prices changes it. A removed row leaves its record,
 -- because the row may return, or the company may have another symbol by now.
 create table share_counts (
-  dataset     text not null,
+  -- The collation of `tg_table_name`: in another, the index could not find it.
+  dataset     text collate "C" not null,
   ticker      ticker not null,
   outstanding quantity not null,
   since       fact_day not null,
@@ -222,7 +223,7 @@ begin
   insert into public.share_counts
   select tg_table_name, new.ticker, new.outstanding, least(new.last_updated::date, min(since))
   from public.share_counts
-  where dataset = tg_table_name::text and ticker in (old.ticker, new.ticker) and outstanding = new.outstanding
+  where dataset = tg_table_name and ticker in (old.ticker, new.ticker) and outstanding = new.outstanding
   on conflict (dataset, ticker) do update set outstanding = excluded.outstanding, since = excluded.since;
   return null;
 end $$;
@@ -564,13 +565,21 @@ create table price_corrections (
 create function note_price_corrections() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  -- A row of `ticker_changes` has two symbols.
-  execute format($sql$
+  -- A row of `ticker_changes` has two symbols. Only a truncation, which has no table of changed rows, names the table in
+  -- a dynamic statement, because that is planned each time.
+  if tg_op = 'TRUNCATE' then
+    execute format($sql$
+      insert into public.price_corrections
+      select value, effective_date
+      from %s as changed cross join jsonb_each_text(to_jsonb(changed)) as cell (name, value)
+      where name in ('ticker', 'old_ticker', 'new_ticker')
+    $sql$, tg_relid::regclass);
+  else
     insert into public.price_corrections
     select value, effective_date
-    from %s as changed cross join jsonb_each_text(to_jsonb(changed)) as cell (name, value)
-    where name in ('ticker', 'old_ticker', 'new_ticker')
-  $sql$, case tg_op when 'TRUNCATE' then tg_relid::regclass::text else 'changed' end);
+    from changed cross join jsonb_each_text(to_jsonb(changed)) as cell (name, value)
+    where name in ('ticker', 'old_ticker', 'new_ticker');
+  end if;
   return null;
 end $$;
 

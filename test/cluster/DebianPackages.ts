@@ -24,13 +24,16 @@ export const findPostgresPrograms = () =>
   globSync("/usr/lib/postgresql/*/bin").toSorted((left, right) => left.localeCompare(right, "en", { numeric: true }))
     .find((folder) => existsSync(`${folder}/initdb`)) ?? ""
 
-const apt = (args: ReadonlyArray<string>) => {
-  const { status, stderr } = spawnSync("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=120", ...args], {
+/** Runs a program. Returns its errors, or an empty string if it succeeded. */
+const run = (program: string, args: ReadonlyArray<string>) => {
+  const { status, stderr } = spawnSync(program, args, {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
     encoding: "utf8",
   })
   return status === 0 ? "" : stderr
 }
+
+const apt = (args: ReadonlyArray<string>) => run("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=120", ...args])
 
 /** Creates a file while an effect runs, and then removes it. Leaves an existing file unchanged. */
 const withFile = <A, E, R>(file: string, text: string, mode: number, act: Effect.Effect<A, E, R>) =>
@@ -54,6 +57,8 @@ const install = (names: ReadonlyArray<string>) =>
     yield* Effect.log(`Installing Debian packages: ${names.join(", ")}`)
     yield* Effect.sync(() => mkdirSync("/etc/postgresql-common/createcluster.d", { recursive: true }))
     const install = Effect.sync(() =>
+      // Completes an installation that was interrupted, because apt-get would refuse all others.
+      run("dpkg", ["--configure", "-a"]) ||
       apt(["update"]) ||
       apt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
     )

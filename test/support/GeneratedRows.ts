@@ -96,9 +96,8 @@ export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, 
   }))
 })
 
-/** Inserts rows. If the history does not record them, they count as older than the history. */
-export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, rows: number, isRecorded = true) {
-  const sql = yield* SqlClient.SqlClient
+/** Returns a statement that inserts the rows with the numbers from `first` to `last`. */
+export const makeInsert = Effect.fnUntraced(function* (dataset: LoadableDataset, first: number, last: number) {
   const { table } = dataset
   const columns = yield* readLoadableColumns(table)
   const known = Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
@@ -110,14 +109,18 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
       makeRangeExpression(name, makeValueExpression(type, words, 7919 + at * 104, is_list))
   })
   const names = columns.map(({ name }) => `"${name}"`).join(", ")
+  return `insert into ${table} (${names}) select ${values.join(", ")} from generate_series(${first}, ${last}) as g`
+})
+
+/** Inserts rows. If the history does not record them, they count as older than the history. */
+export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, rows: number, isRecorded = true) {
+  const sql = yield* SqlClient.SqlClient
+  const insert = sql.unsafe(yield* makeInsert(dataset, 1, rows))
   // The session's statement timeout is meant for readers. This insert may take longer on a busy machine.
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`set local statement_timeout = 0`
-    const insert = sql.unsafe(
-      `insert into ${table} (${names}) select ${values.join(", ")} from generate_series(1, ${rows}) as g`,
-    )
-    yield* isRecorded ? insert : skipHistory(table, insert)
-    yield* sql.unsafe(`analyze ${table}`)
+    yield* isRecorded ? insert : skipHistory(dataset.table, insert)
+    yield* sql.unsafe(`analyze ${dataset.table}`)
   }))
 })
 
