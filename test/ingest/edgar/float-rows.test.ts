@@ -271,13 +271,51 @@ describe("A share count", () => {
     assert.deepStrictEqual(detailsOf(historyOf(ciks.apple)).filter((details) => /Unconfirmed/.test(details)), [])
   })
 
-  it("is unconfirmed if the balance sheet of its filing has a thousand times fewer (decision 0103)", () => {
-    const rows = rowsOfText(makeText([report("2025-03-31", 50_900_000_000)], [], [report("2025-03-31", 50_900_000)]))
-    assert.deepStrictEqual(
-      detailsOf(rows.historical_float_pro).map((details) => details.includes("differs from 50900000 on the balance")),
-      [true],
-    )
+  it.each([11, 20, 300, 1_000, 5_000, 1_000_000])(
+    "is doubted if the balance sheet of its filing has %d times as many or as few (decision 0103)",
+    (ratio) => {
+      const values = [40_000, 40_000 * ratio].map((val) => report("2025-03-31", val))
+      for (const [cover, balance] of [values, values.toReversed()]) {
+        if (cover === undefined || balance === undefined) return assert.fail()
+        const [row] = rowsOfText(makeText([cover], [], [balance])).historical_float_pro
+        assert.include(row?.["details"], `Unconfirmed: it differs from ${balance.val} on `, `${cover.val}`)
+      }
+    },
+  )
+
+  it("is not a thousand times that of its balance sheet if the earlier reports agree with that (decision 0103)", () => {
+    const wrong = ["2025-05-15", "2025-08-15", "2025-11-15"].map((end) => report(end, 50_600_000_000))
+    for (const covers of [wrong.slice(0, 1), wrong.slice(0, 2), wrong]) {
+      const balances = [...inUnits, ...covers.map(({ end }) => report(end, 50_600_000))]
+      const rows = rowsOfText(makeText([...inUnits, ...covers], [], balances))
+      assert.deepInclude(rows.float_outstanding[0], { outstanding: "50600000", reported_date: covers.at(-1)?.end })
+      for (const { details } of rows.historical_float_pro.slice(2)) {
+        assert.match(String(details), /Unconfirmed|Left out/)
+      }
+    }
   })
+
+  it("has no doubt after the next report confirms shares issued since the balance sheet (decision 0103)", () => {
+    const [first, second] = [report("2025-05-15", 100_000_000), report("2025-08-15", 101_000_000)]
+    const balances = [report("2025-03-31", 5_000_000), report("2025-06-30", 100_500_000)]
+    const doubtsOf = (count: number) =>
+      detailsOf(
+        rowsOfText(makeText([first, second].slice(0, count), [], balances.slice(0, count))).historical_float_pro,
+      ).map((details) => details.includes("Unconfirmed"))
+    assert.deepStrictEqual(doubtsOf(1), [true])
+    assert.deepStrictEqual(doubtsOf(2), [false, false])
+  })
+
+  it.each([1 / 1_000, 1_000])(
+    "is doubted if the price on the day of the float shows that it is %d times the right one (decision 0103)",
+    (error) => {
+      const facts = decode(makeText([report("2025-08-15", 40_000_000 * error)], [report("2025-06-30", 480_000_000)]))
+      const assess = (close: number) =>
+        assessCounts({ facts, filings: [], closes: new Map([["2025-06-30", close]]) }).counts[0]?.reasons
+      assert.match(assess(12)?.join("; ") ?? "", /but the close on 2025-06-30 was 12 USD/)
+      assert.deepStrictEqual(assess(12 / error), [])
+    },
+  )
 
   it("is unknown as long as the older reports may have been in thousands (pitfall 7)", () => {
     const [first, second, third] = ["2025-10-15", "2025-11-15", "2025-12-15"].map((end) => report(end, 50_000_000))
@@ -487,6 +525,9 @@ const errors = {
   thousands: (count: MadeFact) => ({ ...count, val: Math.round(count.val / 1_000) }),
   millions: (count: MadeFact) => ({ ...count, val: Math.max(1, Math.round(count.val / 1_000_000)) }),
   tooLarge: (count: MadeFact) => ({ ...count, val: count.val * 1_000 }),
+  millionfold: (count: MadeFact) => ({ ...count, val: count.val * 1_000_000 }),
+  hundredfold: (count: MadeFact) => ({ ...count, val: count.val * 100 }),
+  hundredth: (count: MadeFact) => ({ ...count, val: Math.round(count.val / 100) }),
   one: (count: MadeFact) => ({ ...count, val: 1 }),
   hundred: (count: MadeFact) => ({ ...count, val: 100 }),
   thousand: (count: MadeFact) => ({ ...count, val: 1_000 }),
@@ -495,10 +536,16 @@ const errors = {
   ancient: (count: MadeFact) => ({ ...count, end: `00${count.end.slice(2)}` }),
 } satisfies Record<string, (count: MadeFact) => MadeFact>
 
+/** Returns by which factor the values differ, in whichever direction. */
+const differs = (a: number, b: number) => Math.max(a / b, b / a)
+
 const ErrorName = Schema.Literals([
   "thousands",
   "millions",
   "tooLarge",
+  "millionfold",
+  "hundredfold",
+  "hundredth",
   "one",
   "hundred",
   "thousand",
@@ -527,11 +574,13 @@ describe("A true history of counts", () => {
     const reports = makeTrueHistory(history)
     const wrong = at % reports.length
     const damage = errors[name]
+    // A whole filing with a hundredth of the shares cannot be told from one after a split.
+    const isWholeFiling = isInBalanceSheet && name !== "hundredfold" && name !== "hundredth"
     const damaged = reports.map((report, quarter) =>
       quarter !== wrong ? report : {
         ...report,
         count: { ...report.count, ...damage(report.count) },
-        balance: report.balance !== undefined && isInBalanceSheet
+        balance: report.balance !== undefined && isWholeFiling
           ? { ...report.balance, val: damage(report.balance).val }
           : report.balance,
       }
@@ -547,6 +596,14 @@ describe("A true history of counts", () => {
       assert.isTrue(
         doubts.some(({ column, url }) => column === "outstanding_shares" && url.endsWith(accessionOf(wrong))),
       )
+    }
+    // A filing that contradicts itself is doubted, in whichever direction.
+    const { balance, count } = damaged[wrong] ?? { balance: undefined, count: { val: 0 } }
+    const next = damaged[wrong + 1]?.count.val ?? 0
+    const isConfirmed = differs(count.val, balance?.val ?? count.val) < 101 && differs(count.val, next) <= 10
+    const isContradicted = balance !== undefined && differs(count.val, balance.val) > 10
+    if (isContradicted && !isConfirmed && count.val <= Number.MAX_SAFE_INTEGER) {
+      assert.isTrue(doubts.some(({ url }) => url.endsWith(accessionOf(wrong))))
     }
     // Three quarters later, the error is over.
     if (wrong <= reports.length - 4) assert.strictEqual(valueOf(current), reports.at(-1)?.count.val)

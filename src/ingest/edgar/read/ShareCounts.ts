@@ -34,8 +34,11 @@ const minCount = 10_000
  */
 const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
 
-/** With another price than that of the day, the float may exclude nearly all shares. */
-const minShareOfClose = 0.001
+/**
+ * The price that a count gives is below the close if the float excludes the shares of affiliates. A count that is a
+ * thousand times too large gives less than this share of the close, even if there are no affiliates.
+ */
+const minShareOfClose = 0.002
 
 /** Days for which a public float says something about counts. It is stated once a year, months after its date. */
 const maxFloatAge = 600
@@ -138,7 +141,7 @@ class CountDoubts {
   readonly unitErrors = new Map<CompanyFact, CompanyFact>()
   /** Counts that differ from the last reliable one, and that nothing has confirmed. */
   readonly jumps = new Map<CompanyFact, CompanyFact>()
-  /** Counts that differ from others, but that another filing repeats. */
+  /** Counts that differ from others, but that another filing repeats without contradicting itself. */
   readonly repeated = new Set<CompanyFact>()
   /** The newest reliable count. */
   reliable: CompanyFact | undefined
@@ -155,11 +158,19 @@ interface SeriesEvidence {
   readonly isDecided: (fact: CompanyFact) => boolean
 }
 
+/** Whether a count is in another unit than the balance sheet of its filing, and not the other way round. */
+const isInOtherUnit = (count: CompanyFact, balance: CompanyFact, reliable: CompanyFact | undefined) =>
+  isInThousandsOf(count.val, balance.val) ||
+  (isInThousandsOf(balance.val, count.val) && reliable !== undefined && isSimilar(balance.val, reliable.val) &&
+    !isSimilar(count.val, reliable.val))
+
 /**
  * Compares counts from the oldest to the newest. A count that differs from the last reliable one by a factor of more
  * than ten is reliable if the balance sheet of its filing agrees, or if another filing repeats it: the next report or
  * an amendment. A factor of about a thousand suggests an error of unit; then this takes more reports than before and,
- * if the count became smaller, at least three, whatever their balance sheets say.
+ * if the count became smaller, at least three, whatever their balance sheets say. A filing whose balance sheet
+ * contradicts its own count confirms nothing. If the factor between these two is about a thousand, the count is in
+ * another unit if it is the smaller one, or if only the balance sheet agrees with the last reliable count.
  */
 const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
@@ -181,6 +192,16 @@ const compareSeries = (
   /** Unconfirmed counts of consecutive dates, which are similar to each other. */
   let candidates: ReadonlyArray<DatedCounts> = []
   let suggestUnitError = false
+  const isContradicted = ({ accn, val }: CompanyFact) => !isSimilar(val, balances.get(accn)?.val ?? val)
+  /** Counts may differ from the balance sheet because of what happened after its date, and the next report shows it. */
+  const explainPrevious = (newest: CompanyFact) => {
+    if (isContradicted(newest)) return
+    for (const fact of reliableDates.at(-1)?.facts ?? []) {
+      const balance = balances.get(fact.accn)
+      const mayBeEvent = balance !== undefined && isSimilar(fact.val, balance.val, maxSplitRatio)
+      if (mayBeEvent && isSimilar(fact.val, newest.val)) doubts.repeated.add(fact)
+    }
+  }
   const rely = (count: CompanyFact, dates: ReadonlyArray<DatedCounts>) => {
     reliable = count
     reliableDates = dates
@@ -196,7 +217,7 @@ const compareSeries = (
       rely(newest, [date])
     } else if (countOwnReasons(newest) >= 2 || (isPlaceholder(newest) && reliable !== undefined)) {
       if (reliable !== undefined) markJumps(date, reliable)
-    } else if (balance !== undefined && isInThousandsOf(newest.val, balance.val)) {
+    } else if (balance !== undefined && isInOtherUnit(newest, balance, reliable)) {
       markUnitErrors([date], balance)
     } else if (reliable === undefined || isSimilar(newest.val, reliable.val)) {
       // What only a doubtful count contradicted is confirmed now.
@@ -206,6 +227,7 @@ const compareSeries = (
       if (reliable !== undefined) {
         markUnitErrors(candidates, reliable)
         markJumps(date, reliable)
+        explainPrevious(newest)
       }
       rely(newest, [...reliableDates, date])
     } else {
@@ -221,7 +243,7 @@ const compareSeries = (
       const mayBeInThousands = suggestUnitError && newest.val < reliable.val
       const isRepeated = suggestUnitError
         ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
-        : new Set(similar.map(({ accn }) => accn)).size >= 2
+        : new Set(similar.map(({ accn }) => accn)).size >= 2 && similar.some((fact) => !isContradicted(fact))
       const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isSimilar(newest.val, balance.val)
       // Of two counts that contradict each other, the one that is also contradicted by the filing itself is wrong.
       const isBetter = reliableDates.length === 1 && countOwnReasons(reliable) > 0 && countOwnReasons(newest) === 0
@@ -229,7 +251,9 @@ const compareSeries = (
         if (isRepeated || (isOnBalanceSheet && isSimilar(newest.val, reliable.val, maxSplitRatio))) {
           similar.forEach((fact) => jumps.delete(fact))
         }
-        if (isRepeated) similar.forEach((fact) => doubts.repeated.add(fact))
+        if (isRepeated && similar.some((fact) => !isContradicted(fact))) {
+          similar.forEach((fact) => doubts.repeated.add(fact))
+        }
         if (isBetter || (isRepeated && newest.val > reliable.val)) markUnitErrors(reliableDates, newest)
         if (isBetter) reliableDates.forEach((former) => markJumps(former, newest))
         rely(newest, candidates)
@@ -507,10 +531,8 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     if (isDecided(fact)) return []
     const [shownBy, from, price] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact), prices.ofCounts.get(fact)]
     const balance = all === keptCounts ? balanceByFiling.get(fact.accn) : undefined
-    // A first count may be many times that of the balance sheet, because companies issue shares when they are listed.
     const contradictsBalance = balance !== undefined && balance !== shownBy && !isSimilar(fact.val, balance.val) &&
-      !doubts.repeated.has(fact) &&
-      (balance.val > fact.val || from !== undefined || isInThousandsOf(balance.val, fact.val))
+      !doubts.repeated.has(fact)
     return [
       ...(shownBy !== undefined
         ? [`differs from ${shownBy.val} on ${shownBy.end} as if it were in another unit, such as thousands`]
