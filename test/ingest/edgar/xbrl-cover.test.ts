@@ -4,6 +4,9 @@ import { Result, Schema } from "effect"
 import { buildInstanceUrl } from "../../../src/ingest/edgar/fetch/EdgarUrls.ts"
 import { decodeCoverCounts, instanceLimits } from "../../../src/ingest/edgar/read/XbrlCover.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
+import { makeEmptyFacts } from "../../../src/ingest/edgar/read/CompanyFacts.ts"
+import { addInstanceCounts } from "../../../src/ingest/edgar/store/InstanceCounts.ts"
+import { ciks, submissionsOf } from "./Recordings.ts"
 import { alphabetClasses, alphabetListings, type MadeCount, type MadeInstance, makeInstance } from "./Instances.ts"
 
 const cik = "0001652044"
@@ -20,6 +23,36 @@ const sumOf = (made: Partial<MadeInstance>) => {
 
 const [classA, classB] = ["us-gaap:CommonClassAMember", "us-gaap:CommonClassBMember"]
 const two = [{ member: classA, shares: 300 }, { member: classB, shares: 20 }]
+
+const otherSecurities = [
+  "acme:AmericanDepositarySharesMember",
+  "acme:AmericanDepositarySharesEachRepresentingTwoOrdinarySharesMember",
+  "acme:ADSMember",
+  "acme:ClassAADSMember",
+  "us-gaap:PreferredStockMember",
+  "us-gaap:PreferredClassAMember",
+  "ifrs-full:PreferenceSharesMember",
+  "us-gaap:WarrantMember",
+  "acme:PublicWarrantsMember",
+  "us-gaap:RightsMember",
+  "dei:AdrMember",
+  "acme:AMERICANDEPOSITARYSHARESMember",
+  "acme:Americandepositoryreceipts1Member",
+  "acme:ClassAAdsMember",
+  "acme:WarrantsToPurchaseClassACommonStockMember",
+  "acme:CommonStockPurchaseWarrantsMember",
+  "acme:RightsToReceiveOneTenthOfOneOrdinaryShareMember",
+  "acme:ConvertiblePreferredStockSeriesAMember",
+  "us-gaap:TreasuryStockCommonMember",
+]
+
+/** Securities that may be common shares or not. */
+const unclearSecurities = [
+  "acme:SeriesAMember",
+  "acme:OrdinarySharesRepresentedByAmericanDepositarySharesMember",
+  "acme:OrdinarySharesUnderlyingWarrantsMember",
+  "acme:CommonStockHeldInTreasuryMember",
+]
 
 describe("The cover of an instance", () => {
   it("has a count and, if it is stated, a symbol for each class", () => {
@@ -126,26 +159,17 @@ describe("The cover of an instance", () => {
     assert.strictEqual(sumOf({ counts: mixed }), 325)
   })
 
-  const otherSecurities = [
-    "acme:AmericanDepositarySharesMember",
-    "acme:AmericanDepositarySharesEachRepresentingTwoOrdinarySharesMember",
-    "acme:ADSMember",
-    "acme:ClassAADSMember",
-    "us-gaap:PreferredStockMember",
-    "us-gaap:PreferredClassAMember",
-    "ifrs-full:PreferenceSharesMember",
-    "us-gaap:WarrantMember",
-    "acme:PublicWarrantsMember",
-    "us-gaap:RightsMember",
-  ]
-
   it.each(otherSecurities)(
     "does not add the count of %s, whose holders have no common shares by it (D44)",
     (member) => {
       for (const common of [ordinary, "us-gaap:CommonStockMember", "acme:CommonUnitsMember", classA]) {
         for (const axis of ["us-gaap:StatementClassOfStockAxis", ...axes]) {
           const counts = [{ shares: 300, axes: { [axis]: common } }, { shares: 20, axes: { [axis]: member } }]
-          assert.deepStrictEqual(read({ counts })?.classes, [{ member: common, symbol: null, shares: 300 }])
+          assert.deepStrictEqual(read({ counts }), {
+            date: "2026-04-22",
+            classes: [{ member: common, symbol: null, shares: 300 }],
+            others: [{ member, symbol: null, shares: 20 }],
+          })
         }
       }
       const alone = read({ counts: [{ shares: 20, member }] })
@@ -154,8 +178,74 @@ describe("The cover of an instance", () => {
   )
 
   it("adds common shares whose names mention rights or another class (decision 0103)", () => {
-    const members = ["acme:CommonStockAndPreferredStockPurchaseRightsMember", "acme:SubordinateVotingSharesMember"]
-    assert.strictEqual(sumOf({ counts: members.map((member) => ({ shares: 10, member })) }), 20)
+    const members = [
+      "acme:CommonStockAndPreferredStockPurchaseRightsMember",
+      "acme:SubordinateVotingSharesMember",
+      "acme:ClassAOrdinarySharesIncludedAsPartOfTheUnitsMember",
+      "acme:SeriesCCommonStockMember",
+      "acme:BeadsMember",
+      "acme:UnitedClassMember",
+    ]
+    assert.strictEqual(sumOf({ counts: members.map((member) => ({ shares: 10, member })) }), 60)
+  })
+
+  it("adds units if they are the shares of a partnership, and not beside the shares that they contain", () => {
+    const sumOfMembers = (...members: ReadonlyArray<string>) =>
+      sumOf({ counts: members.map((member, index) => ({ shares: 10 ** index, member })) })
+    assert.strictEqual(sumOfMembers("acme:CommonUnitsMember", "acme:SubordinatedUnitsMember"), 11)
+    assert.strictEqual(sumOfMembers("acme:ClassAUnitsMember", "acme:ClassBUnitsMember"), 11)
+    assert.strictEqual(sumOfMembers(classA, "acme:UnitsEachConsistingOfOneShareAndOneWarrantMember"), 1)
+    assert.isUndefined(sumOfMembers("acme:ClassAMember", "acme:UnitsMember"))
+  })
+
+  it("does not add a total, and cannot be read if it is not the sum of the classes (decision 0103)", () => {
+    const totals = [
+      "acme:TotalSharesMember",
+      "acme:AllClassesOfCommonStockMember",
+      "us-gaap:ClassOfStockDomain",
+      "ifrs-full:ClassesOfShareCapitalMember",
+    ]
+    for (const member of totals) {
+      assert.strictEqual(sumOf({ counts: [...two, { shares: 320, member }] }), 320, member)
+      assert.strictEqual(sumOf({ counts: [{ shares: 320, member }] }), 320, member)
+      assert.isUndefined(sumOf({ counts: [...two, { shares: 325, member }] }), member)
+      assert.isUndefined(sumOf({ counts: [{ shares: 325, member }, { shares: 5, member: "us-gaap:WarrantMember" }] }))
+    }
+  })
+
+  it.each(unclearSecurities)("cannot be read if it has a count of %s, and the reason names it (D44)", (member) => {
+    for (const counts of [[{ shares: 20, member }], [{ shares: 300, member: ordinary }, { shares: 20, member }]]) {
+      assert.deepInclude(read({ counts }), {
+        classes: [],
+        unreadable: `is stated for ${member}, which may not be common shares`,
+      })
+    }
+  })
+
+  it("is read with the titles of members whose names say nothing (D44)", () => {
+    const sumWith = (member: string, title: string) =>
+      sumOf({ counts: [two[0] ?? { shares: 0 }, { shares: 20, member }], listings: [{ member, title }] })
+    assert.strictEqual(sumWith("acme:SecurityTwoMember", "Class B common shares, no par value"), 320)
+    assert.strictEqual(sumWith("acme:SeriesAMember", "Series A Common Stock"), 320)
+    assert.strictEqual(sumWith("acme:SecurityTwoMember", "5% preferred stock"), 300)
+    assert.strictEqual(sumWith("acme:SecurityTwoMember", "Warrants to purchase common stock"), 300)
+    assert.isUndefined(sumWith("acme:SecurityTwoMember", "American depositary shares, each representing one share"))
+  })
+
+  it("stored before other securities were told apart is read without them, and says so (D44)", () => {
+    const stored = {
+      date: "2026-04-22",
+      classes: [
+        { member: ordinary, symbol: null, shares: 300 },
+        { member: "acme:AmericanDepositarySharesMember", symbol: "ACME", shares: 20 },
+      ],
+    }
+    const filing = { accession: "0001652044-26-000048", form: "20-F", filingDate: "2026-04-30", isXbrl: true }
+    const listed = submissionsOf(ciks.apple).filings.slice(0, 1).map((first) => ({ ...first, ...filing }))
+    const { counts } = addInstanceCounts(makeEmptyFacts(cik), listed, [{ cik, ...filing, cover: stored }])
+    assert.deepStrictEqual(counts.map(({ instance, val }) => [val, instance?.classes, instance?.others]), [
+      [300, "Ordinary Shares: 300", "American Depositary Shares (ACME): 20"],
+    ])
   })
 
   const unknown: ReadonlyArray<readonly [string, ReadonlyArray<MadeCount>]> = [
@@ -281,6 +371,39 @@ describe("Random instances", () => {
     }
     assert.strictEqual(sumOf(made), sumWithRegularExpressions(makeInstance(made)))
   }, { arbitrary: { runs: getInputCount(500) } })
+
+  const securities = {
+    common: [
+      classA,
+      classB,
+      "us-gaap:CommonStockMember",
+      "ifrs-full:OrdinarySharesMember",
+      "a:SubordinateSharesMember",
+    ],
+    other: otherSecurities,
+    unclear: unclearSecurities,
+  }
+  const RandomSecurities = Schema.Array(Schema.Struct({
+    kind: Schema.Literals(["common", "common", "other", "other", "unclear"]),
+    index: small(100),
+    shares: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })),
+  })).check(Schema.isMinLength(1), Schema.isMaxLength(8))
+
+  it.prop("never add another security to common shares, in any order (D44)", [RandomSecurities, Schema.Boolean], (
+    [made, hasTotal],
+  ) => {
+    const named = made.map(({ index, kind, shares }) => ({
+      kind,
+      shares,
+      member: securities[kind][index % securities[kind].length] ?? "",
+    }))
+    const counts = Array.from(new Map(named.map((count) => [count.member, count])).values())
+    const common = counts.filter(({ kind }) => kind === "common")
+    const sum = common.reduce((sum, { shares }) => sum + shares, 0)
+    const total = hasTotal && common.length > 0 ? [{ shares: sum, member: "a:TotalSharesMember" }] : []
+    const isClear = common.length > 0 && counts.every(({ kind }) => kind !== "unclear")
+    assert.strictEqual(sumOf({ counts: [...total, ...counts] }), isClear ? sum : undefined)
+  }, { arbitrary: { runs: getInputCount(2_000) } })
 
   const place = small(1_000_000)
 

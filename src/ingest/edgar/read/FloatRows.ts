@@ -39,7 +39,9 @@ const describeOrigin = ({ instance, path }: CompanyFact) =>
   path.startsWith("dei/")
     ? instance === undefined || instance.classes === ""
       ? "Shares outstanding from the cover page."
-      : `Shares outstanding of all classes from the cover page: ${instance.classes}.`
+      : `Shares outstanding of all classes from the cover page: ${instance.classes}.${
+        instance.others === undefined ? "" : ` Not added, because they are no common shares: ${instance.others}.`
+      }`
     : "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page."
 
 const describeCount = (count: AssessedFact) =>

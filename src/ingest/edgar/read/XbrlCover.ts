@@ -7,6 +7,7 @@ import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
+import { chooseMembers, type ChosenMembers } from "./ShareClasses.ts"
 import { scanXml, type XmlHandlers, XmlRejected } from "./XmlDocument.ts"
 
 /** The shares of a class; of the whole company if `member` is null, which means that there is only one count. */
@@ -25,6 +26,8 @@ const ClassCount = Schema.Struct({
 export const CoverCounts = Schema.Struct({
   date: Schema.NullOr(Schema.String),
   classes: Schema.Array(ClassCount),
+  /** Counts of securities that are no common shares. */
+  others: Schema.optionalKey(Schema.Array(ClassCount)),
   unreadable: Schema.optionalKey(Schema.String),
 })
 export type CoverCounts = typeof CoverCounts.Type
@@ -172,17 +175,28 @@ const isOfOtherEntity = ({ members }: Context) =>
 const describeAxes = (axes: ReadonlyArray<string>) =>
   `is stated by ${axes.map((axis) => axis.replace(/, again$/, "")).join(" and ")}`
 
-const receiptPattern = /Deposit[ao]ry|Receipt|(?:ADS|ADR|GDS|GDR)s?(?![a-z])/
+const sumShares = (classes: ReadonlyArray<{ readonly shares: number }>) =>
+  classes.reduce((sum, { shares }) => sum + shares, 0)
 
-const otherSecurityPattern = /Preferred|Preference|Warrant|Rights?(?![a-z])/
+/** Leaves the chosen counts in `classes`. */
+const separateChosen = ({ classes, date }: CoverCounts, chosen: ChosenMembers): CoverCounts => {
+  const select = (members: ReadonlyArray<string>) =>
+    classes.filter(({ member }) => member !== null && members.includes(member))
+  const [added, totals] = [select(chosen.added), select(chosen.totals)]
+  const others = select(chosen.others).filter(({ shares }) => shares > 0)
+  return totals.some(({ shares }) => shares !== sumShares(added))
+    ? { date, classes: [], unreadable: "is stated with a total that is not the sum of the classes" }
+    : { date, classes: added, ...(others.length > 0 && { others }) }
+}
 
-/**
- * Whether the member's name says that its count is one of other securities than common shares, such as
- * `us-gaap:PreferredStockMember`. A receipt is a claim on shares that are counted already.
- */
-const isOfOtherSecurity = (member: string | null) => {
-  const name = getLocalName(member ?? "")
-  return receiptPattern.test(name) || (otherSecurityPattern.test(name) && !/Common|Ordinary/.test(name))
+/** Leaves the counts of common shares in a cover that may have been stored before others were told apart. */
+export const separateOthers = (cover: CoverCounts): CoverCounts => {
+  const members = cover.classes.flatMap(({ member }) => member ?? [])
+  if (members.length === 0) return cover
+  const chosen = chooseMembers(members)
+  if (typeof chosen === "string") return { date: cover.date, classes: [], unreadable: chosen }
+  const separated = separateChosen(cover, chosen)
+  return cover.others === undefined ? separated : { ...separated, others: cover.others }
 }
 
 /**
@@ -222,22 +236,30 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   )
   const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
   const stated = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
-  const all = areTotal ? [null] : Array.from(new Set([...stated, ...listed]))
-  const members = all.filter((member) => !isOfOtherSecurity(member))
-  if (members.length === 0) return refuse("is stated only for other securities than common shares")
-  const classes = members.flatMap((member) => {
-    const [shares, ...others] = new Set(newest.get(member)?.map(({ shares }) => shares))
-    const symbol = member === null ? null : findSymbol(symbols.get(member))
-    return shares === undefined || others.length > 0 ? [] : [{ member, symbol, shares }]
-  })
-  return classes.length === members.length
-    ? { date, classes }
-    : refuse(areTotal ? "is stated as several numbers" : "is not stated once for each class on one date")
+  const readCounts = (members: ReadonlyArray<string | null>) =>
+    members.flatMap((member) => {
+      const [shares, ...others] = new Set(newest.get(member)?.map(({ shares }) => shares))
+      const symbol = member === null ? null : findSymbol(symbols.get(member))
+      return shares === undefined || others.length > 0 ? [] : [{ member, symbol, shares }]
+    })
+  if (areTotal) {
+    const classes = readCounts([null])
+    return classes.length === 1 ? { date, classes } : refuse("is stated as several numbers")
+  }
+  const members = Array.from(new Set([...stated, ...listed]))
+  const named = members.flatMap((member) => member ?? [])
+  const chosen = chooseMembers(named, (member) => Array.from(titles.get(member) ?? []))
+  if (typeof chosen === "string") return refuse(chosen)
+  const needed = [...chosen.added, ...chosen.totals]
+  return named.length < members.length || readCounts(needed).length < needed.length
+    ? refuse("is not stated once for each class on one date")
+    : separateChosen({ date, classes: readCounts(named) }, chosen)
 }
 
 /**
  * Decodes the instance of a filing. Returns null if its cover has no count. The classes are those with a count of any
- * date, and the common shares among the listed securities. Fails if it is not a valid instance.
+ * date, and the common shares among the listed securities, but never other securities. Fails if it is not a valid
+ * instance.
  */
 export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>
   Result.mapBoth(readCoverFacts(text), {

@@ -8,7 +8,7 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "../read/CompanyFacts.ts"
 import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
-import { CoverCounts } from "../read/XbrlCover.ts"
+import { CoverCounts, separateOthers } from "../read/XbrlCover.ts"
 
 /** The XBRL instance of a filing. */
 export interface FilingInstance {
@@ -30,15 +30,21 @@ const describeClass = (member: string) =>
 
 const formatShares = (shares: number) => shares.toLocaleString("en-US")
 
+const describeClasses = (classes: CoverCounts["classes"]) =>
+  classes.flatMap(({ member, shares, symbol }) =>
+    member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
+  ).join("; ")
+
 const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling) =>
   `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
 
 /** Makes the company's count, the sum of all classes. Undefined if it is 0 or too large. */
-const makeFact = (cik: string, filing: EdgarFiling, { classes, date }: CoverCounts): CompanyFact | undefined => {
+const makeFact = (
+  cik: string,
+  filing: EdgarFiling,
+  { classes, date, others = [] }: CoverCounts,
+): CompanyFact | undefined => {
   const url = buildCountUrl(cik, filing)
-  const listed = classes.flatMap(({ member, shares, symbol }) =>
-    member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
-  )
   const val = classes.reduce((sum, { shares }) => sum + shares, 0)
   return date === null || !isUsable({ val }) ? undefined : {
     end: date,
@@ -48,7 +54,8 @@ const makeFact = (cik: string, filing: EdgarFiling, { classes, date }: CoverCoun
     filed: filing.filingDate,
     path: "dei/EntityCommonStockSharesOutstanding/shares",
     instance: {
-      classes: listed.join("; "),
+      classes: describeClasses(classes),
+      ...(others.length > 0 && { others: describeClasses(others) }),
       source: classes.map(({ member }) => member === null ? url : `${url}[${member}]`),
     },
   }
@@ -62,8 +69,10 @@ export const addInstanceCounts = (
 ): CompanyFacts => {
   const covers = new Map(instances.map(({ accession, cover }) => [accession, cover]))
   const stated = filings.flatMap((filing) => {
-    const cover = covers.get(filing.accession) ?? null
-    return cover === null ? [] : [{ filing, cover, fact: makeFact(facts.cik, filing, cover) }]
+    const read = covers.get(filing.accession) ?? null
+    if (read === null) return []
+    const cover = separateOthers(read)
+    return [{ filing, cover, fact: makeFact(facts.cik, filing, cover) }]
   })
   const unreadable = stated.flatMap(({ cover, fact, filing }) =>
     fact !== undefined ? [] : [{
