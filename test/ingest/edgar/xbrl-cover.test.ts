@@ -232,13 +232,11 @@ describe("The cover of an instance", () => {
     assert.isUndefined(sumWith("acme:SecurityTwoMember", "American depositary shares, each representing one share"))
   })
 
-  it("stored before other securities were told apart is read without them, and says so (D44)", () => {
+  it("names what is not added with its count (D44)", () => {
     const stored = {
       date: "2026-04-22",
-      classes: [
-        { member: ordinary, symbol: null, shares: 300 },
-        { member: "acme:AmericanDepositarySharesMember", symbol: "ACME", shares: 20 },
-      ],
+      classes: [{ member: ordinary, symbol: null, shares: 300 }],
+      others: [{ member: "acme:AmericanDepositarySharesMember", symbol: "ACME", shares: 20 }],
     }
     const filing = { accession: "0001652044-26-000048", form: "20-F", filingDate: "2026-04-30", isXbrl: true }
     const listed = submissionsOf(ciks.apple).filings.slice(0, 1).map((first) => ({ ...first, ...filing }))

@@ -70,7 +70,7 @@ export interface ChosenMembers {
  */
 export const chooseMembers = (
   members: ReadonlyArray<string>,
-  findTitles: (member: string) => ReadonlyArray<string> = () => [],
+  findTitles: (member: string) => ReadonlyArray<string>,
 ): ChosenMembers | string => {
   const kinds = new Map(members.map((member) => [member, classifyMember(member, findTitles(member))]))
   const select = (...chosen: ReadonlyArray<MemberKind>) =>

@@ -189,16 +189,6 @@ const separateChosen = ({ classes, date }: CoverCounts, chosen: ChosenMembers): 
     : { date, classes: added, ...(others.length > 0 && { others }) }
 }
 
-/** Leaves the counts of common shares in a cover that may have been stored before others were told apart. */
-export const separateOthers = (cover: CoverCounts): CoverCounts => {
-  const members = cover.classes.flatMap(({ member }) => member ?? [])
-  if (members.length === 0) return cover
-  const chosen = chooseMembers(members)
-  if (typeof chosen === "string") return { date: cover.date, classes: [], unreadable: chosen }
-  const separated = separateChosen(cover, chosen)
-  return cover.others === undefined ? separated : { ...separated, others: cover.others }
-}
-
 /**
  * Selects the counts of the newest date. Null if the cover states no count of the company. Each class must have exactly
  * one count on that date, which is valid; otherwise the counts cannot be read.

@@ -8,7 +8,7 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "../read/CompanyFacts.ts"
 import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
-import { CoverCounts, separateOthers } from "../read/XbrlCover.ts"
+import { CoverCounts } from "../read/XbrlCover.ts"
 
 /** The XBRL instance of a filing. */
 export interface FilingInstance {
@@ -69,10 +69,8 @@ export const addInstanceCounts = (
 ): CompanyFacts => {
   const covers = new Map(instances.map(({ accession, cover }) => [accession, cover]))
   const stated = filings.flatMap((filing) => {
-    const read = covers.get(filing.accession) ?? null
-    if (read === null) return []
-    const cover = separateOthers(read)
-    return [{ filing, cover, fact: makeFact(facts.cik, filing, cover) }]
+    const cover = covers.get(filing.accession) ?? null
+    return cover === null ? [] : [{ filing, cover, fact: makeFact(facts.cik, filing, cover) }]
   })
   const unreadable = stated.flatMap(({ cover, fact, filing }) =>
     fact !== undefined ? [] : [{
