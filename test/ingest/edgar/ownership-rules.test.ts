@@ -313,6 +313,7 @@ describe("Two spellings", () => {
     for (const nature of ["By 401(k)", "401(k) Plan", "By 401-k plan"]) {
       assert.strictEqual(amountOf({ nature }, { nature: "401(k)" }), "500", nature)
     }
+    assert.strictEqual(amountOf({ nature: "By wife" }, { nature: "By Spouse" }), "500")
     const marked = { nature: "By Trust (see footnote 1)" }
     assert.strictEqual(amountOf(marked, { nature: "By Trust", footnotes: ["F1"] }), "500")
   })
@@ -349,6 +350,9 @@ describe("Two spellings", () => {
     const cases: ReadonlyArray<readonly [first: Line, second: Line]> = [
       [{ title: "Voting Common Stock" }, {}],
       [{ nature: "By Trust (1)" }, { nature: "By Trust" }],
+      [{ nature: "By Wife Trust" }, { nature: "By Husband Trust" }],
+      [{ nature: "By Spouse&apos;s Trust" }, { nature: "By Wife&apos;s Trust" }],
+      [{ nature: "By Trust fbo Mary of John" }, { nature: "By John Trust fbo Mary" }],
     ]
     for (const [first, second] of cases) {
       const shares = [write("-300=500", second), write("+100=800", first)]

@@ -13,6 +13,8 @@ export interface HoldingLine {
   readonly security: SecurityIdentity
   /** Nature of ownership, price and dates, as JSON. Lines of one position have the same terms and footnotes. */
   readonly terms: string
+  /** The words of the nature of ownership in their order: `trust spouse` and `spouse trust` may be two trusts. */
+  readonly nature: string
   readonly footnotes: ReadonlySet<string>
   /** Date of the transaction; null if it is unknown or not believed. */
   readonly date: string | null
@@ -37,7 +39,8 @@ const isSameSet = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size ===
 const isNested = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.isSubsetOf(b) || b.isSubsetOf(a)
 
 const isSamePosition = (line: HoldingLine, other: HoldingLine) =>
-  isSameSet(line.footnotes, other.footnotes) && isSameSet(line.security.optional, other.security.optional)
+  line.nature === other.nature && isSameSet(line.footnotes, other.footnotes) &&
+  isSameSet(line.security.optional, other.security.optional)
 
 /** Whether it is unclear if two lines with the same security and terms report one position or two. */
 const isUnclear = (line: HoldingLine, other: HoldingLine) =>
@@ -52,8 +55,8 @@ export const findPositions = (lines: Lines): ReadonlyArray<Lines> | null => {
   for (const group of alike.values()) {
     const distinct = Map.groupBy(
       group,
-      ({ footnotes, security }) =>
-        JSON.stringify([footnotes, security.optional].map((words) => Array.from(words).toSorted())),
+      ({ footnotes, nature, security }) =>
+        JSON.stringify([nature, ...[footnotes, security.optional].map((words) => Array.from(words).toSorted())]),
     )
     const [...ofGroup] = distinct.values()
     const firsts = ofGroup.flatMap(([first]) => first ?? [])

@@ -27,8 +27,6 @@ const emptyWords = new Set(
 )
 
 const synonyms: ReadonlyMap<string, string> = new Map([
-  ["wife", "spouse"],
-  ["husband", "spouse"],
   ["spouses", "spouse"],
   ["corp", "corporation"],
   ["co", "company"],
@@ -36,12 +34,16 @@ const synonyms: ReadonlyMap<string, string> = new Map([
   ["&", "and"],
 ])
 
+const spouses = new Set(["wife", "husband"])
+
 /** Words that a filer may add to the name of an account or leave out: `401(k)`, `Company 401(k) Plan`. */
 const optionalWords = new Set(["plan", "account", "company", "issuer"])
 
 export interface NatureOfOwnership {
-  /** Equal for natures that are one: the words without those that mean nothing, in alphabetical order. */
+  /** Equal for natures that are or may be one: the words without those that mean nothing, in alphabetical order. */
   readonly words: string
+  /** The words in their order. If only these differ, it is unclear whether two natures are one. */
+  readonly phrase: string
   /** Ids of the footnotes to which the text refers. */
   readonly footnotes: ReadonlyArray<string>
 }
@@ -58,5 +60,12 @@ export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
     .map((word) => synonyms.get(word) ?? word)
     .filter((word) => word !== "" && !emptyWords.has(word))
   const needed = words.filter((word) => !optionalWords.has(word))
-  return { words: Array.from(new Set(needed.length === 0 ? words : needed)).toSorted().join(" "), footnotes }
+  const phrase = needed.length === 0 ? words : needed
+  const general = phrase.map((word) => spouses.has(word) ? "spouse" : word)
+  return {
+    words: Array.from(new Set(general)).toSorted().join(" "),
+    // A holder has one spouse, but `Wife Trust` and `Husband Trust` may be two trusts.
+    phrase: (phrase.length === 1 ? general : phrase).join(" "),
+    footnotes,
+  }
 }

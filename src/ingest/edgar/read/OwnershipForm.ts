@@ -98,7 +98,7 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, 
   const nature = findOnlyChildElement(line, "ownershipNature")
   const isDirect = readElementText(findValue(nature, "directOrIndirectOwnership")) === "D"
   const natureOfOwnership = findOnlyChildElement(nature, "natureOfOwnership")
-  const { footnotes, words } = readNatureOfOwnership(
+  const { footnotes, phrase, words } = readNatureOfOwnership(
     readElementText(findOnlyChildElement(natureOfOwnership, "value")) ?? "",
   )
   const held = readAmount(findOnlyChildElement(line, "postTransactionAmounts"), "sharesOwnedFollowingTransaction")
@@ -116,6 +116,7 @@ const readLine = (line: XmlElement, isHolding: boolean, { filingDate, firstDay, 
       ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
       identify(readElementText(findValue(underlying, "underlyingSecurityTitle")) ?? "").name,
     ]),
+    nature: isDirect ? "" : phrase,
     footnotes: new Set(isDirect ? [] : [...readFootnotes(natureOfOwnership), ...footnotes]),
     date: stated.value,
     stated,
