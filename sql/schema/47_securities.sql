@@ -457,7 +457,7 @@ begin
   end loop;
 end $$;
 
--- Whose closes are those of a row of a symbol and day (D32), for all symbols of whole components of changes. A row has
+-- Which closes belong to a row with a symbol and a day (D32), for all symbols of whole components of changes. A row has
 -- the closes of `ticker` from `starts` on, before `ends`, if its day is in `since` and before `until`, and its CIK
 -- follows the rule. For `same`, it is `cik`; for `unknown`, one of them is null; for `same or unknown`, either of both;
 -- for `other`, it is known and not `cik`.
