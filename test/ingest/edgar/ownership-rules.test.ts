@@ -1,6 +1,6 @@
 /** Tests the rules for ownership rows that no recorded filing exercises (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
-import { Result } from "effect"
+import { Result, Schema } from "effect"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/read/OwnershipRows.ts"
 import { classifyDerivativeByTitle } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
 import {
@@ -39,6 +39,8 @@ interface Person {
   readonly cik?: string
   readonly amount?: string
   readonly percent?: string
+  /** Other elements. */
+  readonly rest?: string
 }
 
 const writeSchedule = (title: string, ...persons: ReadonlyArray<Person>) =>
@@ -46,10 +48,10 @@ const writeSchedule = (title: string, ...persons: ReadonlyArray<Person>) =>
   `</submissionType></headerData><formData><coverPageHeader><securitiesClassTitle>${title}</securitiesClassTitle>` +
   `<dateOfEvent>02/19/2026</dateOfEvent><issuerInfo><issuerCIK>${cik}</issuerCIK></issuerInfo></coverPageHeader>` +
   `<reportingPersons>${
-    persons.map(({ amount = "1", cik = "7", name = "Fund LP", percent = "6" }) =>
+    persons.map(({ amount = "1", cik = "7", name = "Fund LP", percent = "6", rest = "" }) =>
       `<reportingPersonInfo><reportingPersonCIK>${cik}</reportingPersonCIK><reportingPersonName>${name}` +
       `</reportingPersonName><aggregateAmountOwned>${amount}</aggregateAmountOwned>` +
-      `<percentOfClass>${percent}</percentOfClass></reportingPersonInfo>`
+      `<percentOfClass>${percent}</percentOfClass>${rest}</reportingPersonInfo>`
     ).join("")
   }</reportingPersons></formData></edgarSubmission>`
 
@@ -632,8 +634,8 @@ describe("Reporting persons in Schedules 13D and 13G", () => {
   })
 
   it("have percentages as fractions with four decimals, rounded half up", () => {
-    const rows = schedule("Common Stock", ...["6.125", "6.1249", "100", "0.004"].map((percent) => ({ percent })))
-    assert.deepStrictEqual(rows.map((row) => row["percent_of_class"]), ["0.0613", "0.0612", "1.0000", "0.0000"])
+    const rows = ["6.125", "6.1249", "100"].flatMap((percent) => schedule("Common Stock", { percent }))
+    assert.deepStrictEqual(rows.map((row) => row["percent_of_class"]), ["0.0613", "0.0612", "1.0000"])
   })
 
   it("have their amount in the column for the kind of shares, or in none", () => {
@@ -642,6 +644,86 @@ describe("Reporting persons in Schedules 13D and 13G", () => {
     assert.deepStrictEqual(amountsOf("Ordinary Shares"), [["5", null]])
     assert.deepStrictEqual(amountsOf("Series A Preferred Stock"), [[null, "5"]])
     assert.deepStrictEqual(amountsOf("American Depositary Shares"), [[null, null]])
+  })
+})
+
+/** Elements of a person's power to vote and to sell. */
+const power = (sole: string, shared: string, dispositive = "0") =>
+  `<soleVotingPower>${sole}</soleVotingPower><sharedVotingPower>${shared}</sharedVotingPower>` +
+  `<soleDispositivePower>0</soleDispositivePower><sharedDispositivePower>${dispositive}</sharedDispositivePower>`
+
+describe("A Schedule 13D or 13G that contradicts itself", () => {
+  const makeReader = (xml: string, form: string) => {
+    const { doubts, rows } = Result.getOrThrow(readFilingWithDoubts(xml, form, cik))
+    return {
+      values: rows.map((row) => [row["common_shares_amount"], row["percent_of_class"]]),
+      doubted: doubts.map(({ column, url }) => `${column} ${url.match(/\[(\d+)\]/)?.[1]}`),
+    }
+  }
+  const first = (...persons: ReadonlyArray<Person>) =>
+    makeReader(writeSchedule("Common Stock", ...persons), "SCHEDULE 13D")
+  const amended = (...persons: ReadonlyArray<Person>) =>
+    makeReader(writeSchedule("Common Stock", ...persons).replace("E 13D<", "E 13D/A<"), "SCHEDULE 13D/A")
+  const good = { amount: "7500000", percent: "7.5" }
+
+  it("leaves out an amount that is less than the shares that the person can vote or sell (decision 0100)", () => {
+    for (const amount of ["7500", "7", "0", "7499990"]) {
+      for (const rest of [power("0", "7500000"), power("7500000", "0"), power("0", "4000", "7500000")]) {
+        const { doubted, values } = first({ ...good, amount, rest })
+        assert.isNull(values[0]?.[0], amount)
+        assert.include(doubted, "common_shares_amount 1")
+      }
+    }
+    const more = first({ ...good, rest: power("7500000", "7500000") })
+    assert.deepStrictEqual(more.values, [[null, "0.0750"]])
+    assert.deepStrictEqual(more.doubted, ["common_shares_amount 1", "sole_voting_shares 1", "shared_voting_shares 1"])
+    const partial = `${power("7500000", "1")}<isAggregateExcludeShares>Y</isAggregateExcludeShares>`
+    const rounded = power("3750000.6", "3750000.6", "7500000")
+    for (const rest of [partial, rounded]) assert.deepStrictEqual(first({ ...good, rest }).doubted, [])
+  })
+
+  it("leaves out a percentage that contradicts those of most other persons (decision 0100)", () => {
+    const others = [good, { amount: "9000000", percent: "9.0" }, { amount: "59", percent: "0.0" }]
+    assert.deepStrictEqual(first(...others).doubted, [])
+    for (const percent of ["0.75", "75", "0.075", "0"]) {
+      const { doubted, values } = first(...others, { ...good, percent })
+      assert.deepStrictEqual(values.at(-1), ["7500000", null], percent)
+      assert.deepStrictEqual(doubted, ["percent_of_class 4"])
+    }
+    const thousands = first(...others, { amount: "7500", percent: "7.5" })
+    assert.deepStrictEqual(thousands.doubted, ["common_shares_amount 4", "percent_of_class 4"])
+    const two = first(good, { ...good, percent: "75" })
+    assert.deepStrictEqual(two.values, [["7500000", null], ["7500000", null]])
+  })
+
+  it("leaves out percentages of less than five in a first schedule, and a percentage of no shares (decision 0100)", () => {
+    for (const percent of ["0.075", "0", "4.5"]) {
+      assert.deepStrictEqual(first({ ...good, percent }).values, [["7500000", null]])
+      assert.deepStrictEqual(amended({ ...good, percent }).doubted, [])
+    }
+    const group = [{ amount: "3000000", percent: "3" }, { amount: "2000000", percent: "2.0" }]
+    assert.deepStrictEqual(first(...group).doubted, [])
+    assert.deepStrictEqual(amended({ amount: "0", percent: "7.5" }).values, [[null, null]])
+    assert.deepStrictEqual(amended({ amount: "0", percent: "0.0" }).doubted, [])
+  })
+
+  const share = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
+  const RandomPersons = Schema.Array(Schema.Struct({ sole: share, shared: share, dispositive: share }))
+    .check(Schema.isMinLength(1), Schema.isMaxLength(6))
+
+  it.prop("has no doubts if its numbers agree (decision 0100)", [RandomPersons, Schema.Literals([0, 1, 2])], (
+    [persons, digits],
+  ) => {
+    const size = 500_000
+    const { doubted } = amended(...persons.map(({ dispositive, shared, sole }) => {
+      const amount = Math.max(sole + shared, dispositive)
+      return {
+        amount: String(amount),
+        percent: (100 * amount / size).toFixed(digits),
+        rest: power(String(sole), String(shared), String(dispositive)),
+      }
+    }))
+    assert.deepStrictEqual(doubted, [])
   })
 })
 

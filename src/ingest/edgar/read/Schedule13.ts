@@ -2,7 +2,7 @@
  * Schedules 13D and 13G and their amendments: what owners of more than five percent report
  * (docs/decisions/0100-ownership-from-filings.md). Addresses, telephone numbers and signatures are never read.
  */
-import { Result } from "effect"
+import { Array, Result } from "effect"
 import {
   findDoubts,
   getValues,
@@ -13,6 +13,7 @@ import {
   readStatedDate,
   unknownHolding,
 } from "./OwnershipHolders.ts"
+import { doubtContradictions, type ReportingPerson } from "./ReportingPersons.ts"
 import * as Xml from "./XmlValues.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
@@ -23,6 +24,7 @@ interface ElementNames {
   readonly eventDate: string
   readonly person: string
   readonly amount: string
+  readonly isAmountPartial: string
   readonly percentage: string
 }
 
@@ -32,6 +34,7 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
     eventDate: "dateOfEvent",
     person: "reportingPersonInfo",
     amount: "aggregateAmountOwned",
+    isAmountPartial: "isAggregateExcludeShares",
     percentage: "percentOfClass",
   }],
   ["http://www.sec.gov/edgar/schedule13g", {
@@ -39,6 +42,7 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
     eventDate: "eventDateRequiresFilingThisStatement",
     person: "coverPageHeaderReportingPersonDetails",
     amount: "reportingPersonBeneficiallyOwnedAggregateNumberOfShares",
+    isAmountPartial: "aggregateAmountExcludesCertainSharesFlag",
     percentage: "classPercent",
   }],
 ])
@@ -49,38 +53,51 @@ const readWholeShares = (parent: XmlElement, name: string) =>
     (element) => Result.flatMap(Xml.readDecimalElement(element), Xml.formatWholeShares),
   )
 
-/** Reads a reporting person. Several persons usually report the same shares, so their amounts must not be added. */
-const readPerson =
-  (names: ElementNames, sharesKind: ReturnType<typeof classifySharesByTitle>) => (element: XmlElement) => {
-    const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
-    // A 13G has the votes one level deeper than a 13D.
-    const votes = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
-    const percentage = readStated(findOnlyChildElement(element, names.percentage), Xml.readPercentageElement)
-    const shares = readWholeShares(element, names.amount)
-    const text = {
-      owner_name: readRequired(findOnlyChildElement(element, "reportingPersonName"), Xml.readNameElement),
-      owner_cik: hasNoCik
-        ? makeReading<string>(null)
-        : readStated(findOnlyChildElement(element, "reportingPersonCIK"), Xml.readCikElement),
-      common_shares_amount: sharesKind === "common" ? shares : makeReading<string>(null),
-      preferred_shares_amount: sharesKind === "preferred" ? shares : makeReading<string>(null),
-      sole_voting_shares: readWholeShares(votes, "soleVotingPower"),
-      shared_voting_shares: readWholeShares(votes, "sharedVotingPower"),
-    }
-    return {
-      readings: { ...text, percent_of_class: percentage },
-      cells: {
-        ...unknownHolding,
-        ...getValues(text),
-        owner_type: Xml.isPercentageAbove(percentage.value, 10n)
-          ? "ten_percent_owner"
-          : Xml.isPercentageAbove(percentage.value, 5n)
-          ? "five_percent_owner"
-          : null,
-        percent_of_class: Xml.formatPercentageAsFraction(percentage.value),
-      },
-    }
+/** Reads what a reporting person states about shares of the class. */
+const readPerson = (names: ElementNames) => (element: XmlElement): ReportingPerson => {
+  // A 13G has the power to vote and to sell one level deeper than a 13D.
+  const power = findOnlyChildElement(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
+  return {
+    amount: readWholeShares(element, names.amount),
+    soleVotes: readWholeShares(power, "soleVotingPower"),
+    sharedVotes: readWholeShares(power, "sharedVotingPower"),
+    dispositive: ["soleDispositivePower", "sharedDispositivePower"].map((name) => readWholeShares(power, name).value),
+    percentage: readStated(findOnlyChildElement(element, names.percentage), Xml.readPercentageElement),
+    isAmountPartial: readElementText(findOnlyChildElement(element, names.isAmountPartial)) === "Y",
   }
+}
+
+/** Makes the columns of a reporting person. Several usually report the same shares, so they must not be added. */
+const makeColumns = (
+  element: XmlElement,
+  { amount, percentage, sharedVotes, soleVotes }: ReportingPerson,
+  sharesKind: ReturnType<typeof classifySharesByTitle>,
+) => {
+  const hasNoCik = readElementText(findOnlyChildElement(element, "reportingPersonNoCIK")) === "Y"
+  const text = {
+    owner_name: readRequired(findOnlyChildElement(element, "reportingPersonName"), Xml.readNameElement),
+    owner_cik: hasNoCik
+      ? makeReading<string>(null)
+      : readStated(findOnlyChildElement(element, "reportingPersonCIK"), Xml.readCikElement),
+    common_shares_amount: sharesKind === "common" ? amount : makeReading<string>(null),
+    preferred_shares_amount: sharesKind === "preferred" ? amount : makeReading<string>(null),
+    sole_voting_shares: soleVotes,
+    shared_voting_shares: sharedVotes,
+  }
+  return {
+    readings: { ...text, percent_of_class: percentage },
+    cells: {
+      ...unknownHolding,
+      ...getValues(text),
+      owner_type: Xml.isPercentageAbove(percentage.value, 10n)
+        ? "ten_percent_owner"
+        : Xml.isPercentageAbove(percentage.value, 5n)
+        ? "five_percent_owner"
+        : null,
+      percent_of_class: Xml.formatPercentageAsFraction(percentage.value),
+    },
+  }
+}
 
 /** Reads a document whose root element is `edgarSubmission`. */
 export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.Result<OwnershipHolders, string> =>
@@ -93,10 +110,14 @@ export const decodeSchedule13 = (root: XmlElement, filingDate: string): Result.R
     const persons = findOnlyChildElement(formData, "reportingPersons") ?? formData
     const title = readElementText(findOnlyChildElement(cover, "securitiesClassTitle")) ?? ""
     const found = persons === undefined ? [] : findChildElements(persons, names.person)
-    const read = found.map(readPerson(names, classifySharesByTitle(title)))
+    const form = readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType"))
+    const stated = doubtContradictions(found.map(readPerson(names)), form?.endsWith("/A") === true)
+    const read = Array.zip(found, stated).map(([element, person]) =>
+      makeColumns(element, person, classifySharesByTitle(title))
+    )
     const event = { event_date: readStatedDate(findOnlyChildElement(cover, names.eventDate), filingDate) }
     return {
-      form: readElementText(findOnlyChildElement(findOnlyChildElement(root, "headerData"), "submissionType")),
+      form,
       issuerCik: yield* Xml.readCikElement(
         findOnlyChildElement(findOnlyChildElement(cover, "issuerInfo"), names.issuerCik),
       ),

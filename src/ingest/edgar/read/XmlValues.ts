@@ -11,6 +11,9 @@ const scale = 100_000_000n
 /** One share, in hundred-millionths. */
 export const oneShare = scale
 
+/** A percentage of one, as `readPercentageElement` reads it. */
+export const onePercent = scale
+
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
 
 /** Returns a function that reads an element; null if there is no text. The reason of its failure contains `name`. */
