@@ -23,9 +23,9 @@ create domain price as numeric(18, 4) check (value between 0.0001 and 9999999);
 create domain floor_price as numeric(18, 3) check (value between 0.001 and 9999999);
 -- The shares of a split, or the shares that one depositary receipt stands for.
 create domain ratio as numeric(18, 4) check (value between 0.0001 and 99999999999999.9999);
--- USD, of an offering or of trading volume.
+-- USD, of an offering, of trading volume, or of all shares of a company.
 create domain dollars as numeric(20, 2) check (value between 0 and 999999999999999999.99);
--- A computed amount in USD, such as a company's market value.
+-- A computed amount in USD, which may be negative: what a company may still offer.
 create domain valuation as numeric(20, 2) check (value between -999999999999999999.99 and 999999999999999999.99);
 -- A number of shares, outstanding or traded. At most 2^53-1, so that JSON can represent it.
 create domain quantity as bigint check (value between 0 and 9007199254740991);

@@ -22,7 +22,7 @@ create table afterhours_stats (
   spike_start_price      price,
   spike_duration_minutes tally,
   est_halt_minutes       tally,
-  market_cap             valuation,
+  market_cap             dollars,
   tradable_float         quantity,
   filing_types           text_list not null default '{}',
   all_tags               text_list not null default '{}',

@@ -6,7 +6,7 @@ create table float_outstanding (
   "float"              quantity,
   outstanding          quantity,
   tradable_float       quantity,
-  market_cap           valuation,
+  market_cap           dollars,
   insider_percent      figure,
   affiliate_percent    figure,
   institutions_percent figure,

@@ -17,7 +17,7 @@ create table gap_stats (
   premarket_dollar_volume    dollars not null,
   premarket_vwap             price,
   afterhours_close           price,
-  market_cap                 valuation,
+  market_cap                 dollars,
   filing_types               text_list not null default '{}',
   all_tags                   text_list not null default '{}',
   spike_start_time           wall_time,

@@ -32,7 +32,7 @@ create table intraday_runners (
   premarket_dollar_volume    dollars,
   premarket_high             price,
   premarket_low              price,
-  market_cap                 valuation,
+  market_cap                 dollars,
   filing_types               text_list not null default '{}',
   all_tags                   text_list not null default '{}',
   last_updated               wall_time not null,

@@ -12,7 +12,7 @@ create table pump_and_dump_tracker (
   liquidation_history   risk_level,
   tradable_float        quantity,
   outstanding_shares    quantity,
-  market_cap            valuation,
+  market_cap            dollars,
   country               text check (country ~ '^[A-Z]{2}$'),
   exchange              text,
   sector                text,

@@ -9,7 +9,7 @@ create table research_reports (
   tldr_text       filled_text not null,
   volume          quantity,
   price           price,
-  market_cap      valuation,
+  market_cap      dollars,
   tradable_float  quantity,
   outstanding     quantity,
   country         text,

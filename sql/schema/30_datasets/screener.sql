@@ -14,7 +14,7 @@ create table screener (
   ipo_date                 fact_day,
   is_adr                   boolean not null,
   price                    price,
-  market_cap               valuation,
+  market_cap               dollars,
   high_365                 price,
   low_365                  price,
   outstanding              quantity,
@@ -59,7 +59,7 @@ select index_each('screener', '{is_adr,pending_s1,ipo_date}', 'ticker');
 create index on screener (ticker desc nulls last);
 select index_each('screener', array_agg(quote_ident(attname) || direction order by attnum, direction), 'ticker')
 from pg_attribute cross join unnest(array['', ' desc nulls last']) as direction
-where attrelid = 'screener'::regclass and atttypid = any ('{price,valuation,quantity,tally,figure}'::regtype[]);
+where attrelid = 'screener'::regclass and atttypid = any ('{price,dollars,quantity,tally,figure}'::regtype[]);
 select index_each('screener', '{exchange,sector,industry,country,state}', 'ticker', any_case => true);
 
 select history.track('screener', copy_indexes => false);

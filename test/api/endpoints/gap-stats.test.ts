@@ -227,7 +227,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       ["gap_percentage", "-12.5", "0.3", "99999999999999.9999"],
       ["volume", "1", "9007199254740990", "9007199254740991"],
       ["dollar_volume", "0.01", "123456789012345678.9", "123456789012345678.91"],
-      ["market_cap", "-0.3", "0.29", "999999999999999999.99"],
+      ["market_cap", "0.29", "0.3", "999999999999999999.99"],
     ] as const,
   )(
     "the bounds of %s are inclusive and compare exact decimals, and null never matches (D9)",

@@ -33,8 +33,8 @@ const wholes = (
 /** These columns, `website` and `ownership_source_url` support no filter (§2.5). */
 const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
 const numbers = [...decimals, ...wholes]
-/** The least value of a column in these tests. Prices, shares, volumes and counts cannot be negative (D42). */
-const least = (name: string) => [...wholes, "price", "high_365", "low_365"].includes(name) ? "1" : "-5"
+/** The least value of a column in these tests. Prices, values of companies, shares and counts are never negative (D42). */
+const least = (name: string) => [...wholes, "price", "market_cap", "high_365", "low_365"].includes(name) ? "1" : "-5"
 const words = ["exchange", "sector", "industry", "country", "state"]
 
 const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(

@@ -215,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       yield* fillTable(dataset, 2)
       yield* sql`
         update gap_stats set date = '1900-01-01', high_time = '1900-01-01', last_updated = '1900-01-01 05:00:00+00',
-          volume = 0, market_cap = -999999999999999999.99,
+          volume = 0, market_cap = 0,
           filing_types = '{a}', all_tags = '{}'
         where ticker = 'T1'
       `
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
           '"high_time":"1900-01-01T00:00:00-05:00"',
           '"last_updated":"1900-01-01T00:00:00-05:00"',
           '"volume":0',
-          '"market_cap":-999999999999999999.99',
+          '"market_cap":0',
           '"filing_types":["a"]',
           '"all_tags":[]',
           '"date":"2199-12-31"',
