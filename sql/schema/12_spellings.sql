@@ -1,6 +1,10 @@
 -- How symbols are spelled (D41: spelling of symbols). A dot and a hyphen in a symbol are one separator: BRK.B is BRK-B.
--- The tables have one spelling of each symbol, whichever program writes: the one that was stored first. Statements can
+-- The consolidated tape marks warrants and units by WS and U, the SEC by WT and UN: ACHR.WS is ACHR-WT. The tables have one spelling of each symbol, whichever program writes: the one that was stored first. Statements can
 -- therefore compare symbols with `=`, and a key cannot have a row for each spelling.
+
+-- Returns the text that all spellings of a symbol have in common, like `toSymbolKey`.
+create function symbol_key(symbol text) returns text language sql immutable strict parallel safe
+return regexp_replace(regexp_replace(replace(symbol, '.', '-'), '-WS$', '-WT'), '-U$', '-UN');
 
 -- Symbols without a separator have no row. A spelling never changes, and its row stays when the last row with the
 -- symbol is removed, because rows in the history have the spelling.
@@ -8,7 +12,7 @@ create table symbol_spellings (
   -- Equal for all spellings of a symbol.
   key      text primary key,
   spelling ticker not null,
-  check (key = replace(spelling, '.', '-'))
+  check (key = symbol_key(spelling))
 );
 
 create function refuse_respelling() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -22,7 +26,7 @@ create trigger refuse_respelling before update or delete or truncate on symbol_s
 -- Returns how the tables spell a symbol; without such a symbol, returns it as it is.
 create function stored_symbol(symbol text) returns text language sql stable strict parallel safe
 set search_path = pg_catalog, pg_temp
-return coalesce((select spelling from public.symbol_spellings where key = replace(symbol, '.', '-')), symbol);
+return coalesce((select spelling from public.symbol_spellings where key = public.symbol_key(symbol)), symbol);
 
 -- Returns how to spell a symbol that is about to be stored, and keeps the spelling if it is the first one. The lock
 -- makes a concurrent transaction that also has a new symbol wait for this one. With a lock per symbol instead, two
@@ -34,12 +38,12 @@ declare
   known text;
 begin
   if symbol !~ '[.-]' then return symbol; end if;
-  select spelling into known from public.symbol_spellings where key = replace(symbol, '.', '-');
+  select spelling into known from public.symbol_spellings where key = public.symbol_key(symbol);
   if found then return known; end if;
   lock table public.symbol_spellings in share row exclusive mode;
-  insert into public.symbol_spellings values (replace(symbol, '.', '-'), symbol) on conflict do nothing;
+  insert into public.symbol_spellings values (public.symbol_key(symbol), symbol) on conflict do nothing;
   -- A statement of its own, because another transaction may have kept its spelling meanwhile.
-  return (select spelling from public.symbol_spellings where key = replace(symbol, '.', '-'));
+  return (select spelling from public.symbol_spellings where key = public.symbol_key(symbol));
 end $$;
 
 -- Spells the symbols in the columns that the arguments name.

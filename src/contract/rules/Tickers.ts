@@ -9,8 +9,12 @@ export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 /** Whether the symbol has a separator, and therefore more than one spelling (D41): `BRK.B` and `BRK-B`. */
 export const hasSeparator = (symbol: string) => /[.-]/.test(symbol)
 
-/** Returns the text that all spellings of a symbol have in common (D41): a dot and a hyphen are the same separator. */
-export const toSymbolKey = (symbol: string) => symbol.replaceAll(".", "-")
+/**
+ * Returns the text that all spellings of a symbol have in common (D41). A dot and a hyphen are the same separator. The
+ * consolidated tape marks warrants and units by WS and U, the SEC by WT and UN: `ACHR.WS` is `ACHR-WT`.
+ */
+export const toSymbolKey = (symbol: string) =>
+  hasSeparator(symbol) ? symbol.replaceAll(".", "-").replace(/-WS$/, "-WT").replace(/-U$/, "-UN") : symbol
 
 /** Converts only ASCII letters: `toUpperCase` would turn some other letters into ASCII ones, such as `ı` into `I`. */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())

@@ -2,7 +2,7 @@
  * Spells the symbols of files like the tables (D41, spelling of symbols). A trigger of each table does the same
  * (`12_spellings.sql`), but a load compares the rows of its file with each other and with the table before that.
  */
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { hasSeparator, toSymbolKey } from "../../contract/rules/Tickers.ts"
@@ -13,13 +13,8 @@ export interface RespelledSymbol {
   readonly spelling: string
 }
 
-/**
- * Makes the spellings of one file: those of the tables or, of new symbols, the first one in the file. `findOther`
- * returns another symbol of the same security, which is used if the tables have only that one.
- */
-export const makeFileSpellings = Effect.fnUntraced(function* (
-  findOther: (symbol: string) => string | undefined = () => undefined,
-) {
+/** Makes the spellings of one file: those of the tables or, of new symbols, the first one in the file. */
+export const makeFileSpellings = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   const spellings = new Map<string, string>()
   /** The spellings that no table has. */
@@ -34,16 +29,14 @@ export const makeFileSpellings = Effect.fnUntraced(function* (
     }
     if (unknown.size === 0) return
     const keys = Array.from(unknown.keys())
-    const others = new Map(keys.map((key) => [key, findOther(key)]))
-    const wanted = [...keys, ...others.values()].filter(Predicate.isNotUndefined)
     const stored = new Map(
       (yield* sql<{ readonly key: string; readonly spelling: string }>`
         select key, spelling from symbol_spellings
-        where key = any (${makeArrayParameter(wanted, OID.text)}::text[])
+        where key = any (${makeArrayParameter(keys, OID.text)}::text[])
       `).map(({ key, spelling }) => [key, spelling]),
     )
     for (const [key, symbol] of unknown) {
-      const known = stored.get(key) ?? stored.get(others.get(key) ?? "")
+      const known = stored.get(key)
       spellings.set(key, known ?? symbol)
       if (known === undefined) newSpellings.push(symbol)
     }

@@ -40,8 +40,6 @@ import {
   storeMarketCaps,
 } from "./SecurityPeriods.ts"
 
-import { findVendorSymbol } from "./SecSymbols.ts"
-
 export interface PriceIngestOptions {
   readonly datasets: ReadonlyArray<PriceDataset>
   /** Validates and computes everything, and changes nothing. */
@@ -119,7 +117,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
     Effect.sync(() => Object.assign(progress, { label: `${label}: ${step}`, done: 0, total: undefined, count: 0 }))
   const skipped = makeSkippedBars()
   const bars = yield* Ref.make(0)
-  const spellings = yield* makeFileSpellings(findVendorSymbol)
+  const spellings = yield* makeFileSpellings()
   // Two ingests would otherwise overwrite each other's sums.
   yield* acquireTableLoadLocks(["price_periods"])
   yield* createBarTable

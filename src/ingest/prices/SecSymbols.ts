@@ -19,7 +19,3 @@ export const toSecSymbol = (text: string) => {
   const [mark, suffix] = suffixes.find(([mark]) => mark.test(symbol)) ?? ["", ""]
   return symbol.replace(mark, suffix).replaceAll(".", "-")
 }
-
-/** Returns how a symbol of the SEC's ticker list is written by others, in rows that the tables may have. */
-export const findVendorSymbol = (symbol: string) =>
-  symbol.endsWith("-WT") ? symbol.replace(/WT$/, "WS") : symbol.endsWith("-UN") ? symbol.replace(/UN$/, "U") : undefined

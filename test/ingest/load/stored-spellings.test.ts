@@ -105,6 +105,28 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
       assert.deepStrictEqual(yield* readSymbols("daily_prices", "ONE-B"), ["ONE.B"])
     }).pipe(Effect.scoped))
 
+  it.effect("is the same however the tape and the SEC mark warrants and units, in any order of loads (D41)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const pairs = [["WRT.WS", "WRT-WT"], ["WRA-WT", "WRA-WS"], ["UNI.U", "UNI.UN"], ["UNA-UN", "UNA-U"]] as const
+      for (const [first, second] of pairs) {
+        yield* load("float_outstanding", [floatHeader, toFloatLine(first, 1)])
+        yield* load("daily_prices", [priceHeader, `${second},2026-06-01,1`, `${first},2026-06-02,1`])
+        yield* ingest([`${second},2026-06-03,1,1,1,1,100`])
+        const rows =
+          yield* sql`select distinct ticker from daily_prices where symbol_key(ticker) = symbol_key(${second})`
+        assert.deepStrictEqual(rows, [{ ticker: first }])
+      }
+      const others = ["ABC.WS.A", "ABC.UX", "WS", "U", "ABWS"]
+      const symbols = [...pairs.flat(), ...others]
+      const keys = yield* sql<{ readonly key: string }>`
+        select symbol_key(symbol) as key from unnest(${symbols}::text[]) with ordinality as given (symbol, place)
+        order by place
+      `
+      assert.deepStrictEqual(keys.map(({ key }) => key), symbols.map(toSymbolKey))
+      assert.deepStrictEqual(others.map(toSymbolKey), ["ABC-WS-A", "ABC-UX", "WS", "U", "ABWS"])
+    }))
+
   it.effect("keeps the first spelling that was stored, not one that was only checked or rolled back (D41)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -5,7 +5,7 @@
 import { Array as Arr, Result, Schema } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { countDays } from "../../../contract/rules/Dates.ts"
-import { tickerPattern, toSymbolKey } from "../../../contract/rules/Tickers.ts"
+import { tickerPattern } from "../../../contract/rules/Tickers.ts"
 import { tickerListUrl } from "../fetch/EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
 import { Cik, makeJsonTextDecoder, makeParsedJsonDecoder, normalizeCellText } from "./JsonDocument.ts"
@@ -53,7 +53,7 @@ export const decodeTickerList = (text: string, url: string) =>
       rows: rows.filter(({ ticker }) => tickerPattern.test(ticker)).map(({ cik, exchange, name, ticker }) => ({
         cik,
         name: normalizeCellText(name) ?? cik,
-        ticker: toSymbolKey(ticker),
+        ticker: ticker.replaceAll(".", "-"),
         exchange: normalizeCellText(exchange ?? ""),
       })),
     })),
