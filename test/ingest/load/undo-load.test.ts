@@ -126,9 +126,9 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         const correct = Effect.orDie(sql`update news set title = 'corrected' where id = 'undo-rule'`)
         // The same row would be changed back, but to what the preview does not show.
         const corrected = yield* Effect.flip(undo("news", moment, () => Effect.as(elsewhere(correct), true)))
-        assert.match(corrected.message, /Other programs have changed news meanwhile/)
+        assert.match(corrected.message, /Other programs have changed news in the meantime/)
         const changed = yield* Effect.flip(undo("news", moment, () => Effect.as(elsewhere(addRow), true)))
-        assert.match(changed.message, /Other programs have changed news meanwhile/)
+        assert.match(changed.message, /Other programs have changed news in the meantime/)
         yield* sql`alter table news add constraint news_later_rule check (title <> 'undo-rule')`
         const forbidden = yield* Effect.flip(undo("news", moment))
         assert.match(forbidden.message, /violate a rule.*news_later_rule/)
