@@ -28,8 +28,8 @@ import {
 } from "./RowValidation.ts"
 import { type FileSpellings, makeFileSpellings, respellColumn } from "./SymbolSpellings.ts"
 
-/** Maximum number of rows in one insert statement. */
-const batchSize = 5_000
+/** Maximum number of rows in one insert statement. Tests use it to write files that need several statements. */
+export const batchSize = 5_000
 
 /** A file to load, and the options of the command `load`. */
 export interface LoadTask {
@@ -210,8 +210,8 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
 const casts = /::(?:text|numeric|bigint|date|timestamp with(?:out)? time zone)(?:\[\])?/g
 
 /**
- * Describes a violated CHECK constraint as an invalid cell. Messages call the constraint a rule, as in
- * `high, low violate the rule high >= low: high "1", low "2"`.
+ * Describes a violated CHECK constraint as an invalid cell. Messages call the constraint a rule, as in `high, low
+ * violate the rule high >= low: high "1", low "2"`.
  */
 const toCellError = ({ columns, expression, line, values }: Staging.CheckViolation): LoadCellError => {
   const rule = expression.replace(casts, "")
