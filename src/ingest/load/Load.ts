@@ -210,8 +210,8 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
 const casts = /::(?:text|numeric|bigint|date|timestamp with(?:out)? time zone)(?:\[\])?/g
 
 /**
- * Describes a violated CHECK constraint as an invalid cell. Messages call the constraint a rule, as in `high, low
- * violate the rule high >= low: high "1", low "2"`.
+ * Describes a violated CHECK constraint as an invalid cell. Messages call the constraint a rule, as in
+ * `high, low violate the rule high >= low: high "1", low "2"`.
  */
 const toCellError = ({ columns, expression, line, values }: Staging.CheckViolation): LoadCellError => {
   const rule = expression.replace(casts, "")
