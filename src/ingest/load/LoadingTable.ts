@@ -25,7 +25,7 @@ export interface LoadableColumn {
   readonly default_value: string | null
 }
 
-/** Reads the columns of a table that a file can fill, in the order of the table. `table` includes the schema. */
+/** Reads the columns of a table that a file can fill, in the order of the table. `table` is its name in SQL. */
 export const readLoadableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LoadableColumn>`
@@ -63,6 +63,8 @@ export const readUnloadableColumns = Effect.fnUntraced(function* (table: string)
  */
 export const readIndexedColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
+  // `indkey` has the columns that are indexed as they are. Those in an expression are only known from `pg_depend`,
+  // where the index depends on each.
   const rows = yield* sql<{ readonly name: string }>`
     select distinct attname as name from pg_index join pg_attribute on attrelid = indrelid and (
       attnum = any (indkey::int2[]) or indexprs is not null
