@@ -1,16 +1,17 @@
-/** Explains why a file, a folder or standard output cannot be read or written, in the words of the system. */
+/** Explains why a file, a folder or standard output cannot be read or written, in the operating system's words. */
 import { Data, PlatformError, Predicate } from "effect"
 import { resolve } from "node:path"
 import { getSystemErrorMap } from "node:util"
 
-/** The system's reasons by error code. Node's list lacks one of these, and words the other less plainly. */
+/** The operating system's reasons by error code, such as `EACCES` for `permission denied`. */
 const reasons = new Map([
   ...getSystemErrorMap().values(),
+  // Node's list has no reason for the first, and a less clear one for the second.
   ["EDQUOT", "disk quota exceeded"],
   ["EISDIR", "is a directory"],
 ])
 
-/** A failed file operation, as Effect's `FileSystem` or a stream of Node reports it. */
+/** The error of a failed file operation, from Effect's `FileSystem` or from a Node stream. */
 type FileError = PlatformError.PlatformError | NodeJS.ErrnoException
 
 const getCode = (error: FileError) => {
@@ -18,7 +19,9 @@ const getCode = (error: FileError) => {
   return Predicate.hasProperty(failure, "code") ? String(failure.code) : ""
 }
 
-/** Returns the system's reason, such as `permission denied`; the error's own message if the system gives none. */
+/**
+ * Returns the reason for a failed file operation, such as `permission denied`. If none is known, returns the message.
+ */
 export const formatFileErrorReason = (error: FileError) => {
   const code = getCode(error)
   return reasons.get(code) ?? (code || error.message)
@@ -28,7 +31,10 @@ const isDiskFull = (error: FileError) => ["EDQUOT", "ENOSPC"].includes(getCode(e
 
 type PathKind = "file" | "folder"
 
-/** Explains why a file or folder cannot be read. A path that does not exist is shown with its absolute form. */
+/**
+ * Explains why a file or folder cannot be read. If it does not exist, the explanation includes the absolute path,
+ * because a relative one is often wrong only in another folder.
+ */
 export const describeReadError = (path: string, error: FileError, kind: PathKind = "file") => {
   const absolute = resolve(path)
   return getCode(error) === "ENOENT"
@@ -36,7 +42,7 @@ export const describeReadError = (path: string, error: FileError, kind: PathKind
     : `${path} cannot be read: ${formatFileErrorReason(error)}.`
 }
 
-/** Explains why a file, or a file in a folder, cannot be written, and what to do. */
+/** Explains why a file, or the files in a folder, cannot be written, and what to do. */
 export const describeWriteError = (path: string, error: FileError, kind: PathKind = "file") => {
   if (kind === "file" && getCode(error) === "ENOENT") {
     return `There is no folder for ${path}. Create it, or choose another file.`
@@ -45,13 +51,17 @@ export const describeWriteError = (path: string, error: FileError, kind: PathKin
   return `${path} cannot be written: ${formatFileErrorReason(error)}. ${advice}`
 }
 
+/** Files cannot be written to a folder. The message says why, and what to do. */
 export class UnwritableFolder extends Data.TaggedError("UnwritableFolder")<{ readonly message: string }> {}
 
-/** Returns a function that explains why files cannot be written to the folder. */
+/** Returns a function that converts an error of `FileSystem` to one that says why the folder cannot be written. */
 export const makeFolderError = (folder: string) => (error: PlatformError.PlatformError) =>
   new UnwritableFolder({ message: describeWriteError(folder, error, "folder") })
 
-/** Explains why standard output cannot be written, and what to do. */
+/**
+ * Explains why standard output cannot be written, and what to do. `isServing` says whether the process is the service,
+ * which continues without standard output.
+ */
 export const describeOutputError = (error: NodeJS.ErrnoException, isServing: boolean) => {
   const verb = isDiskFull(error) ? "Free some space, or redirect" : "Redirect"
   return `Standard output cannot be written: ${formatFileErrorReason(error)}. ${

@@ -8,70 +8,84 @@ import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 
+/** Why a cell, a column of the header or a whole row is refused. */
 export interface CellProblem {
-  /** Empty if the problem concerns the whole row. */
+  /** The column's name. Empty if the problem concerns the whole row. */
   readonly column: string
+  /** Completes a sentence that begins with the column, such as `must not be empty`. */
   readonly reason: string
 }
 
+/** A row of a file as it is written there: its values are not validated yet. */
 export interface ParsedFileRow {
   /** The line on which the row starts. The first line of a file is 1. */
   readonly line: number
+  /** The text or list in each column. If there is a `problem`, some or all cells are missing. */
   readonly cells: RowCells
   /** The reason why the row cannot be parsed. */
   readonly problem?: CellProblem
 }
 
-/** Ends the reason why a value was refused: `, but is "12,000"`. */
+/** Returns the end of a reason that quotes the refused value, such as `, but is "12,000"`. Empty for an empty cell. */
 export const formatRefusedValue = (value: unknown) => {
   if (value === null || value === undefined || value === "") return ""
   const text = JSON.stringify(value)
   return `, but is ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`
 }
 
-/** Validates the column names in a CSV header. */
+/** Returns the problems of the column names in a CSV header; none if it is valid. */
 export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
-/** Texts that always mean null (D43): an empty cell, and what `copy` of PostgreSQL writes. */
+/** Cell texts that always mean null (D43): empty text, and the `\N` that PostgreSQL's `copy` writes. */
 export const nullTexts: ReadonlySet<string> = new Set(["", "\\N"])
 
+/** What the reader needs to know about the dataset. By default, it accepts every header and knows only `nullTexts`. */
 export interface FileReaderOptions {
-  /** Runs before the first row of a CSV file. */
+  /** Runs on the header of a CSV file before any row is read. */
   readonly checkHeader?: CsvHeaderCheck
   /**
-   * Whether a header is that of an export of the service. In such a file, if it has a byte order mark, text like a
-   * formula has an apostrophe. Excel writes the mark too, so the mark alone is no sign.
+   * Whether a CSV header is that of an export by this service. If such a file also has a byte order mark, it was
+   * written for spreadsheets, and text that looks like a formula starts with an apostrophe, which the reader removes.
+   * The mark alone proves nothing, because Excel writes it too.
    */
   readonly isExportHeader?: (names: ReadonlyArray<string>) => boolean
-  /** Texts of cells that mean null. */
+  /** Cell texts that mean null. */
   readonly nullTexts?: ReadonlySet<string>
 }
 
+/** The file cannot be read, decompressed, decoded or split into rows. The message says why, and often what to do. */
 export class UnreadableLoadFile extends Data.TaggedError("UnreadableLoadFile")<{ readonly message: string }> {}
 
+/** The reason why a cell of a list column is refused. */
 export const invalidListCellReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 
-/** One item of PostgreSQL's array format: in quotes, or without. */
+/** Matches one item in PostgreSQL's array format, at `lastIndex` only (flag `y`). The groups: quoted, or not. */
 const arrayItem = /"((?:[^"\\]|\\.)*)"|([^{}",\\\s](?:[^{}",\\]|\\.)*)/y
 
-/** Parses a list in PostgreSQL's format, such as `{8-K,"a, b"}`. Undefined if it is invalid or contains null. */
+/**
+ * Parses a list in PostgreSQL's format, such as `{8-K,"a, b"}`. Returns undefined if it is invalid or contains null.
+ */
 const parsePostgresArray = (text: string): ReadonlyArray<string> | undefined => {
   if (text === "{}") return []
   const items: Array<string> = []
-  for (let at = 1; at < text.length;) {
-    arrayItem.lastIndex = at
-    const [found, quoted, bare = ""] = arrayItem.exec(text) ?? []
-    if (found === undefined || (quoted === undefined && bare.toLowerCase() === "null")) return undefined
+  for (let start = 1; start < text.length;) {
+    arrayItem.lastIndex = start
+    const [item, quoted, bare = ""] = arrayItem.exec(text) ?? []
+    // Without quotes, `null` is no text.
+    if (item === undefined || (quoted === undefined && bare.toLowerCase() === "null")) return undefined
+    // A backslash escapes the character after it.
     items.push((quoted ?? bare).replaceAll(/\\(.)/gs, "$1"))
-    at += found.length + 1
-    const separator = text[at - 1]
-    if (separator === "}") return at === text.length ? items : undefined
-    if (separator !== ",") return undefined
+    const end = start + item.length
+    if (text[end] === "}") return end === text.length - 1 ? items : undefined
+    if (text[end] !== ",") return undefined
+    start = end + 1
   }
   return undefined
 }
 
-/** Parses the list in a CSV cell: a JSON array, or an array as PostgreSQL writes it. */
+/**
+ * Parses the list in a CSV cell: a JSON array, or an array in PostgreSQL's format. Returns undefined if it is neither.
+ */
 const parseList = (text: string): ReadonlyArray<string> | undefined => {
   if (text.startsWith("{")) return parsePostgresArray(text)
   try {
@@ -82,13 +96,18 @@ const parseList = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
+/** How the records after the header of a CSV file are parsed. */
+interface CsvFormat {
+  readonly header: ReadonlyArray<string>
+  readonly listColumns: ReadonlySet<string>
+  readonly nullTexts: ReadonlySet<string>
+  /** Whether text that looks like a formula starts with an apostrophe, as in the service's exports for spreadsheets. */
+  readonly isExport: boolean
+}
+
+/** Converts a CSV record to a row. A list cell that means null is left out, so that it counts as missing. */
 const parseCsvRow = (
-  header: ReadonlyArray<string>,
-  { isExport, listColumns, nullTexts }: {
-    readonly listColumns: ReadonlySet<string>
-    readonly nullTexts: ReadonlySet<string>
-    readonly isExport: boolean
-  },
+  { header, isExport, listColumns, nullTexts }: CsvFormat,
   line: number,
   record: ReadonlyArray<string>,
 ): ParsedFileRow => {
@@ -111,14 +130,17 @@ const parseCsvRow = (
   return { line, cells }
 }
 
+/** Counts the line breaks inside the cells of a record, which starts on one line and may end on a later one. */
 const countLineBreaks = (record: ReadonlyArray<string>) =>
   record.reduce((count, cell) => count + (cell.includes("\n") ? cell.split("\n").length - 1 : 0), 0)
 
+/** Separators that other programs write instead of commas, and their names in messages. */
 const separators = [[";", "semicolons"], ["\t", "tabs"], ["|", "vertical bars"]] as const
 
 /**
- * Fails if the separator is not a comma, because each line would then be read as a single cell, and if the first line
- * is the one by which spreadsheets learn the separator. `command` and `otherFormat` are for the message.
+ * Fails if the file separates cells by something else than commas, because each line would then be read as a single
+ * cell. Also fails if the first line is `sep=,` or the like, by which some programs tell Excel the separator. `command`
+ * and `otherFormat` are for the message.
  */
 export const refuseOtherSeparators =
   (path: string, command: string, otherFormat: string) => <R>(text: Stream.Stream<string, UnreadableLoadFile, R>) =>
@@ -145,11 +167,12 @@ export const refuseOtherSeparators =
     })
 
 /**
- * Limit for one CSV record or one line of NDJSON, in characters, so that an unclosed quote or a compressed file without
- * line breaks does not exhaust memory.
+ * Maximum length of a CSV record or an NDJSON line, in characters. Without it, a quotation mark that is never closed,
+ * or a compressed file without line breaks, could exhaust memory.
  */
 const maxRecordSize = 16 * 1024 * 1024
 
+/** Maximum number of columns in a CSV header. */
 const maxColumns = 1_000
 
 const makeRecordTooLong = (path: string, line: number, advice: string) =>
@@ -159,11 +182,11 @@ const makeRecordTooLong = (path: string, line: number, advice: string) =>
     } characters. ${advice}`,
   })
 
-/** Fails as soon as a line is longer than the limit, before the rest of it is read. */
+/** Fails as soon as a line is longer than `maxRecordSize`, before the rest of it is read. */
 const limitLines = (path: string) => <E, R>(text: Stream.Stream<string, E, R>) =>
   Stream.suspend(() => {
     let line = 1
-    /** Characters of the current line. */
+    /** Length of the current line so far. It may have begun in an earlier chunk. */
     let length = 0
     return Stream.tap(text, (chunk) => {
       for (let start = 0;;) {
@@ -181,8 +204,8 @@ const limitLines = (path: string) => <E, R>(text: Stream.Stream<string, E, R>) =
   })
 
 /** Returns a problem for each column without a name. */
-const findUnnamedColumns = (names: ReadonlyArray<string>): ReadonlyArray<CellProblem> =>
-  names.flatMap((name, index) =>
+const findUnnamedColumns = (header: ReadonlyArray<string>): ReadonlyArray<CellProblem> =>
+  header.flatMap((name, index) =>
     name === ""
       ? [{
         column: "the header",
@@ -191,43 +214,71 @@ const findUnnamedColumns = (names: ReadonlyArray<string>): ReadonlyArray<CellPro
       : []
   )
 
+/** Returns a problem for each column whose name occurs earlier in the header. */
+const findRepeatedColumns = (names: ReadonlyArray<string>): ReadonlyArray<CellProblem> =>
+  names.filter((name, index) => names.indexOf(name) < index)
+    .map((column) => ({ column, reason: "is named twice in the header" }))
+
+/**
+ * Creates the parser for the records of one CSV file, which must be passed in order. The first record that is not blank
+ * is the header. If it is invalid, `parseRecord` returns its problems, and the caller must stop.
+ */
+const makeCsvParser = (
+  listColumns: ReadonlySet<string>,
+  { checkHeader, isExportHeader, nullTexts }: Required<FileReaderOptions>,
+  hasByteOrderMark: () => boolean,
+) => {
+  /** Undefined until the header is parsed. */
+  let format: CsvFormat | undefined
+  let isHeaderInvalid = false
+  // Lines are counted here, because the decoder does not report them.
+  // docs/decisions/0041-load-decodes-csv-with-effect.md
+  let nextLine = 1
+
+  /** Sets `format`, and returns the problems of the header. */
+  const parseHeader = (record: ReadonlyArray<string>): ReadonlyArray<CellProblem> => {
+    const header = record.slice(0, maxColumns).map((name) => name.trim())
+    format = { header, listColumns, nullTexts, isExport: false }
+    if (record.length > maxColumns) {
+      return [{ column: "", reason: `has ${record.length} columns, more than ${maxColumns}` }]
+    }
+    const names = header.filter((name) => name !== "")
+    format = { ...format, isExport: hasByteOrderMark() && isExportHeader(names) }
+    return [...findUnnamedColumns(header), ...findRepeatedColumns(names), ...checkHeader(names)]
+  }
+
+  const parseRecord = (record: ReadonlyArray<string>): ReadonlyArray<ParsedFileRow> => {
+    const line = nextLine
+    nextLine += 1 + countLineBreaks(record)
+    const isBlankLine = record.length === 1 && record[0] === ""
+    if (isBlankLine) return []
+    if (format !== undefined) return [parseCsvRow(format, line, record)]
+    const problems = parseHeader(record)
+    isHeaderInvalid = problems.length > 0
+    return problems.map((problem) => ({ line, cells: {}, problem }))
+  }
+
+  return { parseRecord, hasHeader: () => format !== undefined, isHeaderInvalid: () => isHeaderInvalid }
+}
+
+/** Converts an error of the CSV decoder to one that names the file and the line. Other errors stay as they are. */
+const explainCsvError = (path: string) => (error: Csv.CsvError | UnreadableLoadFile) => {
+  if (!Csv.isCsvError(error)) return error
+  return error.kind === "RecordSize"
+    ? makeRecordTooLong(path, error.line, "A quotation mark at the end of a cell may be missing.")
+    : new UnreadableLoadFile({ message: `${path}, line ${error.line}: ${error.message}.` })
+}
+
 /** Reads CSV. If the header is invalid, the stream contains only the header's problems. */
 const readCsv = <R>(
   path: string,
   text: Stream.Stream<string, UnreadableLoadFile, R>,
   listColumns: ReadonlySet<string>,
-  { checkHeader, isExportHeader, nullTexts }: Required<FileReaderOptions>,
+  options: Required<FileReaderOptions>,
 ): Stream.Stream<ParsedFileRow, UnreadableLoadFile, R> =>
   Stream.suspend(() => {
-    let header: ReadonlyArray<string> | undefined
-    let isHeaderWrong = false
     let hasMark = false
-    let parsing = { listColumns, nullTexts, isExport: false }
-    // Lines are counted here, because the decoder does not report them.
-    // docs/decisions/0041-load-decodes-csv-with-effect.md
-    let nextLine = 1
-    const parseRecord = (record: ReadonlyArray<string>): ReadonlyArray<ParsedFileRow> => {
-      const line = nextLine
-      nextLine += 1 + countLineBreaks(record)
-      if (record.length === 1 && record[0] === "") return []
-      if (header !== undefined) return [parseCsvRow(header, parsing, line, record)]
-      header = record.slice(0, maxColumns).map((name) => name.trim())
-      const names = header.filter((name) => name !== "")
-      if (record.length > maxColumns) {
-        isHeaderWrong = true
-        const reason = `has ${record.length} columns, more than ${maxColumns}`
-        return [{ line, cells: {}, problem: { column: "", reason } }]
-      }
-      const repeated = names.filter((name, index) => names.indexOf(name) < index)
-      const problems = [
-        ...findUnnamedColumns(header),
-        ...repeated.map((column) => ({ column, reason: "is named twice in the header" })),
-        ...checkHeader(names),
-      ]
-      parsing = { ...parsing, isExport: hasMark && isExportHeader(names) }
-      isHeaderWrong = problems.length > 0
-      return problems.map((problem) => ({ line, cells: {}, problem }))
-    }
+    const parser = makeCsvParser(listColumns, options, () => hasMark)
     const missingHeader = new UnreadableLoadFile({ message: `${path} has no header.` })
     return text.pipe(
       Stream.onFirst((chunk) =>
@@ -235,25 +286,20 @@ const readCsv = <R>(
           hasMark = chunk.startsWith(byteOrderMark)
         })
       ),
-      Stream.map((chunk) => header === undefined && chunk.startsWith(byteOrderMark) ? chunk.slice(1) : chunk),
+      Stream.map((chunk) => !parser.hasHeader() && chunk.startsWith(byteOrderMark) ? chunk.slice(1) : chunk),
       Stream.pipeThroughChannel(Csv.decodeString({ maxRecordSize })),
-      Stream.mapError((error) =>
-        Csv.isCsvError(error) && error.kind === "RecordSize"
-          ? makeRecordTooLong(path, error.line, "A quotation mark at the end of a cell may be missing.")
-          : Csv.isCsvError(error)
-          ? new UnreadableLoadFile({ message: `${path}, line ${error.line}: ${error.message}.` })
-          : error
-      ),
-      Stream.map(parseRecord),
-      Stream.takeUntil(() => isHeaderWrong),
+      Stream.mapError(explainCsvError(path)),
+      Stream.map(parser.parseRecord),
+      Stream.takeUntil(parser.isHeaderInvalid),
       Stream.flattenIterable,
-      Stream.concat(Stream.suspend(() => header === undefined ? Stream.fail(missingHeader) : Stream.empty)),
+      Stream.concat(Stream.suspend(() => parser.hasHeader() ? Stream.empty : Stream.fail(missingHeader))),
     )
   })
 
 /**
- * Parses JSON. Numbers and booleans become text as written, so that no digit is lost before validation. `nameCount` is
- * the number of names in all objects; of equal names in one object, `JSON.parse` keeps only the last.
+ * Parses JSON. Numbers and booleans become text as they are written, so that validation sees every digit of a number.
+ * `nameCount` is the number of names in all objects. If a name occurs twice in one object, it counts once, because
+ * `JSON.parse` keeps only the last value.
  */
 const parseJson = (text: string) => {
   let nameCount = 0
@@ -264,15 +310,19 @@ const parseJson = (text: string) => {
     return typeof value === "boolean" ? String(value) : value
   }
   const value: unknown = JSON.parse(text, revive)
-  // The outermost value counts as one with the name "".
+  // JSON.parse calls `revive` for the outermost value too, with the name "".
   return { value, nameCount: nameCount - 1 }
 }
 
-/** Matches the texts of valid JSON, with the colon after those that are names, and the braces outside of them. */
+/**
+ * Matches the strings and braces of valid JSON. A string is followed by a colon (second group) if it is a name. Braces
+ * inside strings do not match, because the string has already matched.
+ */
 const jsonTokens = /("(?:[^"\\]|\\.)*")\s*(:)?|[{}]/g
 
-/** Finds a name that occurs twice in one object of valid JSON. */
+/** Returns a name that occurs twice in one object of valid JSON; undefined if there is none. */
 const findRepeatedName = (text: string): string | undefined => {
+  /** The names so far in each object that is still open, from the outermost to the innermost. */
   const open: Array<Set<string>> = []
   for (const [token, string, colon] of text.matchAll(jsonTokens)) {
     if (token === "{") open.push(new Set())
@@ -287,7 +337,7 @@ const findRepeatedName = (text: string): string | undefined => {
   return undefined
 }
 
-/** Counts the names in valid JSON as it is written. */
+/** Counts the names in the text of valid JSON. A name that occurs twice in one object counts twice. */
 const countNames = (text: string) => {
   let count = 0
   for (const [, , colon] of text.matchAll(jsonTokens)) if (colon !== undefined) count += 1
@@ -302,17 +352,20 @@ const isObjectList = (value: unknown): value is ReadonlyArray<object> =>
   value.every((item) => Predicate.isObject(item) && !Array.isArray(item))
 
 /**
- * Returns one object per row: `/v1/ownership` prints a filing with the list of its owners, which are rows. Keeps the
- * object whole if it and one of them have the same name, so that the list is refused.
+ * Splits an object that contains one list of objects into one row for each of these. `/v1/ownership` prints a filing
+ * like that, with a list of its owners, each of which is a row in the table. If the object and an element of the list
+ * share a name, the object is not split, so that the list is refused.
  */
 const splitNestedRows = (value: object): ReadonlyArray<object> => {
-  const [nested, ...others] = Object.entries(value).filter(([, cell]) => isObjectList(cell))
-  if (nested === undefined || others.length > 0 || !isObjectList(nested[1])) return [value]
-  const { [nested[0]]: _, ...outer } = Object.fromEntries(Object.entries(value))
-  if (nested[1].some((inner) => Object.keys(inner).some((name) => Object.hasOwn(outer, name)))) return [value]
-  return nested[1].map((inner) => ({ ...outer, ...inner }))
+  const lists = Object.entries(value).filter(([, cell]) => isObjectList(cell))
+  const [listName = "", list] = lists[0] ?? []
+  if (lists.length !== 1 || !isObjectList(list)) return [value]
+  const { [listName]: _, ...outer } = Object.fromEntries(Object.entries(value))
+  const isAmbiguous = list.some((inner) => Object.keys(inner).some((name) => Object.hasOwn(outer, name)))
+  return isAmbiguous ? [value] : list.map((inner) => ({ ...outer, ...inner }))
 }
 
+/** Parses one line of NDJSON. Returns its rows, or one row that has a problem. */
 const parseJsonLine = (
   line: number,
   text: string,
@@ -341,7 +394,7 @@ const parseJsonLine = (
   }
 }
 
-/** Reads NDJSON: one JSON object per line, which is usually one row. Blank lines are skipped. */
+/** Reads NDJSON: one JSON object per line, which is usually one row (see `splitNestedRows`). Skips blank lines. */
 const readNdjson = <E, R>(
   path: string,
   text: Stream.Stream<string, E, R>,
@@ -359,7 +412,7 @@ const readNdjson = <E, R>(
 const makeFileError = (path: string) => (error: PlatformError.PlatformError) =>
   new UnreadableLoadFile({ message: describeReadError(path, error) })
 
-/** The file's size on disk in bytes, compressed or not; 0 for a pipe. */
+/** Returns the size of the file on disk in bytes, 0 for a pipe. Fails if `path` is a folder. */
 const readSize = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.mapError(fs.stat(path), makeFileError(path))
@@ -369,12 +422,13 @@ const readSize = Effect.fnUntraced(function* (path: string) {
   })
 })
 
-/** Decompressors by the extension of the file. */
+/** The supported compressions, by file extension. */
 const decompressors = [
   { extension: ".gz", name: "gzip", create: () => createGunzip() },
   { extension: ".zst", name: "Zstandard", create: () => createZstdDecompress() },
 ]
 
+/** Decompresses a file if its extension says so. Fails if it is compressed with gzip although it does not. */
 const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) => {
   const found = decompressors.find(({ extension }) => path.toLowerCase().endsWith(extension))
   return found !== undefined
@@ -383,6 +437,7 @@ const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
       onError: () => new UnreadableLoadFile({ message: `${path} is not a complete ${found.name} file.` }),
     })
     : Stream.onFirst(bytes, (chunk) =>
+      // A gzip file begins with these two bytes.
       chunk[0] === 0x1f && chunk[1] === 0x8b
         ? Effect.fail(
           new UnreadableLoadFile({
@@ -392,7 +447,10 @@ const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
         : Effect.void)
 }
 
-/** Fails if the bytes are not UTF-8. A lenient decoder would silently replace invalid characters. */
+/**
+ * Decodes bytes as UTF-8, and fails if they are not. A lenient decoder would silently replace invalid characters. Keeps
+ * a byte order mark only if `keepsMark` is true.
+ */
 const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) =>
   Stream.suspend(() => {
     const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: keepsMark })
@@ -401,10 +459,11 @@ const decodeUtf8 = (path: string, keepsMark: boolean) => <R>(bytes: Stream.Strea
         try: () => decoder.decode(chunk, { stream: chunk !== undefined }),
         catch: () => new UnreadableLoadFile({ message: `${path} is not encoded in UTF-8.` }),
       })
+    // The last call, without bytes, fails if the file ends in the middle of a character.
     return Stream.concat(Stream.mapEffect(bytes, decode), Stream.fromEffect(Effect.suspend(() => decode())))
   })
 
-/** Reads a file as text and reports the bytes read so far as progress. */
+/** Reads a file as text, and shows in the progress display how many of its `size` bytes have been read. */
 const readText = Effect.fnUntraced(function* (path: string, size: number, keepsMark: boolean) {
   const fs = yield* FileSystem.FileSystem
   const progress = yield* OperationProgress
@@ -421,11 +480,15 @@ const readText = Effect.fnUntraced(function* (path: string, size: number, keepsM
   )
 }, Stream.unwrap)
 
-/** Reads a file as text, without a byte order mark. Decompresses `.gz` and `.zst`. */
+/** Returns the text of a file as a stream, without a byte order mark. Decompresses `.gz` and `.zst` files. */
 export const readTextFile = (path: string) =>
   Stream.unwrap(Effect.map(readSize(path), (size) => readText(path, size, false)))
 
-/** Reads the rows of a file. */
+/**
+ * Returns the rows of a file as a stream. The extension of `path` (`.csv`, `.ndjson` or `.jsonl`, and `.gz` after it)
+ * determines the format. Cells of `listColumns` are parsed as lists, all others are text. A row that cannot be parsed
+ * has a `problem`; the stream fails with `UnreadableLoadFile` if no further row can be read.
+ */
 export const readFileRows = (
   path: string,
   listColumns: ReadonlySet<string>,
@@ -436,8 +499,11 @@ export const readFileRows = (
     const isCsv = name.endsWith(".csv")
     const text = readText(path, size, isCsv)
     if (isCsv) {
-      const given = { checkHeader: () => [], isExportHeader: () => false, nullTexts, ...options }
-      return readCsv(path, refuseOtherSeparators(path, "load", "NDJSON")(text), listColumns, given)
+      const defaults = { checkHeader: () => [], isExportHeader: () => false, nullTexts }
+      return readCsv(path, refuseOtherSeparators(path, "load", "NDJSON")(text), listColumns, {
+        ...defaults,
+        ...options,
+      })
     }
     if (name.endsWith(".ndjson") || name.endsWith(".jsonl")) return readNdjson(path, text, listColumns)
     return Stream.fail(

@@ -1,17 +1,19 @@
-/** Finds the files in a folder that are named after a dataset's table. */
+/** Finds the files in a folder that `load --all` loads: those that are named after a dataset's table. */
 import { Data, Effect, FileSystem, Path, type PlatformError } from "effect"
 import { describeReadError } from "./FileErrors.ts"
 import { findDataset, loadableDatasets } from "../../contract/Datasets.ts"
 
+/** A folder cannot be loaded. The message says why. */
 export class InvalidLoadFolder extends Data.TaggedError("InvalidLoadFolder")<{ readonly message: string }> {}
 
+/** Matches the name of a file that `load` can read. The group is the name of its dataset. */
 const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
 const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 
 /**
- * Returns the file of each table, in the order of `loadableDatasets`, and the names of all other files. Fails if a
- * table has several files.
+ * Returns which file belongs to which table (`tasks`, in the order of `loadableDatasets`), and the names of all other
+ * files in the folder. Fails if several files belong to the same table, or none to any.
  */
 export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem

@@ -1,6 +1,7 @@
 /**
- * Loads a file into a dataset, completely or not at all (D31, load). The rows first go into a table in the schema
- * `loading` and are then merged, so that only rows that differ change; until the commit, readers see the old rows.
+ * Loads a file into a dataset, completely or not at all (D31, load). The rows first go into a staging table, and are
+ * then merged into the dataset's table, so that only rows that differ are written. Until the commit, readers see the
+ * old rows.
  */
 import { Array, Context, Data, Effect, Ref, Stream } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -27,26 +28,28 @@ import {
 } from "./RowValidation.ts"
 import { type FileSpellings, makeFileSpellings, respellColumn } from "./SymbolSpellings.ts"
 
-/** Rows per insert statement. */
-const batchSize = 5_000
+/** Maximum number of rows in one insert statement. Tests use it to write files that need several statements. */
+export const batchSize = 5_000
 
+/** A file to load, and the options of the command `load`. */
 export interface LoadTask {
-  /** The name of a table or of its endpoint. */
+  /** The name of a table or of its endpoint, such as `gap_stats` or `gap-stats`. */
   readonly dataset: string
+  /** The path of the file. */
   readonly file: string
-  /** Adds the file's rows to the table and updates rows whose key already exists, instead of replacing all rows. */
+  /** Adds the file's rows to the table, and updates rows whose key exists, instead of replacing all rows. */
   readonly append: boolean
-  /** With `append`: in columns that the file omits, existing rows keep their values instead of becoming null. */
+  /** With `append`: in columns that the file omits, existing rows keep their values. Otherwise, these become null. */
   readonly keepOmitted?: boolean
   /** Validates the whole file and changes nothing. */
   readonly check?: boolean
   /** Accepts a file without rows, which empties the table. */
   readonly allowEmpty?: boolean
-  /** Texts of cells that mean null, besides an empty cell and `\N` (D43). */
+  /** Cell texts that mean null, besides an empty cell and `\N` (D43). */
   readonly nulls?: ReadonlyArray<string>
   /**
-   * Decides whether a replacement may remove more than a tenth of the table's rows. If absent, it may. A file
-   * without rows needs `allowEmpty` instead.
+   * Decides whether a replacement may remove more than a tenth of the table's rows. If this is absent, it may. For a
+   * file without rows, `allowEmpty` decides instead.
    */
   readonly confirmRemoval?: (removal: Removal) => Effect.Effect<boolean>
   /** Runs as soon as the rows are committed, even if the load is interrupted at that moment. */
@@ -55,63 +58,89 @@ export interface LoadTask {
   readonly auditedFile?: string
 }
 
-/** Rows in memory that the validator has accepted. Errors call the first one line 1. */
+/** Rows in memory that `validator` has accepted. Error messages call the first one line 1. */
 export interface ValidatedRows {
   readonly dataset: LoadableDataset
   readonly validator: RowValidator
   readonly rows: ReadonlyArray<RowCells>
 }
 
-/** A load of a file, or of rows, for which `file` is then what messages call them. */
+/** A load of a file, or of rows in memory. Messages then call these rows by the text in `file`, such as `The batch`. */
 interface FileOrRows extends LoadTask {
   readonly validated?: ValidatedRows
 }
 
-/** Rows of a table that a replacement would remove. */
+/** How many of a table's rows a replacement would remove. */
 export interface Removal {
   readonly table: string
   readonly removed: number
+  /** All rows of the table before the replacement. */
   readonly existing: number
 }
 
-/** Runs at the end of the transaction of each load, unless the load only checks the file. */
+/**
+ * An effect that each load runs at the end of its transaction, unless it only checks the file. The default does
+ * nothing.
+ */
 export const BeforeLoadCommit = Context.Reference<Effect.Effect<void, SqlError.SqlError>>(
   "tickerline/ingest/BeforeLoadCommit",
   { defaultValue: () => Effect.void },
 )
 
-interface RowCounts {
-  /** Rows with distinct keys. */
+/** Counts of the rows in a file. */
+interface FileRowCounts {
+  /** Distinct keys. */
   rows: number
   /** Rows that are identical to another row in the file. */
   dropped: number
-  /** Rows replaced by a later row with the same key (D22, corrections). */
+  /** Rows that a later row with the same key replaced (D22, corrections). */
   superseded: number
   /** Provisional rows for which an earlier row with the same key was kept (D22, corrections). */
   kept: number
 }
 
-export interface LoadResult extends Readonly<RowCounts> {
-  readonly table: string
-  /** Counts of the rows that the load changed, or would change. */
-  readonly merged: Staging.MergedRowCounts | Staging.ReplacedRowCounts
+/** What a file contained. */
+interface FileSummary extends Readonly<FileRowCounts> {
   /** Columns of the file that were not loaded, because the service itself sets them. */
   readonly ignored: ReadonlyArray<string>
-  /** Texts of the file that were kept, but may denote unknown values (D43). */
+  /** Texts in the file that may stand for unknown values, such as `N/A`, but were loaded as text (D43). */
   readonly unknownTexts: ReadonlyArray<UnknownTexts>
-  /** For a load that only checks the file: rows that the load would remove only with a confirmation. */
-  readonly unconfirmed?: Removal
-  /** Describes loaded rows that `/v1/ticker-changes` cannot reach. */
+  /** Describes rows that `/v1/ticker-changes` cannot reach; undefined if there are none. */
   readonly warning: string | undefined
 }
 
-/** Loaded rows whose symbol is too long for `/v1/ticker-changes`. */
+/** What a load did or, if it only checked the file, what it would do. */
+export interface LoadResult extends FileSummary {
+  readonly table: string
+  /** Counts of the rows in the dataset's table. */
+  readonly merged: Staging.MergedRowCounts | Staging.ReplacedRowCounts
+  /** If the load only checked the file: the removal that it would have to ask about. */
+  readonly unconfirmed?: Removal
+}
+
+/** Rows whose symbol is too long for `/v1/ticker-changes`. */
 interface UnreachableRows {
+  /** The first few, such as `LONGSYM in line 12`. */
   readonly examples: Array<string>
   count: number
 }
 
+/** Maximum number of unreachable rows that the warning names. */
 const maxExamples = 3
+
+/** Counts the unreachable rows of a batch. */
+const addUnreachableRows = (
+  unreachable: UnreachableRows,
+  { findUnreachableSymbol }: LoadableDataset,
+  batch: ReadonlyArray<ValidRow>,
+) => {
+  for (const { cells, line } of batch) {
+    const symbol = findUnreachableSymbol?.(cells)
+    if (symbol === undefined) continue
+    unreachable.count += 1
+    if (unreachable.examples.length < maxExamples) unreachable.examples.push(`${symbol} in line ${line}`)
+  }
+}
 
 const formatWarning = ({ count, examples }: UnreachableRows, { table }: LoadableDataset) => {
   if (count === 0) return undefined
@@ -120,7 +149,7 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Loadable
     "Requests to /v1/ticker-changes accept at most 6 characters, so they cannot reach these rows."
 }
 
-/** The file has no rows. It is refused, because loading it by mistake would empty the table. */
+/** The file has no rows. Without `allowEmpty` it is refused, because loading it by mistake would empty the table. */
 export class EmptyLoadFile extends Data.TaggedError("EmptyLoadFile")<{ readonly message: string }> {}
 
 /** Describes the rows that a replacement would remove, such as `12 of the 13 rows`. */
@@ -130,17 +159,17 @@ export const formatRemoval = ({ existing, removed }: Removal) => {
   return removed === existing ? `all ${rows}` : `${removed.toLocaleString("en")} of the ${rows}`
 }
 
-/** The replacement would remove many rows, which nobody has confirmed. */
+/** The replacement would remove more than a tenth of the table's rows, and nobody has confirmed that. */
 export class RemovalRefused extends Data.TaggedError("RemovalRefused")<{ readonly message: string }> {}
 
-/** Share of a table's rows that a replacement may remove without a confirmation. */
+/** The share of a table's rows that a replacement may remove without a confirmation. */
 const maxUnconfirmedRemoval = 0.1
 
-/** Whether a replacement may remove the rows only with a confirmation. */
+/** Whether a removal needs a confirmation. */
 const isLargeRemoval = ({ existing, removed }: Removal) => removed > existing * maxUnconfirmedRemoval
 
-/** Fails if the replacement removes more than a tenth of the rows, unless the user confirms it. */
-const confirmRemoval = Effect.fnUntraced(function* (removal: Removal, { confirmRemoval, file }: LoadTask) {
+/** Fails if the removal needs a confirmation and `confirmRemoval` denies it. */
+const requireConfirmation = Effect.fnUntraced(function* (removal: Removal, { confirmRemoval, file }: LoadTask) {
   if (confirmRemoval === undefined || !isLargeRemoval(removal) || (yield* confirmRemoval(removal))) return
   return yield* new RemovalRefused({
     message:
@@ -151,18 +180,22 @@ const confirmRemoval = Effect.fnUntraced(function* (removal: Removal, { confirmR
   })
 })
 
-/** Fails if rows that were added since the confirmation make the removal a large one. */
-const refuseLaterRows = Effect.fnUntraced(
+/**
+ * Fails if a replacement has removed more rows than were confirmed, and they need a confirmation. The others were added
+ * after the confirmation, before the table was locked.
+ */
+const refuseUnconfirmedRemoval = Effect.fnUntraced(
   function* ({ dataset: { table }, target }: Staging.StagedRows, removed: number, { file }: LoadTask) {
     const removal = { table, removed, existing: removed + (yield* Staging.countRows(target)) }
     if (!isLargeRemoval(removal)) return
     return yield* new RemovalRefused({
-      message: `${file} was refused and ${table} is unchanged: other programs have added rows meanwhile, so it would ` +
-        `remove ${formatRemoval(removal)}. Load it again.`,
+      message: `${file} was refused and ${table} is unchanged: other programs have added rows in the meantime, so it ` +
+        `would remove ${formatRemoval(removal)}. Load it again.`,
     })
   },
 )
 
+/** Fails with `EmptyLoadFile`, whose message says what loading the empty file would have done. */
 const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, { append, file }: LoadTask) {
   const count = yield* Staging.countRows(`public.${table}`)
   const rows = formatRemoval({ table, removed: count, existing: count })
@@ -173,27 +206,32 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
   })
 })
 
-/** Casts that PostgreSQL adds to expressions. */
+/** Matches the casts that PostgreSQL adds to the conditions of constraints. They would only distract in a message. */
 const casts = /::(?:text|numeric|bigint|date|timestamp with(?:out)? time zone)(?:\[\])?/g
 
-/** Describes a violated rule of the table, such as `high, low violate the rule high >= low: high "1", low "2"`. */
-const toCellError = ({ columns, expression: rule, line, values }: Staging.ViolatedRule): LoadCellError => {
-  const expression = rule.replace(casts, "")
+/**
+ * Describes a violated CHECK constraint as an invalid cell. Messages call the constraint a rule, as in
+ * `high, low violate the rule high >= low: high "1", low "2"`.
+ */
+const toCellError = ({ columns, expression, line, values }: Staging.CheckViolation): LoadCellError => {
+  const rule = expression.replace(casts, "")
   const [column = "", ...others] = columns
   if (others.length === 0) {
-    return { line, column, reason: `violates the rule ${expression}: ${JSON.stringify(values[0])}` }
+    return { line, column, reason: `violates the rule ${rule}: ${JSON.stringify(values[0])}` }
   }
   const cells = columns.map((name, index) => `${name} ${JSON.stringify(values[index])}`).join(", ")
-  return { line, column: columns.join(", "), reason: `violate the rule ${expression}: ${cells}` }
+  return { line, column: columns.join(", "), reason: `violate the rule ${rule}: ${cells}` }
 }
 
-/** Returns the errors of each row that violates rules. */
+/** Returns one list of errors for each row that violates CHECK constraints. */
 const groupViolations = (
-  violations: ReadonlyArray<Staging.ViolatedRule>,
+  violations: ReadonlyArray<Staging.CheckViolation>,
 ): ReadonlyArray<ReadonlyArray<LoadCellError>> =>
   Array.fromIterable(Map.groupBy(violations.map(toCellError), ({ line }) => line).values())
 
-/** Makes the validator of the rows of a table, which knows its columns, bounds and indexes in this database. */
+/**
+ * Creates the validator for the rows of a dataset, with the bounds, columns and indexes of its table in this database.
+ */
 export const makeTableValidator = Effect.fnUntraced(
   function* (dataset: LoadableDataset, options: Pick<RowValidatorOptions, "mayOmitColumns" | "nullTexts">) {
     return makeRowValidator(dataset, {
@@ -205,18 +243,21 @@ export const makeTableValidator = Effect.fnUntraced(
   },
 )
 
-/** Whether a CSV header has all columns of an endpoint's rows that the table has, in the order of the endpoint. */
+/**
+ * Whether a CSV header is that of an export of one of the dataset's endpoints. It then has the columns of the endpoint
+ * in the endpoint's order. Opt-in columns, and those that the table lacks, make no difference.
+ */
 const isExportHeader = ({ model, otherModels = [], row }: LoadableDataset, names: ReadonlyArray<string>) => {
   const toText = (columns: ReadonlyArray<string>) =>
     columns.filter((name) => Object.hasOwn(row.fields, name) && !Object.hasOwn(optInColumns, name)).join(",")
-  const given = toText(names)
-  return [model, ...otherModels].some((rows) => toText(getColumnNames(rows)) === given)
+  const header = toText(names)
+  return [model, ...otherModels].some((rows) => toText(getColumnNames(rows)) === header)
 }
 
-/** The valid and the invalid rows of a part of a file. */
+/** A part of a file: its valid rows, and the errors of each invalid row. */
 type RowBatch = readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<LoadCellError>>]
 
-/** Reads and validates the file in batches. */
+/** Returns a stream that reads and validates the file in batches, and the validator, which knows what the file had. */
 const readBatches = Effect.fnUntraced(
   function* (dataset: LoadableDataset, columns: ReadonlyArray<Staging.LoadableColumn>, task: LoadTask) {
     const mayOmitColumns = task.append && task.keepOmitted === true
@@ -238,7 +279,7 @@ const readBatches = Effect.fnUntraced(
   },
 )
 
-/** Splits rows that are already valid into batches. */
+/** Splits rows in memory, which are already valid, into the same kind of batches. */
 const splitIntoBatches = ({ rows, validator }: ValidatedRows) => ({
   batches: Stream.fromIterable(
     Array.chunksOf(rows.map((cells, index): ValidRow => ({ line: index + 1, cells })), batchSize),
@@ -246,7 +287,7 @@ const splitIntoBatches = ({ rows, validator }: ValidatedRows) => ({
   validator,
 })
 
-/** Spells the symbols of the rows like the tables. */
+/** Returns the rows with their symbols spelled as in the tables (D41). */
 const spellRows = Effect.fnUntraced(function* (
   rows: ReadonlyArray<ValidRow>,
   symbolColumns: ReadonlyArray<string>,
@@ -266,13 +307,29 @@ const spellRows = Effect.fnUntraced(function* (
   })
 })
 
-/** Keeps the spellings of the file's new symbols for other programs, and adopts those that they have kept meanwhile. */
+/**
+ * Stores the spellings of the file's new symbols, so that other programs use them. If another program has stored a
+ * different spelling since the file was read, respells the symbol in the staging table.
+ */
 const keepSpellings = Effect.fnUntraced(function* ({ columns, source }: Staging.StagedRows, { keep }: FileSpellings) {
   const respelled = yield* keep
   for (const { is_symbol, name } of columns) if (is_symbol) yield* respellColumn(source, name, respelled)
 })
 
-/** Streams the rows into the target table. Fails with `InvalidRows` if a row is invalid. */
+/** What `fillTable` found out about the file while it filled the staging table. */
+interface StagedFile {
+  readonly summary: FileSummary
+  /** Columns that the file omits. Empty without `keepOmitted`. */
+  readonly omitted: ReadonlyArray<string>
+  /** Columns that API responses show only on request or never, and that no row of the file has. */
+  readonly hidden: ReadonlyArray<string>
+  readonly spellings: FileSpellings
+}
+
+/**
+ * Streams the rows of the file into the table `target`, and updates `insertedRows` on the way. Fails with `InvalidRows`
+ * if a row is invalid. `columns` are those of `target`.
+ */
 const fillTable = Effect.fnUntraced(
   function* (
     target: string,
@@ -287,40 +344,27 @@ const fillTable = Effect.fnUntraced(
       ? yield* readBatches(dataset, columns, task)
       : splitIntoBatches(task.validated)
     const badRows: Array<ReadonlyArray<LoadCellError>> = []
-    const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
+    const counts: FileRowCounts = { rows: 0, dropped: 0, superseded: 0, kept: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
     const spellings = yield* makeFileSpellings()
     const symbolColumns = columns.filter(({ is_symbol }) => is_symbol).map(({ name }) => name)
 
-    const noteUnreachableRows = (batch: ReadonlyArray<ValidRow>) => {
-      for (const { cells, line } of batch) {
-        const symbol = dataset.findUnreachableSymbol?.(cells)
-        if (symbol === undefined) continue
-        unreachable.count += 1
-        if (unreachable.examples.length < maxExamples) unreachable.examples.push(`${symbol} in line ${line}`)
-      }
-    }
-
     const insertBatch = Effect.fnUntraced(
-      function* ([given, invalid]: RowBatch) {
+      function* ([valid, invalid]: RowBatch) {
         badRows.push(...invalid)
-        if (given.length === 0) return
-        const valid = yield* spellRows(given, symbolColumns, spellings)
-        noteUnreachableRows(valid)
-        const { added, dropped, kept, superseded } = yield* Effect.catchTag(
-          insert(valid),
-          "ViolatedRules",
-          ({ violations }) => {
-            badRows.push(...groupViolations(violations))
-            return Effect.succeed({ added: 0, dropped: 0, superseded: 0, kept: 0 })
-          },
-        )
+        if (valid.length === 0) return
+        const rows = yield* spellRows(valid, symbolColumns, spellings)
+        addUnreachableRows(unreachable, dataset, rows)
+        const inserted = yield* Effect.catchTag(insert(rows), "RowsViolateChecks", ({ violations }) => {
+          badRows.push(...groupViolations(violations))
+          return Effect.undefined
+        })
         // After the first bad row, reading continues only to report further bad rows.
-        if (badRows.length > 0) return
-        counts.rows += added
-        counts.dropped += dropped
-        counts.superseded += superseded
-        counts.kept += kept
+        if (inserted === undefined || badRows.length > 0) return
+        counts.rows += inserted.added
+        counts.dropped += inserted.dropped
+        counts.superseded += inserted.superseded
+        counts.kept += inserted.kept
         progress.count = counts.rows
         yield* Ref.set(insertedRows, counts.rows)
       },
@@ -332,8 +376,8 @@ const fillTable = Effect.fnUntraced(
     )
     if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows, dataset.key)
     if (counts.rows === 0 && task.allowEmpty !== true) return yield* failWithNoRows(dataset, task)
-    return {
-      counts: {
+    const stagedFile: StagedFile = {
+      summary: {
         ...counts,
         ignored: validator.getIgnored(),
         unknownTexts: validator.getUnknownTexts(),
@@ -343,26 +387,31 @@ const fillTable = Effect.fnUntraced(
       hidden: validator.getUnseenHiddenColumns(),
       spellings,
     }
+    return stagedFile
   },
 )
 
-/** Fails the transaction of a load that only checks a file, so that it is rolled back. */
+/** Fails the transaction of a load that only checks its file, so that everything is rolled back. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
-/** Fails the transaction of a merge that changed no row, so that the dataset keeps its version (D17, caching). */
+/**
+ * Fails the savepoint of a merge that changed no row, so that the dataset keeps its version, and caches stay valid
+ * (D17).
+ */
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: Staging.MergedRowCounts }> {}
 
-/** Reports violated rules of the table like invalid cells. */
-const reportViolations = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: Staging.ViolatedRules) =>
+/** Converts violations of CHECK constraints to the error for invalid cells. */
+const toInvalidRows = (dataset: LoadableDataset, { file }: LoadTask) => ({ violations }: Staging.RowsViolateChecks) =>
   makeInvalidRowsError(file, dataset.table, groupViolations(violations))
 
+/** Shows the next step of the load in the progress display, such as `news: merging`. */
 const startNextStep = (name: string) =>
   Effect.map(OperationProgress, (progress) => {
     Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-/** Fails if the file omits a required column but has new rows, which need a value in it. */
-const refuseIncompleteRows = Effect.fnUntraced(
+/** Fails if the file omits a required column, but has rows with new keys, which need a value there. */
+const refuseIncompleteNewRows = Effect.fnUntraced(
   function* (staged: Staging.StagedRows, omitted: ReadonlyArray<string>, { file }: LoadTask) {
     const { columns, dataset: { table } } = staged
     const required = columns.filter(({ default_value, is_nullable, name }) =>
@@ -379,61 +428,97 @@ const refuseIncompleteRows = Effect.fnUntraced(
 )
 
 /**
- * Removes the column's default, so that a missing value stays null in the staging table until the merge. A replacement
- * does this only for the default `now()`, and applies all other defaults when it fills the staging table.
+ * Removes the default of a column, so that a value that the file does not have stays null in the staging table, and the
+ * merge can decide between the existing value and the default. A replacement does this only for the default `now()`,
+ * because an unchanged row keeps its time. For all other columns, the file's rows get the default at once.
  */
 const toStagedColumn = (column: Staging.LoadableColumn, { append }: LoadTask): Staging.LoadableColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column
 
-const loadRows = Effect.fnUntraced(
-  function* (dataset: LoadableDataset, task: FileOrRows, insertedRows: Ref.Ref<number>) {
+/** Whether a replacement asks for a confirmation before it removes many rows. */
+const mayAskForConfirmation = ({ append, confirmRemoval }: LoadTask, { summary }: StagedFile) =>
+  !append && summary.rows > 0 && confirmRemoval !== undefined
+
+/** Counts what a replacement would do, and finds out whether it would ask for a confirmation. */
+const checkReplacement = Effect.fnUntraced(
+  function* (staged: Staging.StagedRows, stagedFile: StagedFile, task: LoadTask) {
+    const { dataset: { table }, target } = staged
+    const merged = yield* Staging.countReplacement(staged, stagedFile.hidden)
+    const removal = { table, removed: merged.removed, existing: yield* Staging.countRows(target) }
+    return {
+      merged,
+      ...(mayAskForConfirmation(task, stagedFile) && isLargeRemoval(removal) && { unconfirmed: removal }),
+    }
+  },
+)
+
+/** Asks for a confirmation, if one is needed. Returns how many rows may be removed without asking again. */
+const confirmReplacement = Effect.fnUntraced(
+  function* (staged: Staging.StagedRows, stagedFile: StagedFile, task: LoadTask) {
+    if (!mayAskForConfirmation(task, stagedFile)) return Infinity
+    const { dataset: { table }, target } = staged
+    const removed = yield* Staging.countRemovedRows(staged)
+    yield* requireConfirmation({ table, removed, existing: yield* Staging.countRows(target) }, task)
+    return removed
+  },
+)
+
+/**
+ * Merges the staged rows into the dataset's table, in a savepoint. A replacement also deletes all other rows, but fails
+ * if these are more than `confirmedRemovals` and too many. Returns the counts, and the number of written rows.
+ */
+const mergeFile = Effect.fnUntraced(
+  function* (staged: Staging.StagedRows, stagedFile: StagedFile, confirmedRemovals: number, task: LoadTask) {
     const sql = yield* SqlClient.SqlClient
-    const { table } = dataset
-    const keepOmitted = task.append && task.keepOmitted === true
-    const staged = yield* Staging.createStagingTable(dataset, keepOmitted)
-    const { columns, source, target } = staged
-    const stagedColumns = [
-      ...columns.map((column) => toStagedColumn(column, task)),
-      ...(keepOmitted ? [Staging.lineNumberColumn] : []),
-    ]
-    const { counts, hidden, omitted, spellings } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
-    yield* refuseIncompleteRows(staged, omitted, task)
-    yield* startNextStep("merging")
-    yield* Staging.analyzeTable(source)
-    const asksToRemove = !task.append && counts.rows > 0 && task.confirmRemoval !== undefined
-    if (!task.append && task.check === true) {
-      const merged = yield* Staging.countReplacement(staged, hidden)
-      const removal = { table, removed: merged.removed, existing: yield* Staging.countRows(target) }
-      return { ...counts, merged, ...(asksToRemove && isLargeRemoval(removal) && { unconfirmed: removal }) }
-    }
-    const confirmed = asksToRemove ? yield* Staging.countRemovedRows(staged) : Infinity
-    if (asksToRemove) {
-      yield* confirmRemoval({ table, removed: confirmed, existing: yield* Staging.countRows(target) }, task)
-    }
+    const { hidden, omitted, spellings } = stagedFile
     const merge = Effect.gen(function* () {
       yield* keepSpellings(staged, spellings)
       if (!task.append) yield* Staging.lockTableAgainstWriters(staged)
       const removed = task.append ? 0 : yield* Staging.deleteRemovedRows(staged)
-      if (removed > confirmed) yield* refuseLaterRows(staged, removed, task)
-      const merged = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
-      const changes = merged.added + merged.updated + removed
-      const counted = task.append ? merged : { ...merged, removed }
-      return changes > 0 ? { merged: counted, changes } : yield* new MergeUnneeded({ merged: counted })
+      if (removed > confirmedRemovals) yield* refuseUnconfirmedRemoval(staged, removed, task)
+      const counts = yield* Staging.mergeStagedRows(staged, { hidden, omitted, isAppend: task.append })
+      const merged = task.append ? counts : { ...counts, removed }
+      const changes = counts.added + counts.updated + removed
+      return changes > 0 ? { merged, changes } : yield* new MergeUnneeded({ merged })
     })
-    const { changes, merged } =
-      yield* (keepOmitted
-        ? Staging.explainMergeViolations(merge, staged, omitted, maxReportedBadRows + 1)
-        : sql.withTransaction(merge)).pipe(
-          Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
-        )
-    if (!task.append) yield* Staging.validateConstraints(target)
-    if (changes > counts.rows / 10) yield* Staging.analyzeTable(target)
-    yield* Staging.dropStagingTable(staged)
-    return { ...counts, merged }
+    const isIncomplete = task.append && task.keepOmitted === true
+    return yield* (isIncomplete
+      ? Staging.explainMergeCheckViolations(merge, staged, omitted, maxReportedBadRows + 1)
+      : sql.withTransaction(merge)).pipe(
+        Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
+      )
   },
-  (effect, dataset, task) => Effect.catchTag(effect, "ViolatedRules", reportViolations(dataset, task)),
 )
 
+/** Stages the rows of the file, and merges them unless a check of a replacement only counts. Runs in a transaction. */
+const stageAndMerge = Effect.fnUntraced(
+  function* (dataset: LoadableDataset, task: FileOrRows, insertedRows: Ref.Ref<number>) {
+    const isIncomplete = task.append && task.keepOmitted === true
+    const staged = yield* Staging.createStagingTable(dataset, isIncomplete)
+    const { columns, source, target } = staged
+    const stagedColumns = [
+      ...columns.map((column) => toStagedColumn(column, task)),
+      ...(isIncomplete ? [Staging.lineNumberColumn] : []),
+    ]
+    const stagedFile = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
+    yield* refuseIncompleteNewRows(staged, stagedFile.omitted, task)
+    yield* startNextStep("merging")
+    yield* Staging.analyzeTable(source)
+    if (!task.append && task.check === true) {
+      return { ...stagedFile.summary, ...yield* checkReplacement(staged, stagedFile, task) }
+    }
+    const confirmedRemovals = yield* confirmReplacement(staged, stagedFile, task)
+    const { changes, merged } = yield* mergeFile(staged, stagedFile, confirmedRemovals, task)
+    if (!task.append) yield* Staging.validateConstraints(target)
+    // After few changes, autovacuum decides when to analyze the table.
+    if (changes > stagedFile.summary.rows / 10) yield* Staging.analyzeTable(target)
+    yield* Staging.dropStagingTable(staged)
+    return { ...stagedFile.summary, merged }
+  },
+  (effect, dataset, task) => Effect.catchTag(effect, "RowsViolateChecks", toInvalidRows(dataset, task)),
+)
+
+/** Loads a file, or rows in memory, in a transaction. */
 const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(task.dataset)
@@ -442,8 +527,7 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
   return yield* Effect.gen(function* () {
     yield* Staging.acquireTableLoadLocks([table])
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
-    const counts = yield* loadRows(dataset, task, insertedRows)
-    const result: LoadResult = { table, ...counts }
+    const result: LoadResult = { table, ...yield* stageAndMerge(dataset, task, insertedRows) }
     if (task.check === true) return yield* new CheckPassed({ result })
     if (task.auditedFile !== undefined) yield* describeDatasetChange({ file: task.auditedFile })
     yield* yield* BeforeLoadCommit
@@ -454,10 +538,14 @@ const load = Effect.fnUntraced(function* (task: FileOrRows, insertedRows: Ref.Re
   )
 })
 
-/** Loads a file into a dataset, and updates `insertedRows` while the load runs. */
+/**
+ * Loads a file into a dataset. While the load runs, `insertedRows` has the number of rows that the staging table has
+ * gained, so that the report of an interruption can name it. Fails without any change if a row is invalid
+ * (`InvalidRows`), or for the reasons that the other errors of this folder describe.
+ */
 export const loadDatasetFile = (task: LoadTask, insertedRows: Ref.Ref<number>) => load(task, insertedRows)
 
-/** Adds rows in memory to their dataset, like a file that is loaded with `append` and `keepOmitted`. */
+/** Loads rows in memory into their dataset, as from a file with `append` and `keepOmitted`. */
 export const loadValidatedRows = (validated: ValidatedRows) =>
   Effect.flatMap(
     Ref.make(0),
@@ -468,7 +556,11 @@ export const loadValidatedRows = (validated: ValidatedRows) =>
       ),
   )
 
-/** Removes the rows of a file from its dataset. Rows that were changed since they were loaded stay by default. */
+/**
+ * Removes the rows of a file from its dataset. By default, rows that were changed since they were loaded stay. Returns
+ * how many rows were removed, how many stayed because they were changed, and all rows that the table still has
+ * (`kept`).
+ */
 export const removeFileRows = Effect.fnUntraced(function* (
   file: Pick<LoadTask, "dataset" | "file">,
   options: Staging.StagedRowRemovalOptions = {},
@@ -493,18 +585,22 @@ export const removeFileRows = Effect.fnUntraced(function* (
   }).pipe(sql.withTransaction)
 })
 
-/** Rows that an SQL statement computes, for `loadComputedRows`. */
+/** A query whose rows `loadComputedRows` merges into a dataset. */
 export interface ComputedRows {
-  /** The names and SQL values of the columns. Existing rows keep their values in all other columns. */
+  /** The SQL expression for each column, by name. Existing rows keep their values in all other columns. */
   readonly columns: Readonly<Record<string, string>>
-  /** The part of the statement from `from` on. It returns at most one row per key. */
+  /** The rest of the query, starting with `from`. It returns at most one row per key. */
   readonly from: string
-  /** SQL condition of the rows of `existing` that are removed unless the statement returns their keys. */
+  /**
+   * SQL condition on `existing`, a row of the dataset's table. Rows that meet it are removed if the query lacks their
+   * key.
+   */
   readonly replaced?: string
 }
 
 /**
- * Merges rows that PostgreSQL computes into a dataset, like an append with `keepOmitted`. Must run in a transaction.
+ * Merges rows that PostgreSQL computes into a dataset, as from a file with `append` and `keepOmitted`. Must run in a
+ * transaction.
  */
 export const loadComputedRows = Effect.fnUntraced(
   function* (table: string, { columns: values, from, replaced }: ComputedRows) {

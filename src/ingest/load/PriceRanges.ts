@@ -1,9 +1,10 @@
-/** D42 (plausible values): the prices of a session lie between its high and its low. */
+/** Checks that the prices of a session lie between its high and its low (D42, plausible values). */
 import type { RowCells } from "../../contract/Datasets.ts"
 
 /**
- * The columns of a session's high and low, in any dataset, and of the other prices of the same session. A VWAP may be
- * outside of them, because trades of odd lots count for it, but not for the high and the low.
+ * The columns for the high and the low of a session, in any dataset, and those for other prices in the same session. A
+ * VWAP is not among them: it may lie outside the range, because odd-lot trades count for the VWAP, but not for the high
+ * and the low.
  */
 const priceRanges = [
   {
@@ -16,11 +17,12 @@ const priceRanges = [
   { high: "high_365", low: "low_365", others: [] },
 ]
 
+/** Returns NaN for a price that is null or missing, because comparisons with NaN are false. */
 const toPrice = (cell: RowCells[string] | undefined) => typeof cell === "string" ? Number(cell) : NaN
 
 /**
- * Finds a high below another price of its session, or a low above one, as after a split that a file has applied to some
- * of its prices only. Prices that are null or missing are not compared.
+ * Returns a problem if a high is below another price of its session, or a low is above one. For example, a file may
+ * have adjusted only some of its prices for a split. Prices that are null or missing are not compared.
  */
 export const findPriceOutsideRange = (row: RowCells) => {
   for (const { high, low, others } of priceRanges) {

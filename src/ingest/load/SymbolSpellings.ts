@@ -1,26 +1,31 @@
 /**
- * Spells the symbols of files like the tables (D41, spelling of symbols). A trigger of each table does the same
- * (`12_spellings.sql`), but a load compares the rows of its file with each other and with the table before that.
+ * Spells the symbols in a file as the tables spell them (D41, spelling of symbols): `BRK.B` becomes `BRK-B` if a table
+ * has that. A trigger on each table does the same when a row is stored (`12_spellings.sql`). But by then, a load has
+ * already compared the rows of its file with each other and with the table.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeArrayParameter, OID } from "../../postgres/CompiledStatement.ts"
 import { hasSeparator, toSymbolKey } from "../../contract/rules/Tickers.ts"
 
-/** A symbol that another program has stored with another spelling since the file was read. */
+/** A symbol for which another program has stored a different spelling since the file was read. */
 export interface RespelledSymbol {
-  readonly given: string
+  /** The symbol as the file's rows have it so far. */
+  readonly symbol: string
+  /** The stored spelling, which the rows must use instead. */
   readonly spelling: string
 }
 
-/** Makes the spellings of one file: those of the tables or, of new symbols, the first one in the file. */
+/** Creates the spellings for one file: those of the tables or, if a symbol is new, its first spelling in the file. */
 export const makeFileSpellings = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   const spellings = new Map<string, string>()
-  /** The spellings that no table has. */
+  /** Symbols that no table has, in their first spelling. */
   const newSpellings: Array<string> = []
 
-  /** Looks up symbols. Most have no separator, and need no look-up. */
+  /**
+   * Looks up how the tables spell the symbols. Symbols without a separator have only one spelling, so they are skipped.
+   */
   const learn = Effect.fnUntraced(function* (symbols: Iterable<string>) {
     const unknown = new Map<string, string>()
     for (const symbol of symbols) {
@@ -44,39 +49,40 @@ export const makeFileSpellings = Effect.fnUntraced(function* () {
 
   return {
     learn,
-    /** Returns the spelling of a symbol that was looked up. */
+    /** Returns the spelling of a symbol that `learn` has looked up. */
     spell: (symbol: string) => hasSeparator(symbol) ? spellings.get(toSymbolKey(symbol)) ?? symbol : symbol,
     /**
-     * Keeps the spellings of new symbols, so that other transactions use them. Waits until those end that have kept
-     * spellings before. The caller must hold the load locks of all tables that it loads, which such a transaction may
-     * hold too: otherwise, the two could deadlock.
+     * Stores the spellings of new symbols, so that other transactions use them, and returns those that another program
+     * has stored differently. Waits for other transactions that have stored spellings to end. The caller must already
+     * hold the load locks of all tables that it loads. Otherwise, it could deadlock with such a transaction: each would
+     * wait for a lock that the other holds.
      */
     keep: Effect.suspend(() => {
       if (newSpellings.length === 0) return Effect.succeed<ReadonlyArray<RespelledSymbol>>([])
       return Effect.map(
         sql<RespelledSymbol>`
-          select given, spell_symbol(given) as spelling
-          from unnest(${makeArrayParameter(newSpellings, OID.text)}::text[]) as given
+          select symbol, spell_symbol(symbol) as spelling
+          from unnest(${makeArrayParameter(newSpellings, OID.text)}::text[]) as symbol
         `,
-        (kept) => kept.filter(({ given, spelling }) => given !== spelling),
+        (stored) => stored.filter(({ spelling, symbol }) => symbol !== spelling),
       )
     }),
   }
 })
 
-/** The spellings of one file. */
+/** The spellings for one file, with functions to look them up, apply and store them. */
 export type FileSpellings = Effect.Success<ReturnType<typeof makeFileSpellings>>
 
-/** Changes the spelling of symbols in a column of a table of rows that are about to be stored. */
+/** Changes the spelling of symbols in a column of a staging table. */
 export const respellColumn = Effect.fnUntraced(
   function* (table: string, column: string, respelled: ReadonlyArray<RespelledSymbol>) {
     const sql = yield* SqlClient.SqlClient
     if (respelled.length === 0) return
     yield* sql.unsafe(
-      `update ${table} set "${column}" = spelling
-      from unnest($1::text[], $2::text[]) as respelled (given, spelling) where "${column}" = given`,
+      `update ${table} set "${column}" = respelled.spelling
+      from unnest($1::text[], $2::text[]) as respelled (symbol, spelling) where "${column}" = respelled.symbol`,
       [
-        makeArrayParameter(respelled.map(({ given }) => given), OID.text),
+        makeArrayParameter(respelled.map(({ symbol }) => symbol), OID.text),
         makeArrayParameter(respelled.map(({ spelling }) => spelling), OID.text),
       ],
     )

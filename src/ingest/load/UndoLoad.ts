@@ -1,13 +1,14 @@
 /**
- * Replaces the rows of a dataset with those of an earlier moment, from the history. It is a load whose rows come from
- * the history instead of a file, so the change feed, `as_of` and the caches see it as any other load.
+ * Undoes loads (`docs/operations/history.md`): replaces the rows of a dataset with those of an earlier moment. An undo
+ * is a load whose rows come from the history instead of a file, so the change feed, `as_of` and the caches treat it
+ * like any other load.
  */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { describeDatasetChange } from "../../postgres/AuditLog.ts"
 import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { isCheckViolation } from "../../postgres/SqlState.ts"
-import { requireDataset } from "../../contract/Datasets.ts"
+import { type LoadableDataset, requireDataset } from "../../contract/Datasets.ts"
 import { BeforeLoadCommit } from "./Load.ts"
 import * as Staging from "./LoadingTable.ts"
 import { describeSqlError } from "../../postgres/FailureText.ts"
@@ -16,17 +17,17 @@ import { parseAsOfTime } from "../../contract/rules/AsOfParameter.ts"
 import { makeMomentSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { makePastConditions, makePastTable } from "../../query/history/PastTables.ts"
 
-/** The rows of the moment cannot be restored. Nothing was changed. The message says why. */
+/** The rows of the moment cannot be restored, so nothing was changed. The message says why. */
 export class UndoRefused extends Data.TaggedError("UndoRefused")<{ readonly message: string }> {}
 
-/** Keys of rows, such as `(ABC,2026-03-02)`. Only the first few of them. */
+/** The keys of the first few rows that an undo adds, updates and removes, such as `(ABC,2026-03-02)`. */
 export interface UndoExamples {
   readonly added: ReadonlyArray<string>
   readonly updated: ReadonlyArray<string>
   readonly removed: ReadonlyArray<string>
 }
 
-/** What an undo changes. */
+/** What an undo would change, for the person who confirms it. */
 export interface UndoPreview {
   readonly table: string
   /** The moment whose rows the table gets, such as `2026-03-01T10:00:00.123456-05:00`. */
@@ -35,18 +36,23 @@ export interface UndoPreview {
   readonly examples: UndoExamples
 }
 
+/** An undo, and the callbacks of the command that runs it. */
 export interface UndoTask {
   /** The name of a table or of its endpoint. */
   readonly dataset: string
   /** A date, which means the end of that day in New York, or a timestamp with an offset. */
   readonly to: string
-  /** Decides whether the dataset is changed. If others change it while this runs, the undo is refused. */
+  /** Decides whether the dataset is changed. If others change the dataset before it decides, the undo is refused. */
   readonly confirm: (preview: UndoPreview) => Effect.Effect<boolean>
   /** Runs as soon as the change is committed, even if the undo is interrupted at that moment. */
   readonly onCommit: Effect.Effect<void>
 }
 
+/** Maximum number of keys in each list of `UndoExamples`. */
 const maxExamples = 5
+
+/** The advisory lock that `24_history.sql` takes to record a transaction, from choosing its time until its commit. */
+const recordingLock = "7101886"
 
 const MomentRow = Schema.Struct({
   bound: Schema.String,
@@ -56,7 +62,7 @@ const MomentRow = Schema.Struct({
 })
 const decodeMoment = decodeRows(MomentRow)
 
-/** Parses a moment. Refuses a timestamp without an offset, because it has several meanings. */
+/** Parses a moment. Refuses a timestamp without an offset, because it could be meant in any time zone. */
 const requireMoment = (to: string) => {
   const moment = parseAsOfTime(to)
   return moment === undefined
@@ -70,7 +76,9 @@ const requireMoment = (to: string) => {
     : Effect.succeed(moment)
 }
 
-/** Resolves the moment to the transactions that had committed by then. Fails if the history does not contain it. */
+/**
+ * Finds the transactions that had committed by the moment. Fails if the moment is in the future, or before the history.
+ */
 const resolveMoment = Effect.fnUntraced(function* (moment: string) {
   const sql = yield* SqlClient.SqlClient
   const [clock] = yield* decodeRows(Schema.Struct({ is_future: Schema.Boolean }))(sql`
@@ -82,9 +90,9 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
         "date or a timestamp.",
     })
   }
-  // Waits for the transactions that got an earlier time but whose commits are not visible yet.
-  yield* sql`select pg_advisory_lock_shared(7101886)`
-  yield* sql`select pg_advisory_unlock_shared(7101886)`
+  // Waits for transactions that already have a time, which may be before the moment, but have not committed yet.
+  yield* sql.unsafe(`select pg_advisory_lock_shared(${recordingLock})`)
+  yield* sql.unsafe(`select pg_advisory_unlock_shared(${recordingLock})`)
   const [found] = yield* decodeMoment(sql.unsafe(
     `select coalesce((
         select highest_id from history.transactions
@@ -107,7 +115,7 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
   return { moment, bound, month, running: undefined, isPopular: false }
 })
 
-/** Fills the staging table with the rows of the moment. */
+/** Fills the staging table with the rows that the dataset had at the moment. */
 const stagePastRows = Effect.fnUntraced(
   function* ({ columns, dataset: { table }, source }: Staging.StagedRows, moment: string) {
     const sql = yield* SqlClient.SqlClient
@@ -121,10 +129,10 @@ const stagePastRows = Effect.fnUntraced(
   },
 )
 
-/** Fails the transaction of an undo that nobody confirmed, so that it is rolled back. */
+/** Fails the transaction of an undo that changes nothing or was not confirmed, so that it is rolled back. */
 class UndoDeclined extends Data.TaggedError("UndoDeclined")<{ readonly preview: UndoPreview }> {}
 
-/** Returns the time of the last transaction that changed the dataset; undefined if there is none. */
+/** Returns when the dataset was last changed, as text to compare; undefined if the history has no change of it. */
 const readLastChange = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const [last] = yield* decodeRows(Schema.Struct({ recorded_at: Schema.String }))(sql`
@@ -134,6 +142,7 @@ const readLastChange = Effect.fnUntraced(function* (table: string) {
   return last?.recorded_at
 })
 
+/** Explains a CHECK violation: the table has got a rule since the moment, and the old rows violate it. */
 const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error: SqlError.SqlError) {
   if (!isCheckViolation(error)) return yield* Effect.fail(error)
   return yield* new UndoRefused({
@@ -144,8 +153,9 @@ const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error:
 })
 
 /**
- * Removes the sums of the bars whose closes are about to be replaced, because later ingests of prices would read the
- * wrong closes from them. The history has no earlier sums, so the days must be ingested again.
+ * Deletes the stored sums of price bars for the days whose closes are about to be replaced. Otherwise, the next ingest
+ * of prices would read the wrong closes from them. The history does not contain the earlier sums, so prices of these
+ * days must be ingested again.
  */
 const forgetBars = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) {
   const sql = yield* SqlClient.SqlClient
@@ -156,9 +166,55 @@ const forgetBars = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) 
   )
 })
 
+/** An undo whose rows are in the staging table. */
+interface StagedUndo {
+  readonly staged: Staging.StagedRows
+  readonly preview: UndoPreview
+  /** The time of the last change before the preview was made. */
+  readonly lastChange: string | undefined
+}
+
+/** Stages the rows of the moment, and finds out what restoring them would change. */
+const stageUndo = Effect.fnUntraced(function* (dataset: LoadableDataset, moment: string) {
+  const { table } = dataset
+  const created = yield* Staging.createStagingTable(dataset, false)
+  // A merge would replace null by the default of a column. Without defaults, a null from the history stays null.
+  const staged = { ...created, columns: created.columns.map((column) => ({ ...column, default_value: null })) }
+  yield* stagePastRows(staged, moment)
+  // Read before the rows, so that a change in between is noticed.
+  const lastChange = yield* readLastChange(table)
+  const counts = yield* Staging.countReplacement(staged, [])
+  const examples = yield* Staging.findReplacedKeys(staged, maxExamples)
+  const undo: StagedUndo = { staged, preview: { table, moment, counts, examples }, lastChange }
+  return undo
+})
+
+const countChanges = ({ counts: { added, removed, updated } }: UndoPreview) => added + updated + removed
+
+/**
+ * Replaces the rows of the dataset with the staged ones. Fails if others have changed the dataset since the preview.
+ */
+const replaceRows = Effect.fnUntraced(function* ({ lastChange, preview, staged }: StagedUndo) {
+  const { counts, moment, table } = preview
+  yield* Staging.lockTableAgainstWriters(staged)
+  if ((yield* readLastChange(table)) !== lastChange) {
+    return yield* new UndoRefused({
+      message: `Other programs have changed ${table} in the meantime, so nothing was changed. Run the command again.`,
+    })
+  }
+  yield* describeDatasetChange({ undone_to: moment })
+  if (table === "daily_prices") yield* forgetBars(staged)
+  yield* Staging.deleteRemovedRows(staged)
+  yield* Staging.mergeStagedRows(staged, { hidden: [], omitted: [], isAppend: false })
+  const rows = counts.unchanged + counts.updated + counts.added
+  // After few changes, autovacuum decides when to analyze the table.
+  if (countChanges(preview) > rows / 10) yield* Staging.analyzeTable(staged.target)
+  yield* Staging.dropStagingTable(staged)
+})
+
 /**
  * Replaces the rows of a dataset with those of an earlier moment, in one transaction, if the preview is confirmed.
- * Returns the preview, and whether the dataset was changed.
+ * Returns the preview, and whether the dataset was changed. Fails with `UndoRefused` if the rows cannot be restored.
  */
 export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, onCommit, to }: UndoTask) {
   const sql = yield* SqlClient.SqlClient
@@ -169,34 +225,11 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
   Object.assign(progress, { label: `${table}: reading the history`, done: 0, total: undefined, count: 0 })
   return yield* Effect.gen(function* () {
     yield* Staging.acquireTableLoadLocks([table])
-    const created = yield* Staging.createStagingTable(dataset, false)
-    // Without defaults, null in a row of the history stays null.
-    const staged = { ...created, columns: created.columns.map((column) => ({ ...column, default_value: null })) }
-    yield* stagePastRows(staged, moment)
-    // Read before the rows, so that a change in between is noticed.
-    const lastChange = yield* readLastChange(table)
-    const counts = yield* Staging.countReplacement(staged, [])
-    const preview: UndoPreview = {
-      table,
-      moment,
-      counts,
-      examples: yield* Staging.findReplacedKeys(staged, maxExamples),
-    }
-    const changes = counts.added + counts.updated + counts.removed
-    if (changes === 0 || !(yield* confirm(preview))) return yield* new UndoDeclined({ preview })
+    const undo = yield* stageUndo(dataset, moment)
+    const { preview } = undo
+    if (countChanges(preview) === 0 || !(yield* confirm(preview))) return yield* new UndoDeclined({ preview })
     Object.assign(progress, { label: `${table}: replacing rows` })
-    yield* Staging.lockTableAgainstWriters(staged)
-    if ((yield* readLastChange(table)) !== lastChange) {
-      return yield* new UndoRefused({
-        message: `Other programs have changed ${table} meanwhile, so nothing was changed. Run the command again.`,
-      })
-    }
-    yield* describeDatasetChange({ undone_to: moment })
-    if (table === "daily_prices") yield* forgetBars(staged)
-    yield* Staging.deleteRemovedRows(staged)
-    yield* Staging.mergeStagedRows(staged, { hidden: [], omitted: [], isAppend: false })
-    if (changes > (counts.unchanged + counts.updated + counts.added) / 10) yield* Staging.analyzeTable(staged.target)
-    yield* Staging.dropStagingTable(staged)
+    yield* replaceRows(undo)
     yield* yield* BeforeLoadCommit
     yield* sql.afterCommit(onCommit)
     return { preview, isChanged: true }
@@ -208,7 +241,7 @@ export const undoLoad = Effect.fnUntraced(function* ({ confirm, dataset: name, o
 })
 
 const RecordedChange = Schema.Struct({
-  /** The last moment before the change. */
+  /** The last moment before the change, which can be passed to `undoLoad`. */
   before: PrintedTime,
   recorded_at: PrintedTime,
   added: Schema.Number,
@@ -217,7 +250,10 @@ const RecordedChange = Schema.Struct({
 })
 const decodeChanges = decodeRows(RecordedChange)
 
-/** Lists the newest transactions that changed a dataset, newest first, to find the moment before a bad load. */
+/**
+ * Returns the last `limit` transactions that changed a dataset, newest first, with the moment before each. An operator
+ * finds the moment before a bad load in this list.
+ */
 export const listRecentChanges = Effect.fnUntraced(function* (name: string, limit: number) {
   const sql = yield* SqlClient.SqlClient
   const { table } = yield* requireDataset(name)

@@ -75,7 +75,7 @@ const findSampleFiles = Effect.gen(function* () {
 })
 
 /** The `ticker_changes` file also contains real facts, which are kept. */
-const fictionalRows = new Map([["ticker_changes", { isGiven: "given.source = 'made up'" }]])
+const fictionalRows = new Map([["ticker_changes", { condition: "incoming.source = 'made up'" }]])
 
 /**
  * Removes the fictional rows of the sample market in one transaction. Rows that somebody has changed are removed only

@@ -24,9 +24,13 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         other.query("select count(*)::int as count from historical_tickers"),
         ({ rows: [row] }) => row?.["count"],
       )
-      yield* addRows("A", 10)
+      const [confirmedRows, laterRows] = [10, 20]
+      yield* addRows("A", confirmedRows)
       const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-confirmation-" })}/former.csv`
       yield* fs.writeFileString(file, "ticker,former_ticker,date\nA1,OLD,2020-01-01\n")
+      /**
+       * Loads the file, which has one of the stored rows. Other programs add rows while the confirmation is asked for.
+       */
       const load = (added: number) =>
         Effect.gen(function* () {
           const confirmRemoval = () => Effect.as(Effect.orDie(addRows(`B${added}X`, added)), true)
@@ -34,11 +38,12 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           return yield* loadDatasetFile(task, yield* Ref.make(0))
         }).pipe(Effect.provide(context))
 
-      const refused = yield* Effect.flip(load(20))
+      const allRows = confirmedRows + laterRows
+      const refused = yield* Effect.flip(load(laterRows))
       assert.strictEqual(refused._tag, "RemovalRefused")
-      assert.include(refused.message, "it would remove 29 of the 30 rows. Load it again.")
-      assert.strictEqual(yield* countRows, 30)
+      assert.include(refused.message, `it would remove ${allRows - 1} of the ${allRows} rows. Load it again.`)
+      assert.strictEqual(yield* countRows, allRows)
       const { merged } = yield* load(0)
-      assert.deepInclude(merged, { added: 0, unchanged: 1, removed: 29 })
+      assert.deepInclude(merged, { added: 0, unchanged: 1, removed: allRows - 1 })
     }))
 })

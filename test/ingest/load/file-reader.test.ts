@@ -1,4 +1,4 @@
-/** Rows are read from CSV and NDJSON files, compressed or not (D31). */
+/** Reading the rows of CSV and NDJSON files, compressed or not (D31). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib"
 import { type FileReaderOptions, type ParsedFileRow, readFileRows } from "../../../src/ingest/load/FileReader.ts"
 import { removeFormulaApostrophe } from "../../../src/query/rows/CsvCells.ts"
 
-/** The folder of the test files. */
+/** The path of the folder for test files. */
 class Folder extends Context.Service<Folder, string>()("test/ingest/load/Folder") {
   static readonly layer = Layer.effect(
     Folder,
@@ -14,7 +14,8 @@ class Folder extends Context.Service<Folder, string>()("test/ingest/load/Folder"
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-const rowsOf = Effect.fnUntraced(
+/** Writes a file with this name and content, and reads its rows. Cells in the columns `lists` are lists. */
+const readRows = Effect.fnUntraced(
   function* (
     name: string,
     content: string | Uint8Array,
@@ -28,8 +29,8 @@ const rowsOf = Effect.fnUntraced(
   },
 )
 
-/** Parts of generated cells, most of them hard for a CSV reader to parse. */
-const awkward = [
+/** The texts of which generated cells consist. Most are hard for a CSV reader to parse. */
+const awkwardParts = [
   '"',
   ",",
   "\n",
@@ -49,16 +50,21 @@ const awkward = [
   "",
   "\u2028",
 ]
-const Cell = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: awkward.length - 1 })))
-const cellOf = (parts: ReadonlyArray<number>) => parts.map((part) => awkward[part] ?? "").join("")
 
-/** Variations in the encoding of the same table. */
+/** A generated cell: indexes of `awkwardParts`. */
+const Cell = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: awkwardParts.length - 1 })))
+const makeCell = (parts: ReadonlyArray<number>) => parts.map((part) => awkwardParts[part] ?? "").join("")
+
+/** Variations in how the same table is written. */
 const WritingStyle = Schema.Struct({
   crlf: Schema.Boolean,
+  /** Whether the file starts with a byte order mark. */
   mark: Schema.Boolean,
   gzip: Schema.Boolean,
   quoteAll: Schema.Boolean,
+  /** Whether the last line ends with a line break. */
   lastBreak: Schema.Boolean,
+  /** The number of empty lines before each row. */
   emptyLines: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })),
 })
 const CsvTable = Schema.Array(Schema.Tuple([Cell, Cell, Cell]))
@@ -74,7 +80,7 @@ const toRows = (
     cells: Object.fromEntries(columns.map((column, at) => [column, cells[at] === "" ? null : cells[at]])),
   }))
 
-/** Writes CSV according to RFC 4180, independently of the reader. */
+/** Writes CSV according to RFC 4180, without code that the reader uses. Returns the line on which each row starts. */
 const writeCsv = (table: ReadonlyArray<ReadonlyArray<string>>, style: typeof WritingStyle.Type) => {
   const end = style.crlf ? "\r\n" : "\n"
   const cell = (text: string) =>
@@ -89,7 +95,7 @@ const writeCsv = (table: ReadonlyArray<ReadonlyArray<string>>, style: typeof Wri
   return { text: style.lastBreak ? text : text.slice(0, -end.length), lines }
 }
 
-/** Returns the row without the apostrophes that the service's CSV adds. */
+/** Returns the row without the apostrophes that the service's exports put before text that looks like a formula. */
 const removeApostrophes = (row: ParsedFileRow): ParsedFileRow => ({
   ...row,
   cells: Object.fromEntries(
@@ -105,13 +111,13 @@ layer(Folder.layer)("The file reader", (it) => {
     "reads any valid CSV file, and reports the line of each row (D31)",
     { table: CsvTable, style: WritingStyle },
     Effect.fnUntraced(function* ({ style, table }) {
-      const { lines, text } = writeCsv(table.map((row) => row.map(cellOf)), style)
+      const { lines, text } = writeCsv(table.map((row) => row.map(makeCell)), style)
       const [name, bytes] = style.gzip ? ["a.csv.gz", gzipSync(text)] : ["a.csv", text]
-      assert.deepStrictEqual(yield* rowsOf(name, bytes), toRows(lines))
-      // A byte order mark and the header are the signs of the service's CSV.
+      assert.deepStrictEqual(yield* readRows(name, bytes), toRows(lines))
+      // A file is an export of the service only if it has both this header and a byte order mark.
       const isExportHeader = (names: ReadonlyArray<string>) => names.join() === columns.join()
       assert.deepStrictEqual(
-        yield* rowsOf(name, bytes, [], { isExportHeader }),
+        yield* readRows(name, bytes, [], { isExportHeader }),
         style.mark ? toRows(lines).map(removeApostrophes) : toRows(lines),
       )
     }),
@@ -126,7 +132,7 @@ layer(Folder.layer)("The file reader", (it) => {
         yes: Schema.Boolean,
         integer: Schema.BigInt,
         fraction: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999 })),
-        left: Schema.Boolean,
+        omitsColumn: Schema.Boolean,
       })),
       style: WritingStyle,
     },
@@ -134,10 +140,14 @@ layer(Folder.layer)("The file reader", (it) => {
       const end = style.crlf ? "\r\n" : "\n"
       let text = style.mark ? "\uFEFF" : ""
       const rows: Array<ParsedFileRow> = []
-      for (const { fraction, left, text: parts, integer, words, yes } of objects) {
+      for (const { fraction, integer, omitsColumn, text: parts, words, yes } of objects) {
         text += `${style.quoteAll ? "  " : ""}${end}`.repeat(style.emptyLines)
         const number = `${integer}.${String(fraction).padStart(6, "0")}`
-        const cells = { text: cellOf(parts), words: words?.map(cellOf) ?? null, ...(left ? {} : { more: "x" }) }
+        const cells = {
+          text: makeCell(parts),
+          words: words?.map(makeCell) ?? null,
+          ...(omitsColumn ? {} : { more: "x" }),
+        }
         rows.push({
           line: text.split("\n").length,
           cells: { ...cells, yes: String(yes), number, integer: String(integer) },
@@ -145,7 +155,7 @@ layer(Folder.layer)("The file reader", (it) => {
         text += `${JSON.stringify({ ...cells, yes }).slice(0, -1)},"number": ${number} ,"integer":${integer}}${end}`
       }
       const written = style.lastBreak ? text : text.trimEnd()
-      const found = yield* rowsOf(style.gzip ? "a.jsonl.gz" : "a.ndjson", style.gzip ? gzipSync(written) : written, [
+      const found = yield* readRows(style.gzip ? "a.jsonl.gz" : "a.ndjson", style.gzip ? gzipSync(written) : written, [
         "words",
       ])
       assert.deepStrictEqual(found, rows)
@@ -154,18 +164,20 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect("decodes characters and rows that are split between chunks (D31)", () =>
     Effect.gen(function* () {
-      // Uses multibyte characters and rows of different lengths, so that some chunks end inside a character or a row.
+      // Multibyte characters and rows of different lengths, so that some chunks end inside a character or a row.
+      const rowCount = 4_000
       const table = Array.from(
-        { length: 4_000 },
+        { length: rowCount },
         (_, at) => ["é€😀".repeat(at % 23), `"${"ü,\n".repeat(at % 5)}`, String(at)],
       )
       const plain = { crlf: true, mark: true, gzip: false, quoteAll: false, lastBreak: true, emptyLines: 0 }
       const { lines, text } = writeCsv(table, plain)
-      assert.isAbove(Buffer.byteLength(text), 400_000)
-      assert.deepStrictEqual(yield* rowsOf("big.csv", text), toRows(lines))
-      assert.deepStrictEqual(yield* rowsOf("big.csv.gz", gzipSync(text)), toRows(lines))
+      const severalChunks = 400_000
+      assert.isAbove(Buffer.byteLength(text), severalChunks)
+      assert.deepStrictEqual(yield* readRows("big.csv", text), toRows(lines))
+      assert.deepStrictEqual(yield* readRows("big.csv.gz", gzipSync(text)), toRows(lines))
       const objects = table.map(([a, b, c]) => ({ a, b, c }))
-      const found = yield* rowsOf("big.ndjson", objects.map((row) => `${JSON.stringify(row)}\r\n`).join(""))
+      const found = yield* readRows("big.ndjson", objects.map((row) => `${JSON.stringify(row)}\r\n`).join(""))
       assert.deepStrictEqual(
         found.map(({ cells, line }) => ({ line, ...cells })),
         objects.map((row, at) => ({ line: at + 1, ...row })),
@@ -175,7 +187,7 @@ layer(Folder.layer)("The file reader", (it) => {
   it.effect("refuses a gzip file whose name does not end in .gz, with advice (D31)", () =>
     Effect.gen(function* () {
       for (const name of ["compressed.csv", "compressed.ndjson"]) {
-        const error = yield* Effect.flip(rowsOf(name, gzipSync("a,b\n1,2\n")))
+        const error = yield* Effect.flip(readRows(name, gzipSync("a,b\n1,2\n")))
         assert.match(
           error.message,
           new RegExp(`${name} is compressed with gzip, but .* Rename it to .*${name}\\.gz\\.$`),
@@ -185,13 +197,13 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect("reads every member of a gzip file (D31)", () =>
     Effect.gen(function* () {
-      const found = yield* rowsOf("two.csv.gz", Buffer.concat([gzipSync("a,b\n1,2\n"), gzipSync("3,4\n")]))
+      const found = yield* readRows("two.csv.gz", Buffer.concat([gzipSync("a,b\n1,2\n"), gzipSync("3,4\n")]))
       assert.deepStrictEqual(found, [{ line: 2, cells: { a: "1", b: "2" } }, { line: 3, cells: { a: "3", b: "4" } }])
     }))
 
   it.effect("trims header names, and reads lists as JSON (D31)", () =>
     Effect.gen(function* () {
-      const found = yield* rowsOf("lists.csv", ' a , list\n1,"[""x"",""y, z""]"\n2,\n3,[]\n', ["list"])
+      const found = yield* readRows("lists.csv", ' a , list\n1,"[""x"",""y, z""]"\n2,\n3,[]\n', ["list"])
       assert.deepStrictEqual(found, [
         { line: 2, cells: { a: "1", list: ["x", "y, z"] } },
         { line: 3, cells: { a: "2" } },
@@ -199,14 +211,14 @@ layer(Folder.layer)("The file reader", (it) => {
       ])
     }))
 
-  it.effect("reads an empty cell and \\N as null, and other texts if they are given (D43)", () =>
+  it.effect("reads an empty cell and \\N as null, and other texts if the options list them (D43)", () =>
     Effect.gen(function* () {
       const text = "a,list\n\\N,\\N\n,\nNULL,NULL\n"
-      const [first, second, third] = yield* rowsOf("nulls.csv", text, ["list"])
+      const [first, second, third] = yield* readRows("nulls.csv", text, ["list"])
       assert.deepStrictEqual([first?.cells, second?.cells], [{ a: "\\N" }, { a: null }])
       assert.include(third?.problem?.reason, "must be a JSON array")
-      const given = yield* rowsOf("nulls.csv", text, ["list"], { nullTexts: new Set(["", "\\N", "NULL"]) })
-      assert.deepStrictEqual(given.map(({ problem }) => problem), [undefined, undefined, undefined])
+      const withNull = yield* readRows("nulls.csv", text, ["list"], { nullTexts: new Set(["", "\\N", "NULL"]) })
+      assert.deepStrictEqual(withNull.map(({ problem }) => problem), [undefined, undefined, undefined])
     }))
 
   it.effect.each([
@@ -215,9 +227,9 @@ layer(Folder.layer)("The file reader", (it) => {
     ['{"x":"\\"a\\":","a":"1","owners":[{"n":"1"},{"n":"2","n":"3"}]}', "n"],
     ['{"a":null,"a":null}', "a"],
     ['{"__proto__":"1","__proto__":"2"}', "__proto__"],
-  ])("refuses the object %s, which has a name twice (D43)", ([line = "", name]) =>
+  ])("refuses the object %s, in which a name occurs twice (D43)", ([line = "", name]) =>
     Effect.gen(function* () {
-      const [row, ...others] = yield* rowsOf("twice.ndjson", `${line}\n{"a":"1"}\n`)
+      const [row, ...others] = yield* readRows("twice.ndjson", `${line}\n{"a":"1"}\n`)
       assert.deepStrictEqual(row?.problem, {
         column: name,
         reason: "occurs twice in one object; keep one of the values",
@@ -225,18 +237,18 @@ layer(Folder.layer)("The file reader", (it) => {
       assert.deepStrictEqual(others, [{ line: 2, cells: { a: "1" } }])
     }))
 
-  it.effect("accepts names that occur in several objects, or in texts (D43)", () =>
+  it.effect("accepts a name that occurs in several objects, or inside text (D43)", () =>
     Effect.gen(function* () {
       const text = JSON.stringify({ a: '"a":1, {"a":', b: "}", c: "\\" })
       const nested = JSON.stringify({ a: "1", owners: [{ n: "1" }, { n: "2" }] })
-      const rows = yield* rowsOf("once.ndjson", `${text}\n${nested}\n`)
+      const rows = yield* readRows("once.ndjson", `${text}\n${nested}\n`)
       assert.deepStrictEqual(rows.map(({ problem }) => problem), [undefined, undefined, undefined])
       assert.deepStrictEqual(rows[0]?.cells, JSON.parse(text))
     }))
 
-  it.effect("reports each column of a header without a name, as pandas writes its index (D31)", () =>
+  it.effect("reports each column without a name in the header, such as the index that pandas writes (D31)", () =>
     Effect.gen(function* () {
-      const found = yield* rowsOf("index.csv", ",a,\n0,1,\n")
+      const found = yield* readRows("index.csv", ",a,\n0,1,\n")
       assert.deepStrictEqual(
         found.map(({ line, problem }) => `${line} ${problem?.column} ${problem?.reason}`),
         [1, 3].map((column) =>
@@ -248,7 +260,7 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect("reports a row with more or fewer cells than the header, and reads the rows after it (D31)", () =>
     Effect.gen(function* () {
-      const found = yield* rowsOf("odd.csv", "a,b\n1\n1,2,3\n1,2\n")
+      const found = yield* readRows("odd.csv", "a,b\n1\n1,2,3\n1,2\n")
       assert.deepStrictEqual(found.map(({ line, problem }) => [line, problem?.reason ?? "good"]), [
         [2, "has 1 cells; the header has 2"],
         [3, "has 3 cells; the header has 2"],
@@ -271,19 +283,23 @@ layer(Folder.layer)("The file reader", (it) => {
     "refuses a compressed %s of any length before it is in memory (D31, SECURITY.md)",
     ([, name, start, reason]) =>
       Effect.gen(function* () {
-        // Longer than the longest text of JavaScript.
-        const part = gzipSync("x".repeat(64 * 1024 * 1024))
-        const bomb = Buffer.concat(Array.from({ length: 9 }, () => part))
+        // Together, the parts are longer than the longest string that JavaScript can hold.
+        const [partCount, partSize, maxGrowth] = [9, 64 * 1024 * 1024, 300 * 1024 * 1024]
+        const part = gzipSync("x".repeat(partSize))
+        const bomb = Buffer.concat(Array.from({ length: partCount }, () => part))
         const before = process.memoryUsage().rss
-        const error = yield* Effect.flip(rowsOf(name, Buffer.concat([gzipSync(start), bomb])))
+        const error = yield* Effect.flip(readRows(name, Buffer.concat([gzipSync(start), bomb])))
         assert.match(error.message, reason)
-        assert.isBelow(process.memoryUsage().rss - before, 300 * 1024 * 1024)
+        assert.isBelow(process.memoryUsage().rss - before, maxGrowth)
       }),
   )
 
   it.effect("refuses a header with more than a thousand columns, without comparing them (D31, SECURITY.md)", () =>
     Effect.gen(function* () {
-      const found = yield* rowsOf("wide.csv", `${",".repeat(5_000_000)}\n1\n`)
-      assert.deepStrictEqual(found.map(({ problem }) => problem?.reason), ["has 5000001 columns, more than 1000"])
+      const columnCount = 5_000_000
+      const found = yield* readRows("wide.csv", `${",".repeat(columnCount - 1)}\n1\n`)
+      assert.deepStrictEqual(found.map(({ problem }) => problem?.reason), [
+        `has ${columnCount} columns, more than 1000`,
+      ])
     }))
 })

@@ -1,4 +1,7 @@
-/** Loading a folder of files, checking without loading, and the example files of `datasets` (operations/data). */
+/**
+ * Loading the files in a folder, checks without loading, and the example files that `datasets` prints
+ * (operations/data).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
@@ -14,15 +17,15 @@ const TestLayer = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
-/** Creates a folder with files of these names and contents. */
-const folderOf = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
+/** Creates a folder that contains these files, by name. Returns its path. */
+const createFolder = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-folder-" })
   yield* Effect.forEach(Object.entries(files), ([name, text]) => fs.writeFileString(`${folder}/${name}`, text))
   return folder
 })
 
-const loaded = (task: Parameters<typeof loadDatasetFile>[0]) =>
+const load = (task: Parameters<typeof loadDatasetFile>[0]) =>
   Effect.flatMap(Ref.make(0), (progress) => loadDatasetFile(task, progress))
 
 layer(TestLayer, { excludeTestServices: true })("load", (it) => {
@@ -30,11 +33,11 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     "accepts the example file that `datasets` prints for $table (operations/data)",
     (dataset) =>
       Effect.gen(function* () {
-        const [, shown = ""] = describeDatasetFormat(dataset).split(`${dataset.table}.csv:\n`)
-        const file = `${shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
-        const folder = yield* folderOf({ [`${dataset.table}.csv`]: file })
+        const [, example = ""] = describeDatasetFormat(dataset).split(`${dataset.table}.csv:\n`)
+        const file = `${example.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
+        const folder = yield* createFolder({ [`${dataset.table}.csv`]: file })
         const path = `${folder}/${dataset.table}.csv`
-        const { dropped, rows } = yield* loaded({ dataset: dataset.table, file: path, append: false, check: true })
+        const { dropped, rows } = yield* load({ dataset: dataset.table, file: path, append: false, check: true })
         assert.deepStrictEqual({ dropped, rows }, { dropped: 0, rows: 1 }, file)
       }),
   )
@@ -42,13 +45,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   it.effect("reports with --check what a load would do, and changes nothing (operations/data)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const folder = yield* folderOf({
+      const folder = yield* createFolder({
         "good.csv": "ticker,former_ticker,date\nZZ1,ZZ0,2020-01-02\nZZ1,ZZ0,2020-01-02\n",
         "bad.csv": "ticker,former_ticker,date\nZZ1,ZZ0,2020-02-30\n",
       })
       yield* sql`insert into historical_tickers (ticker, former_ticker) values ('KEPT', 'OLD')`
       for (const append of [true, false]) {
-        const good = yield* loaded({ dataset: "historical_tickers", file: `${folder}/good.csv`, append, check: true })
+        const good = yield* load({ dataset: "historical_tickers", file: `${folder}/good.csv`, append, check: true })
         assert.deepStrictEqual([good.table, good.rows, good.dropped], ["historical_tickers", 1, 1])
         assert.deepStrictEqual(good.merged, {
           added: 1,
@@ -58,7 +61,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           ...(append ? {} : { removed: 1 }),
         })
         const bad = yield* Effect.flip(
-          loaded({ dataset: "historical_tickers", file: `${folder}/bad.csv`, append, check: true }),
+          load({ dataset: "historical_tickers", file: `${folder}/bad.csv`, append, check: true }),
         )
         assert.match(bad.message, /line 2: date must be a date that exists/)
       }
@@ -70,7 +73,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
   it.effect("finds the files that are named after a table, and lists the folder's other files (operations/data)", () =>
     Effect.gen(function* () {
-      const folder = yield* folderOf({
+      const folder = yield* createFolder({
         "news.ndjson.gz": "",
         "gap-stats.csv": "",
         "daily_prices.jsonl": "",
@@ -88,13 +91,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
 
   it.effect("reports ambiguous, empty, missing and invalid folders (operations/data)", () =>
     Effect.gen(function* () {
-      const twice = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
-      assert.match(twice.message, /contains several files for news: news\.csv, news\.ndjson\. Keep one of them\.$/)
-      const none = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "notes.txt": "" })))
-      assert.match(none.message, /No file in .* is named after a table/)
+      const ambiguous = yield* Effect.flip(findDatasetFiles(yield* createFolder({ "news.csv": "", "news.ndjson": "" })))
+      assert.match(ambiguous.message, /contains several files for news: news\.csv, news\.ndjson\. Keep one of them\.$/)
+      const empty = yield* Effect.flip(findDatasetFiles(yield* createFolder({ "notes.txt": "" })))
+      assert.match(empty.message, /No file in .* is named after a table/)
       const missingFolder = yield* Effect.flip(findDatasetFiles("/nowhere/at/all"))
       assert.strictEqual(missingFolder.message, "There is no folder /nowhere/at/all.")
-      const file = `${yield* folderOf({ "news.csv": "" })}/news.csv`
+      const file = `${yield* createFolder({ "news.csv": "" })}/news.csv`
       const notFolder = yield* Effect.flip(findDatasetFiles(file))
       assert.strictEqual(
         notFolder.message,
@@ -106,12 +109,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const header = "ticker,filed_at,is_adr,last_updated"
-      const folder = yield* folderOf({
+      const folder = yield* createFolder({
         "first.csv": `${header}\nZZ7,2025-01-02,false,2025-01-02 09:30:00\n`,
         "more.csv": `${header}\nZZ8,2025-01-03,false,2025-01-03 09:30:00\nZZ7,2025-01-02,true,2025-01-02 09:30:00\n`,
       })
-      yield* loaded({ dataset: "historical-float-pro", file: `${folder}/first.csv`, append: false })
-      const { merged } = yield* loaded({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true })
+      yield* load({ dataset: "historical-float-pro", file: `${folder}/first.csv`, append: false })
+      const { merged } = yield* load({ dataset: "historical-float-pro", file: `${folder}/more.csv`, append: true })
       assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0, kept: 0 })
       assert.deepStrictEqual(yield* sql`select ticker, is_adr from historical_float_pro order by 1`, [
         { ticker: "ZZ7", is_adr: true },
@@ -119,18 +122,18 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ])
     }))
 
-  it.effect("reports a missing file, and a folder that is given instead of a file (D31)", () =>
+  it.effect("reports a missing file, and a folder in place of a file (D31)", () =>
     Effect.gen(function* () {
-      const folder = yield* folderOf({ "news.csv": "" })
+      const folder = yield* createFolder({ "news.csv": "" })
       const task = { dataset: "news", append: false }
-      const directory = yield* Effect.flip(loaded({ ...task, file: folder }))
+      const directory = yield* Effect.flip(load({ ...task, file: folder }))
       assert.strictEqual(
         directory.message,
         `${folder} is a folder, but load takes a file. To load every file in the folder: load --all ${folder}`,
       )
-      const missing = yield* Effect.flip(loaded({ ...task, file: "exports/none.csv" }))
+      const missing = yield* Effect.flip(load({ ...task, file: "exports/none.csv" }))
       assert.strictEqual(missing.message, `There is no file exports/none.csv (${process.cwd()}/exports/none.csv).`)
-      const kind = yield* Effect.flip(loaded({ ...task, file: `${folder}/news.xlsx` }))
-      assert.strictEqual(kind.message, `There is no file ${folder}/news.xlsx.`)
+      const missingSheet = yield* Effect.flip(load({ ...task, file: `${folder}/news.xlsx` }))
+      assert.strictEqual(missingSheet.message, `There is no file ${folder}/news.xlsx.`)
     }))
 })

@@ -14,6 +14,7 @@ type Row = Readonly<Record<string, unknown>>
 
 const toNdjson = (rows: ReadonlyArray<Row>) => rows.map((row) => `${JSON.stringify(row)}\n`).join("")
 
+/** Writes a file with this name and content, and loads it with `--append --keep-omitted`. */
 const append = Effect.fnUntraced(
   function* (dataset: string, name: string, content: string, more: Partial<LoadTask> = {}) {
     const fs = yield* FileSystem.FileSystem
@@ -23,6 +24,7 @@ const append = Effect.fnUntraced(
   },
 )
 
+/** Reads the rows of a table, with each value as text. */
 const readTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly row: Readonly<Record<string, string | null>> }>`
@@ -32,7 +34,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ row }) => row)
 })
 
-/** Returns SQL that prints a column as in a data file. */
+/** Returns SQL that prints a column in the format of a data file. */
 const printColumn = ({ is_list, name, type }: LoadableColumn) =>
   is_list
     ? `to_json("${name}")`
@@ -42,7 +44,7 @@ const printColumn = ({ is_list, name, type }: LoadableColumn) =>
     ? `to_char("${name}" at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
     : `"${name}"::text`
 
-/** Reads the given columns of all rows, in the format of a data file. */
+/** Reads these columns of all rows, in the format of a data file. */
 const exportRows = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<LoadableColumn>) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<Row>(
@@ -77,6 +79,7 @@ const company = {
   last_updated: "2026-06-01 10:00:00",
 }
 
+/** Stores two companies, AAA and BBB. */
 const storeCompanies = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`truncate screener`
@@ -90,6 +93,8 @@ const readCompanies = Effect.flatMap(
 )
 
 const source = ["https://filings.example/AAA#sic"]
+
+/** A row for AAA that omits some columns, and the rows that the table has after it. */
 const update = { ticker: "AAA", company: "Zyx Inc.", exchange: null, last_updated: "2026-06-02 10:00:00", source }
 const others = { price: "12.5000", num_gaps: 3, pending_s1: true }
 const updated = [
@@ -162,24 +167,24 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
       ])
     }))
 
-  it.effect("takes the columns of NDJSON from the first row, and refuses rows with different columns (D31)", () =>
+  it.effect("takes the columns of an NDJSON file from its first row, and refuses rows with other columns (D31)", () =>
     Effect.gen(function* () {
       yield* storeCompanies
       const { exchange: _, ...without } = update
-      const refused = (rows: ReadonlyArray<Row>) =>
+      const refuse = (rows: ReadonlyArray<Row>) =>
         Effect.map(
           Effect.flip(append("screener", "a.ndjson", toNdjson(rows))),
           ({ message }) => message.split("\n").slice(1),
         )
       const needed = "and with --keep-omitted all rows need the same columns"
-      assert.deepStrictEqual(yield* refused([update, without, { ...update, price: "1" }]), [
+      assert.deepStrictEqual(yield* refuse([update, without, { ...update, price: "1" }]), [
         `  line 2: exchange is missing, but the first row has it, ${needed}`,
         `  line 3: price is not in the first row, ${needed}`,
       ])
-      assert.deepStrictEqual(yield* refused([{ ...update, prise: "1" }]), [
+      assert.deepStrictEqual(yield* refuse([{ ...update, prise: "1" }]), [
         "  line 1: prise is not a column of this table; did you mean price?",
       ])
-      assert.deepStrictEqual(yield* refused([{ company: "x" }]), ["  line 1: ticker is missing"])
+      assert.deepStrictEqual(yield* refuse([{ company: "x" }]), ["  line 1: ticker is missing"])
       const { message } = yield* Effect.flip(append("screener", "a.csv", "company,prise\nx,1\n"))
       assert.match(
         message,
@@ -188,26 +193,27 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
     }))
 
   it.effect.each(loadableDatasets)(
-    "changes nothing in $table if a file repeats the values of some columns (D22)",
+    "changes nothing in $table if a file has only some columns, with the stored values (D22)",
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset
         const columns = yield* readLoadableColumns(table)
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ${sql(table)}`
-        yield* fillTable(dataset, 7)
+        const [rowCount, fileCount] = [7, 4]
+        yield* fillTable(dataset, rowCount)
         const before = yield* readTable(table)
-        for (let seed = 1; seed <= 4; seed += 1) {
+        for (let seed = 1; seed <= fileCount; seed += 1) {
           const rows = yield* exportRows(table, chooseColumns(dataset, columns, seed))
           const [name, content] = seed % 2 === 0 ? ["a.csv", toCsv(rows)] : ["a.ndjson", toNdjson(rows)]
           const { merged } = yield* append(table, name, content)
-          assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: 7, kept: 0 }, content)
+          assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: rowCount, kept: 0 }, content)
         }
         assertEqualRows(table, yield* readTable(table), before)
       }),
   )
 
-  it.effect("keeps a confirmed or rejected event if the file repeats it as estimated (D22)", () =>
+  it.effect("keeps a confirmed or blocked event if the file repeats it as an estimate (D22)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const event = { new_ticker: "NEW", effective_date: "2026-06-01", cik: "0000000001", source_links: source }
@@ -236,6 +242,6 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
         )
       }
       yield* append("ticker_changes", "a.ndjson", toNdjson(rows.map((row) => ({ ...row, status: "reverted" }))))
-      assert.lengthOf(yield* sql`select from ticker_changes where status = 'reverted'`, 4)
+      assert.lengthOf(yield* sql`select from ticker_changes where status = 'reverted'`, rows.length)
     }))
 })

@@ -2,12 +2,13 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
+import { batchSize, loadDatasetFile } from "../../../src/ingest/load/Load.ts"
 import { tickerChangeStatuses } from "../../../src/contract/endpoints/ticker-changes.ts"
 import { makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount, sampleUnlessThorough, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
+/** The columns of a ticker change. All changes of this test have the same new symbol and date. */
 interface Change {
   readonly old_ticker: string
   readonly new_ticker: string
@@ -19,6 +20,8 @@ interface Change {
 
 const formatKey = ({ cik, old_ticker }: Change) => `${old_ticker} ${cik}`
 const isEqual = (one: Change, other: Change) => one.status === other.status && one.company_name === other.company_name
+
+/** Whether the earlier change stays although a later one has the same key (D22). */
 const keepsEarlier = (earlier: Change, later: Change) =>
   ["confirmed", "reverted", "blocked"].includes(earlier.status) && ["estimated", "backfill"].includes(later.status)
 
@@ -34,7 +37,7 @@ const chooseChange = (choose: RandomChooser): Change => ({
 const chooseChanges = (choose: RandomChooser, count: number) =>
   Array.from({ length: count }, () => chooseChange(choose))
 
-/** Changes with keys of their own. With 5,000 of them, the next change of a file is in another batch. */
+/** Returns changes with keys that no other change has. A batch of them separates the changes before and after it. */
 const makeOtherChanges = (count: number) =>
   Array.from({ length: count }, (_, index): Change => ({
     old_ticker: `X${index}`,
@@ -45,7 +48,7 @@ const makeOtherChanges = (count: number) =>
     status: "confirmed",
   }))
 
-/** Computes which rows of a file remain, one by one. */
+/** The model of reading a file: computes row by row which changes it leaves, by key, and the counts of the load. */
 const readFile = (rows: ReadonlyArray<Change>) => {
   const stored = new Map<string, Change>()
   const different = new Set<string>()
@@ -63,10 +66,11 @@ const readFile = (rows: ReadonlyArray<Change>) => {
   return { stored, counts: { rows: stored.size, dropped: rows.length - kept - different.size, superseded, kept } }
 }
 
-const merge = (existing: ReadonlyMap<string, Change>, given: ReadonlyMap<string, Change>, isAppend: boolean) => {
+/** The model of the merge: computes which changes the table then has, by key, and the counts of the merge. */
+const merge = (existing: ReadonlyMap<string, Change>, incoming: ReadonlyMap<string, Change>, isAppend: boolean) => {
   const stored = new Map(isAppend ? existing : [])
   let [added, updated, unchanged, kept] = [0, 0, 0, 0]
-  for (const [key, row] of given) {
+  for (const [key, row] of incoming) {
     const earlier = existing.get(key)
     if (earlier !== undefined && isAppend && keepsEarlier(earlier, row)) {
       kept += 1
@@ -99,6 +103,7 @@ const readStored = Effect.gen(function* () {
   )
 })
 
+/** Loads the changes, after a check that must change nothing and return the same counts. */
 const load = Effect.fnUntraced(
   function* (rows: ReadonlyArray<object>, options: { readonly append: boolean; readonly keepOmitted: boolean }) {
     const fs = yield* FileSystem.FileSystem
@@ -122,10 +127,10 @@ const ways = [
 
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Ticker changes with equal keys", (it) => {
   it.effect.each(ways)(
-    "are replaced by later ones, except decided ones by estimated or backfill ones, $name, and --check agrees (D22)",
+    "are replaced by later ones, but decided ones never by estimates or backfills, $name, and --check agrees (D22)",
     (way) =>
       Effect.gen(function* () {
-        const totals = { inFile: 0, inTable: 0 }
+        const keptChanges = { inFile: 0, inTable: 0 }
         for (let seed = 1; seed <= getInputCount(100); seed += 1) {
           const choose = makeRandomChooser(seed)
           const existing = readFile(chooseChanges(choose, choose([0, 2, 8]))).stored
@@ -138,11 +143,11 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Tic
           assert.deepStrictEqual({ rows: loaded, dropped, superseded, kept }, file.counts, message)
           assert.deepStrictEqual(merged, expected.counts, message)
           assert.deepStrictEqual(yield* readStored, toSorted(expected.stored.values()), message)
-          totals.inFile += kept
-          totals.inTable += merged.kept
+          keptChanges.inFile += kept
+          keptChanges.inTable += merged.kept
         }
-        assert.isAbove(totals.inFile, 0)
-        assert.strictEqual(totals.inTable > 0, way.append)
+        assert.isAbove(keptChanges.inFile, 0)
+        assert.strictEqual(keptChanges.inTable > 0, way.append)
       }),
   )
 
@@ -154,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Tic
         for (const seed of seeds) {
           const choose = makeRandomChooser(seed)
           const existing = readFile(chooseChanges(choose, 4)).stored
-          const rows = [...chooseChanges(choose, 8), ...makeOtherChanges(5_000), ...chooseChanges(choose, 25)]
+          const rows = [...chooseChanges(choose, 8), ...makeOtherChanges(batchSize), ...chooseChanges(choose, 25)]
           const file = readFile(rows)
           const expected = merge(existing, file.stored, way.append)
           yield* store(existing.values())
@@ -167,7 +172,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Tic
       }),
   )
 
-  it.effect("keep their status, and get the other values of a file without a status (D22)", () =>
+  it.effect("keep their status, and get the other values, from a file without a status (D22)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const changes = tickerChangeStatuses.map((status, index): Change => ({

@@ -1,4 +1,7 @@
-/** `load` accepts the files that psql and the service write, and changes nothing (D31, files; D39, text). */
+/**
+ * Round trips: `load` accepts the files that psql and the service write, and leaves the tables as they are (D31, files;
+ * D39, text).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
@@ -18,7 +21,7 @@ const tables = loadableDatasets.map(({ table }) => ({ table }))
 const loadFile = (dataset: string, file: string, options: Partial<LoadTask> = {}) =>
   Effect.flatMap(Ref.make(0), (rows) => loadDatasetFile({ dataset, file, append: false, ...options }, rows))
 
-/** A folder into which PostgreSQL's user can write. */
+/** Creates a folder into which PostgreSQL's user can write. */
 const sharedFolder = Effect.gen(function* () {
   const folder = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-trip-" })
   chmodSync(folder, 0o777)
@@ -31,6 +34,7 @@ const countRows = Effect.fnUntraced(function* (table: string) {
   return row?.count ?? 0
 })
 
+/** Loads the file, and asserts that it has exactly the rows of the table. */
 const assertUnchanged = Effect.fnUntraced(function* (dataset: string, file: string, options: Partial<LoadTask> = {}) {
   const rows = yield* countRows(dataset)
   const { merged } = yield* loadFile(dataset, file, options)
@@ -38,7 +42,9 @@ const assertUnchanged = Effect.fnUntraced(function* (dataset: string, file: stri
   assert.deepStrictEqual(merged, { added: 0, updated: 0, unchanged: rows, kept: 0, ...removed }, file)
 })
 
-/** Texts that a spreadsheet may run as formulas, and lists with the special characters of both formats. */
+/**
+ * Stores texts that a spreadsheet may run as formulas, and lists with the special characters of JSON and PostgreSQL.
+ */
 const writeDifficultValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -50,10 +56,10 @@ const writeDifficultValues = Effect.gen(function* () {
 })
 
 layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
-  "files of psql",
+  "load",
   (it) => {
     it.effect.each(sampleUnlessThorough(tables, 3, 0))(
-      "loads the CSV that psql writes of $table, which changes nothing (D31)",
+      "changes nothing in $table if it loads the CSV that psql writes (D31)",
       ({ table }) =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -61,7 +67,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
           const folder = yield* sharedFolder
           for (const zone of ["UTC", "America/New_York"]) {
             const file = `${folder}/${zone.slice(-3)}.csv`
-            // `\copy` sends the same statement, and writes what it receives.
+            // psql's `\copy` sends the same statement, but to standard output, and writes what it receives.
             yield* sql.withTransaction(Effect.andThen(
               sql.unsafe(`set local timezone = '${zone}'`),
               sql.unsafe(`copy (select * from ${table}) to '${file}' csv header`),
@@ -75,15 +81,18 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
   },
 )
 
-interface Exported {
+/** An endpoint whose exports can be loaded. */
+interface ExportedList {
+  /** The table that the endpoint reads. */
   readonly table: string
   readonly path: string
-  /** SQL condition of the rows that the endpoint shows. */
+  /** SQL condition for the rows that the endpoint shows. The default is all rows. */
   readonly shown?: string
-  /** The endpoint shows the rows of chosen symbols only. */
+  /** The endpoint requires the parameter `ticker`. */
   readonly needsTickers?: true
+  /** With `provenance=true`, the rows have the column `source`. */
   readonly hasSource?: true
-  /** The endpoint omits a column that every row must have. */
+  /** The endpoint does not show a column that every row of the table must have. */
   readonly lacksColumns?: true
 }
 
@@ -93,8 +102,11 @@ const newestFilings = `${ownershipHolderSqlCondition} and (ticker, accession_num
   order by ticker, filed_at desc, reported_date desc nulls last, accession_number desc
 )`
 
-/** The lists of the API. Ticker changes and former tickers are shown as chains, and closing prices not at all (D36). */
-const lists: ReadonlyArray<Exported> = [
+/**
+ * The endpoints that show all columns of a table for which a file needs values. Ticker changes and former tickers are
+ * not among them, because the API shows chains instead of rows, nor are closing prices, which it does not show (D36).
+ */
+const lists: ReadonlyArray<ExportedList> = [
   {
     table: "intraday_runners",
     path: "/v1/intraday-runners",
@@ -117,39 +129,43 @@ const lists: ReadonlyArray<Exported> = [
   { table: "screener", path: "/v1/screener", hasSource: true },
 ]
 
-/** Endpoints that show some columns of a table. */
-const subsets: ReadonlyArray<Exported> = [
+/** Endpoints that show only some columns of a table. */
+const subsets: ReadonlyArray<ExportedList> = [
   { table: "news", path: "/v1/news-basic" },
   { table: "gap_stats", path: "/v1/gap-stats" },
   { table: "dilution_data", path: "/v1/dilution-data", needsTickers: true },
 ]
 
-/** Keeps only the rows that the endpoint shows. Returns the query that selects them. */
-const keepShownRows = Effect.fnUntraced(function* ({ needsTickers, shown = "true", table }: Exported) {
+/** The number of symbols that are exported from an endpoint that requires `ticker`. */
+const exportedSymbols = 20
+
+/** Deletes the rows that the endpoint does not show. Returns the part of the query that selects all others. */
+const keepShownRows = Effect.fnUntraced(function* ({ needsTickers, shown = "true", table }: ExportedList) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`delete from ${table} where not (${shown})`)
   if (needsTickers !== true) return ""
   const kept = yield* sql.unsafe<{ readonly ticker: string }>(
-    `select ticker from ${table} group by ticker order by count(*) desc, ticker limit 20`,
+    `select ticker from ${table} group by ticker order by count(*) desc, ticker limit ${exportedSymbols}`,
   )
   const symbols = kept.map(({ ticker }) => ticker)
   yield* sql.unsafe(`delete from ${table} where ticker <> all ($1)`, [symbols])
   return `&ticker=${symbols.join(",")}`
 })
 
+/** Writes the whole list of an endpoint to a file. */
 const exportList = Effect.fnUntraced(function* (path: string, query: string, file: string) {
   const { ultimate } = yield* Service.TestKeys
   const response = yield* HttpClient.execute(
     HttpClientRequest.get(`${path}?limit=all${query}`).pipe(HttpClientRequest.setHeaders({ "X-API-Key": ultimate })),
   )
   assert.strictEqual(response.status, 200, `${path}${query}`)
-  // The bytes, because decoding them as text would drop the byte order mark.
+  // As bytes, because decoding them as text would drop the byte order mark.
   yield* (yield* FileSystem.FileSystem).writeFile(file, new Uint8Array(yield* response.arrayBuffer))
 })
 
-layer(Service.sampleServiceLayer, { excludeTestServices: true })("files of the service", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("load", (it) => {
   it.effect.each(sampleUnlessThorough(lists, 3, 0))(
-    "loads the CSV and NDJSON of $path, which changes nothing (D31, D39)",
+    "changes nothing if it loads the CSV and NDJSON exports of $path (D31, D39)",
     (list) =>
       Effect.gen(function* () {
         yield* writeDifficultValues
@@ -167,7 +183,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("files of the s
   )
 
   it.effect.each(subsets)(
-    "loads the CSV and NDJSON of $path with --append --keep-omitted, which changes nothing (D31)",
+    "changes nothing if it loads the CSV and NDJSON exports of $path with --append --keep-omitted (D31)",
     (list) =>
       Effect.gen(function* () {
         const tickers = yield* keepShownRows(list)
@@ -181,7 +197,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("files of the s
       }),
   )
 
-  it.effect("removes the source of a row that a file without sources changes, and keeps all others (D31)", () =>
+  it.effect("removes the source of a row that a file without sources changes, and keeps those of other rows (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

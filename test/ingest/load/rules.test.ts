@@ -1,4 +1,7 @@
-/** Every rule of a dataset's table: `load` names the line, the columns, the values and the rule (D31, D34, D42). */
+/**
+ * The rules that loaded rows must follow: CHECK constraints, the bounds of columns, past days, and prices within the
+ * range of their session. `load` names the line, the columns, the values and the rule (D31, D34, D42).
+ */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array as Arr, Effect, FileSystem, Layer, Ref } from "effect"
@@ -6,25 +9,27 @@ import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { tomorrowInNewYork } from "../../../src/contract/rules/Dates.ts"
 import { loadDatasetFile, type LoadTask } from "../../../src/ingest/load/Load.ts"
+import { maxReportedBadRows } from "../../../src/ingest/load/RowValidation.ts"
 import * as Service from "../../support/Service.ts"
 
 type Cells = Readonly<Record<string, unknown>>
 
-interface Rule {
+/** A CHECK constraint of a table, or of the domain of one of its columns. */
+interface Constraint {
   readonly name: string
   readonly columns: ReadonlyArray<string>
   readonly types: ReadonlyArray<string>
 }
 
-/** Cells that violate a constraint, by its name, if those of its column's type do not. */
+/** Cells that violate a constraint on several columns, by its name. `makeViolatingCell` has those for one column. */
 const violatingCells: Readonly<Record<string, Cells>> = {
   ticker_changes_check: { old_ticker: "SAME", new_ticker: "SAME" },
   dilution_data_check: { security_type: "warrant", conversion_price: "1" },
   dilution_data_check1: { security_type: "convertible_note", conversion_price: "1", warrants_amount: "1" },
 }
 
-/** Cells of a type that no constraint accepts. */
-const violatingCell = (name: string, type: string): unknown => {
+/** Returns a cell that violates the constraint `name` on a column of this type. */
+const makeViolatingCell = (name: string, type: string): unknown => {
   if (type.endsWith("[]")) return [null]
   if (type === "bigint") return name === "quantity_check" ? "-1" : "9007199254740992"
   if (name === "price_check" || name === "floor_price_check" || name === "ratio_check") return "0"
@@ -36,9 +41,9 @@ const violatingCell = (name: string, type: string): unknown => {
   return type.startsWith("timestamp") ? "infinity" : "no such value!"
 }
 
-const readRules = Effect.fnUntraced(function* (table: string) {
+const readConstraints = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<Rule>`
+  return yield* sql<Constraint>`
     select conname as name, array_agg(attname::text) as columns, array_agg(format_type(atttypid, atttypmod)) as types
     from pg_constraint join pg_attribute on attrelid = conrelid and attnum = any (conkey)
     where conrelid = ${table}::regclass and contype = 'c' group by conname
@@ -64,7 +69,7 @@ const loadRows = Effect.fnUntraced(
   },
 )
 
-/** Returns a row of the table as `load` accepts it. */
+/** Returns a row of the table with these columns, in the form in which `load` accepts it. */
 const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql.unsafe<{ readonly row: Cells }>(`select to_jsonb(t) as row from ${table} as t limit 1`)
@@ -80,8 +85,8 @@ const readRow = Effect.fnUntraced(function* (table: string, columns: ReadonlyArr
 const getColumns = (name: string) =>
   loadableDatasets.flatMap(({ row, table }) => table === name ? Object.keys(row.fields) : [])
 
-/** Prices of the session with this high, between 12 and 12.5. */
-const priceColumns = (table: string, high: string) => {
+/** Returns the other prices of the session whose high is in this column. All are 12.3, between the low and the high. */
+const makeSessionPrices = (table: string, high: string) => {
   const session = high.startsWith("premarket")
     ? /^$/
     : high.startsWith("afterhours")
@@ -90,36 +95,43 @@ const priceColumns = (table: string, high: string) => {
   return Object.fromEntries(getColumns(table).filter((name) => session.test(name)).map((name) => [name, "12.3"]))
 }
 
+/** How many constraints one file violates: few enough that its load reports all of them. */
+const constraintsPerLoad = 6
+
+const millisecondsPerDay = 86_400_000
+
 const [newsColumns, dilutionColumns] = [getColumns("news"), getColumns("dilution_data")]
 
 layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { excludeTestServices: true })(
-  "rules of tables",
+  "load",
   (it) => {
     it.effect.each(loadableDatasets.map(({ row, table }) => ({ table, columns: Object.keys(row.fields) })))(
       "reports line, column and value of each row of $table that violates a CHECK constraint (D31, D34)",
       ({ columns, table }) =>
         Effect.gen(function* () {
           const row = yield* readRow(table, columns)
-          const rules = yield* readRules(table)
-          assert.isNotEmpty(rules)
-          // At once, but fewer than the errors that a load reports.
-          for (const some of Arr.chunksOf(rules, 6)) {
-            const violations = some.map(({ columns: [column = "", ...others], name, types: [type = ""] }) => {
-              assert.isTrue(others.length === 0 || name in violatingCells, `Add cells that violate ${name}.`)
-              const cells = violatingCells[name] ?? { [column]: violatingCell(name, type) }
-              return { names: [column, ...others], name, type, cells }
-            })
+          const constraints = yield* readConstraints(table)
+          assert.isNotEmpty(constraints)
+          for (const constraintsOfFile of Arr.chunksOf(constraints, constraintsPerLoad)) {
+            const violations = constraintsOfFile.map(
+              ({ columns: [column = "", ...others], name, types: [type = ""] }) => {
+                assert.isTrue(others.length === 0 || name in violatingCells, `Add cells that violate ${name}.`)
+                const cells = violatingCells[name] ?? { [column]: makeViolatingCell(name, type) }
+                return { names: [column, ...others], name, type, cells }
+              },
+            )
             const rows = [row, ...violations.map(({ cells }) => ({ ...row, ...cells }))]
             const outcome = yield* Effect.result(loadRows(table, rows, { check: true }))
             const message = outcome._tag === "Success" ? "" : outcome.failure.message
             for (const [at, { cells, name, names: [column = "", ...others], type }] of violations.entries()) {
               const line = message.split("\n").find((text) => text.startsWith(`  line ${at + 2}: `))
               if (line === undefined) return assert.fail(`Add cells that violate ${name}. ${message}`)
-              // A price outside of its bounds is also outside of those of its session, whose other price is named first.
+              // A price beyond its bounds is also outside the range of its session, so the error may name another
+              // price.
               assert.isTrue([column, ...others].some((name) => line.includes(` ${name}`)), `${name}: ${message}`)
               assert.notMatch(message, /constraint|relation|Query failed/, name)
               const cell = String(cells[column])
-              // The text of the file, not that of the column's type, such as "-1.00".
+              // As the file has it, not as PostgreSQL prints it, such as "-1.00".
               const shown = line.includes("violates the rule") ? `: ${JSON.stringify(cell)}` : cell
               if (!type.endsWith("[]")) assert.include(line, shown, name)
             }
@@ -134,6 +146,8 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
           const sql = yield* SqlClient.SqlClient
           const columns = Object.keys(fields)
           const row = yield* readRow(table, columns)
+          // The values just below and just above the bounds of each column. `step` is the smallest step of its
+          // decimals, which PostgreSQL stores in the lower bits of the type modifier.
           const beyond = yield* sql<{ readonly name: string; readonly below: string | null; readonly above: string }>`
             select attname as name,
               case type when 'bigint' then (least::numeric - 1)::text when 'numeric' then (least::numeric - step)::text
@@ -156,10 +170,10 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
             assert.isNotNull(below, `${table}.${name} has no bounds`)
             return [{ name, value: below }, { name, value: above }]
           })
-          for (const some of Arr.chunksOf(values, 18)) {
-            const rows = some.map(({ name, value }) => ({ ...row, [name]: value }))
+          for (const valuesOfFile of Arr.chunksOf(values, maxReportedBadRows)) {
+            const rows = valuesOfFile.map(({ name, value }) => ({ ...row, [name]: value }))
             const { message } = yield* Effect.flip(loadRows(table, [row, ...rows], { check: true }))
-            for (const [at, { name, value }] of some.entries()) {
+            for (const [at, { name, value }] of valuesOfFile.entries()) {
               const line = message.split("\n").find((text) => text.startsWith(`  line ${at + 2}: ${name} `))
               assert.isDefined(line, `${name} = ${value}: ${message}`)
               assert.include(line, JSON.stringify(value), name)
@@ -191,12 +205,12 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
       ["screener", "ipo_date"],
       ["research_reports", "created_at"],
     ])(
-      "refuses a day of %s.%s after tomorrow in New York, but not tomorrow (D42)",
+      "refuses days after tomorrow in New York in %s.%s, but accepts tomorrow (D42)",
       ([table = "", column = ""]) =>
         Effect.gen(function* () {
           const row = yield* readRow(table, getColumns(table))
           const tomorrow = yield* tomorrowInNewYork
-          const later = new Date(Date.parse(tomorrow) + 86_400_000).toISOString().slice(0, 10)
+          const later = new Date(Date.parse(tomorrow) + millisecondsPerDay).toISOString().slice(0, 10)
           const clock = column === "created_at" ? "T23:59:00-05:00" : ""
           const rows = [tomorrow, later].map((day) => ({ ...row, [column]: `${day}${clock}` }))
           const { message } = yield* Effect.flip(loadRows(table, rows, { append: true, check: true }))
@@ -206,7 +220,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         }),
     )
 
-    it.effect("accepts coming days where filters do, such as those of a vote or a symbol change (D42)", () =>
+    it.effect("accepts future days where filters accept them, such as the day of a split or a symbol change (D42)", () =>
       Effect.gen(function* () {
         for (
           const [table, column] of [["split_status", "effective_date"], ["ticker_changes", "effective_date"]] as const
@@ -233,8 +247,8 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
             [high]: "12.5",
             [high.replace("high", "low")]: "12",
           }
-          const inside = { ...row, ...priceColumns(table, high) }
-          // A VWAP also counts odd lots, so it may be outside.
+          const inside = { ...row, ...makeSessionPrices(table, high) }
+          // Odd-lot trades count for a VWAP, but not for the high and the low, so it may be outside their range.
           const vwaps = getColumns(table).filter((name) => /^(premarket_)?vwap$/.test(name)).map((name) => [name, "99"])
           yield* loadRows(table, [{ ...inside, ...Object.fromEntries(vwaps) }], { check: true })
           const { message } = yield* Effect.flip(
@@ -250,7 +264,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         }),
     )
 
-    it.effect("reports a rule of several columns that only the table knows, however the file is loaded (D31)", () =>
+    it.effect("reports a violated constraint on several columns that the operator has added, in each kind of load (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`delete from float_outstanding`
@@ -276,7 +290,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         assert.strictEqual((yield* sql`select 1 from float_outstanding where ticker = 'GOOD'`).length, 1)
       }))
 
-    it.effect("reports rows that violate a rule beside rows with invalid cells, in the order of the file (D31)", () =>
+    it.effect("reports rows that violate constraints and rows with invalid cells together, in the order of the file (D31)", () =>
       Effect.gen(function* () {
         const row = { is_adr: "false", last_updated: "2026-06-01 20:05:00", cik: "1", filed_at: "2026-06-01" }
         const rows = [
@@ -291,7 +305,7 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         )
       }))
 
-    it.effect("refuses a row that violates a rule although a later row of the file has its key (D31)", () =>
+    it.effect("refuses a row that violates a constraint even if a later row in the file has the same key (D31)", () =>
       Effect.gen(function* () {
         const row = { ticker: "TWICE", is_adr: "false", last_updated: "2026-06-01 20:05:00", filed_at: "2026-06-01" }
         const rows = [{ ...row, float: "-5" }, { ...row, float: "5" }]
@@ -301,16 +315,18 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         }
       }))
 
-    it.effect("reports once what several elements of an array have in common (D31)", () =>
+    it.effect("reports an error only once if several elements of an array have it (D31)", () =>
       Effect.gen(function* () {
         const row = yield* readRow("news", newsColumns)
         const { message } = yield* Effect.flip(loadRows("news", [{ ...row, tags: ["", "a", " "] }], { append: true }))
         assert.strictEqual(message.match(/line 1: tags /g)?.length, 1, message)
       }))
 
-    it.effect("refuses long text of indexed columns beside other bad rows, also with --check (D31)", () =>
+    it.effect("refuses long text in indexed columns together with other bad rows, also with --check (D31)", () =>
       Effect.gen(function* () {
-        const [longest, tooLong] = ["\u00E9".repeat(500), `x${"\u00E9".repeat(500)}`]
+        // Each \u00E9 has two bytes, and a text may have 1,000.
+        const longest = "\u00E9".repeat(500)
+        const tooLong = `x${longest}`
         const row = yield* readRow("news", newsColumns)
         const rows = [
           { ...row, id: "a", form_type: longest, tags: [longest] },
@@ -333,34 +349,34 @@ layer(Layer.provideMerge(Service.sampleDatabaseLayer, NodeServices.layer), { exc
         assert.include(message, `line 1: id ${rule}"x\u00E9`)
       }))
 
-    it.effect("finds the row of a key whose empty text another program stored (D16, D22)", () =>
+    it.effect("matches the key of a row in which another program has stored empty text instead of null (D16, D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const row = { ticker: "EMPT", filed_at: "2026-06-01", is_adr: "false", last_updated: "2026-06-01 20:05:00" }
-        const given = [{ ...row, form_type: null, document_url: null, float: "7" }]
+        const rows = [{ ...row, form_type: null, document_url: null, float: "7" }]
         yield* sql`delete from historical_float_pro`
-        yield* loadRows("historical_float_pro", given)
+        yield* loadRows("historical_float_pro", rows)
         yield* sql`update historical_float_pro set form_type = '', document_url = ''`
         for (const options of [{ append: true }, { append: true, keepOmitted: true }, { append: false }]) {
-          const { merged } = yield* loadRows("historical_float_pro", given, options)
+          const { merged } = yield* loadRows("historical_float_pro", rows, options)
           assert.deepInclude(merged, { added: 0, updated: 0, unchanged: 1 })
         }
         assert.strictEqual((yield* sql`select 1 from historical_float_pro`).length, 1)
       }))
 
-    it.effect("counts and keeps one of the rows whose key is null or empty text, in a replacement (D16, D22)", () =>
+    it.effect("keeps one of the rows whose keys differ only by null and empty text, in a replacement and its check (D16, D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const row = { ticker: "EMPT", filed_at: "2026-06-01", is_adr: "false", last_updated: "2026-06-01 20:05:00" }
-        const given = [{ ...row, form_type: null, document_url: null, float: "7" }]
+        const rows = [{ ...row, form_type: null, document_url: null, float: "7" }]
         yield* sql`delete from historical_float_pro`
-        yield* loadRows("historical_float_pro", given)
+        yield* loadRows("historical_float_pro", rows)
         yield* sql`
           insert into historical_float_pro (ticker, filed_at, is_adr, last_updated, form_type, document_url, "float")
           select ticker, filed_at, is_adr, last_updated, '', '', "float" from historical_float_pro
         `
         for (const check of [true, false]) {
-          const { merged } = yield* loadRows("historical_float_pro", given, { check })
+          const { merged } = yield* loadRows("historical_float_pro", rows, { check })
           assert.deepInclude(merged, { added: 0, updated: 0, unchanged: 1, removed: 1 })
         }
         assert.strictEqual((yield* sql`select 1 from historical_float_pro`).length, 1)

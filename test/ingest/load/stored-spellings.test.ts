@@ -1,4 +1,4 @@
-/** The database has one spelling of each symbol, whichever program writes (D41, spelling of symbols). */
+/** The database has one spelling for each symbol, whichever program writes it (D41, spelling of symbols). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Ref } from "effect"
@@ -31,6 +31,7 @@ const load = Effect.fnUntraced(
   Effect.scoped,
 )
 
+/** Ingests lines of a price file: symbol, day, open, high, low, close and volume. */
 const ingest = Effect.fnUntraced(
   function* (lines: ReadonlyArray<string>) {
     const file = yield* writeFile(["ticker,date,open,high,low,close,volume", ...lines])
@@ -43,6 +44,7 @@ const floatHeader = "ticker,outstanding,is_adr,last_updated"
 const toFloatLine = (ticker: string, outstanding: number) => `${ticker},${outstanding},false,2026-06-01 10:00:00`
 const priceHeader = "ticker,date,close"
 
+/** Reads the spellings that a table has for a symbol, one for each row. `key` is the symbol with hyphens. */
 const readSymbols = Effect.fnUntraced(function* (table: string, key: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly ticker: string }>`
@@ -52,11 +54,11 @@ const readSymbols = Effect.fnUntraced(function* (table: string, key: string) {
 })
 
 layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored symbol", (it) => {
-  it.effect("has one spelling in every column of symbols, because a trigger of its table applies it (D41)", () =>
+  it.effect("has one spelling in every column for symbols, because a trigger on the table applies it (D41)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // What was asked for stays as it was; the others copy symbols of stored rows, or only show them.
-      const others = [
+      // Symbols that somebody asked for keep their spelling. The other columns here only repeat symbols of stored rows.
+      const columnsWithoutTrigger = [
         "history.changes.ticker",
         "history.changes.other_ticker",
         "public.edgar_runs.tickers",
@@ -73,16 +75,17 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
         from pg_class join pg_namespace on pg_namespace.oid = relnamespace join pg_attribute on attrelid = pg_class.oid
         where relkind in ('r', 'p') and nspname in ('public', 'history') and attnum > 0 and not attisdropped
           and (atttypid in ('ticker'::regtype, 'tickers'::regtype) or attname ~ '(ticker|symbol|alias)')
-          -- The tables of the history get rows of the tables that they belong to.
+          -- Rows in the other tables of the schema history come from tables that have the trigger.
           and (nspname = 'public' or relname = 'changes')
         order by 1
       `
-      assert.isAbove(columns.length, 25)
+      const minColumns = 25
+      assert.isAbove(columns.length, minColumns)
       const unspelled = columns.filter(({ is_spelled }) => !is_spelled).map(({ name }) => name)
-      assert.deepStrictEqual(unspelled, others.toSorted())
+      assert.deepStrictEqual(unspelled, columnsWithoutTrigger.toSorted())
     }))
 
-  it.effect("is the same row in each spelling, in one file and in the table (D41, D22)", () =>
+  it.effect("identifies the same row in each spelling, within a file and in the table (D41, D22)", () =>
     Effect.gen(function* () {
       const first = yield* load("float_outstanding", [
         floatHeader,
@@ -147,7 +150,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
       assert.deepStrictEqual(yield* readSymbols("float_outstanding", "CHE-CK"), ["CHE-CK"])
     }))
 
-  it.effect("has the spelling of the transaction that stores it first, for which others wait (D41)", () =>
+  it.effect("has the spelling of the transaction that stores it first, and others wait for that (D41)", () =>
     Effect.gen(function* () {
       const other = yield* beginTransaction(
         insertRows(
@@ -166,10 +169,11 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
       assert.deepStrictEqual(yield* readSymbols("float_outstanding", "CON-B"), ["CON.B"])
     }))
 
-  it.effect("has one spelling when loads and an ingest store it first at the same time, in any order (D41)", () =>
+  it.effect("has one spelling even if loads and an ingest first store it at the same time, in any order (D41)", () =>
     Effect.gen(function* () {
-      for (let round = 0; round < getInputCount(20); round += 1) {
-        const symbols = Array.from({ length: 20 }, (_, index) => `R${round}.${index}`)
+      const [rounds, symbolsPerRound] = [getInputCount(20), 20]
+      for (let round = 0; round < rounds; round += 1) {
+        const symbols = Array.from({ length: symbolsPerRound }, (_, index) => `R${round}.${index}`)
         const hyphenated = symbols.map(toSymbolKey).toReversed()
         yield* Effect.all([
           load("float_outstanding", [floatHeader, ...symbols.map((symbol) => toFloatLine(symbol, 1))]),
@@ -186,12 +190,14 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
           ])
           assert.isDefined(spelling)
           assert.isEmpty(more)
-          assert.strictEqual((yield* readSymbols("daily_prices", key)).length, 2)
+          // One day from the load, and one from the ingest.
+          const daysPerSymbol = 2
+          assert.lengthOf(yield* readSymbols("daily_prices", key), daysPerSymbol)
         }
       }
     }))
 
-  it.effect("is found by the index in a load of thousands of new symbols, however few were stored before (D41)", () =>
+  it.effect("is looked up by index in a load of thousands of new symbols, however few were stored before (D41)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const symbols = 2_000
@@ -210,11 +216,11 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
         `
         return (yield* readScannedRows) - before
       }).pipe(sql.withTransaction)
-      // A scan for each symbol would read half of the symbols on average.
+      // A sequential scan for each symbol would read half of the symbols on average.
       assert.isBelow(scanned, symbols)
     }))
 
-  it.effect("never changes its spelling, because the history has it (D41)", () =>
+  it.effect("never changes its spelling, because the history contains it (D41)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* load("daily_prices", [priceHeader, "KEEP.A,2026-06-01,1"])
@@ -257,7 +263,8 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate: key } = yield* Service.TestKeys
-      for (let seed = 1; seed <= getInputCount(60); seed += 1) {
+      const rounds = getInputCount(60)
+      for (let seed = 1; seed <= rounds; seed += 1) {
         yield* sql`truncate float_outstanding, daily_prices, price_periods, screener`
         const choose = makeRandomChooser(seed)
         const model = yield* writeRandomly(choose, `S${seed}`)
@@ -275,8 +282,8 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
         assert.deepStrictEqual(
           new Map(prices.map(({ close, date, ticker }) => [`${ticker} ${date}`, Number(close)])),
           new Map(
-            model.closes.entries().map(([at, close]) => {
-              const [symbol = "", date = ""] = at.split(" ")
+            model.closes.entries().map(([symbolAndDate, close]) => {
+              const [symbol = "", date = ""] = symbolAndDate.split(" ")
               return [`${model.spell(symbol)} ${date}`, close]
             }),
           ),
@@ -284,37 +291,41 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
         )
         assert.deepStrictEqual([floats.length, prices.length], [model.floats.size, model.closes.size])
         for (const symbol of model.symbols) {
-          const asked = respell(choose, symbol)
-          const { body, text } = yield* requestJson(`/v1/float-outstanding?ticker=${asked}`, { key })
+          const queried = respell(choose, symbol)
+          const { body, text } = yield* requestJson(`/v1/float-outstanding?ticker=${queried}`, { key })
           const count = model.floats.get(symbol)
           assert.deepStrictEqual(
             getResultRows(body).map((row) => [valueAt(row, "ticker"), valueAt(row, "outstanding")]),
             count === undefined ? [] : [[model.spell(symbol), count]],
-            `seed ${seed}: ${asked} ${text}`,
+            `seed ${seed}: ${queried} ${text}`,
           )
         }
       }
     }))
 })
 
-/** A symbol of the model, in which all separators are hyphens. */
+/** Returns a symbol with up to three parts after the root. In the model, all separators are hyphens. */
 const makeSymbol = (choose: RandomChooser, root: string) =>
   [root, ...Array.from({ length: choose([0, 1, 1, 1, 2, 3]) }, () => choose(["A", "B", "AB"]))].join("-")
 
+/** Returns the symbol with a dot or a hyphen at each separator. */
 const respell = (choose: RandomChooser, symbol: string) => symbol.replaceAll("-", () => choose([".", "-"]))
 
-/** Writes the same to the database and to a model of it. */
+/**
+ * Writes random rows to the database, by loads, ingests and inserts, and the same rows to a model. The model has the
+ * shares (`floats`) by symbol, the closes by symbol and date, and the first stored spelling of each symbol.
+ */
 const writeRandomly = Effect.fnUntraced(function* (choose: RandomChooser, root: string) {
+  const [writes, otherSymbols, maxRows] = [8, 5, 5]
   const makeOne = () => makeSymbol(choose, root)
-  const symbols: Choices<string> = [makeOne(), ...Array.from({ length: 5 }, makeOne)]
+  const symbols: Choices<string> = [makeOne(), ...Array.from({ length: otherSymbols }, makeOne)]
   const spellings = new Map<string, string>()
   const [floats, closes] = [new Map<string, number>(), new Map<string, number>()]
-  const keep = (symbol: string, spelling: string) => {
+  const keepFirst = (symbol: string, spelling: string) => {
     if (!spellings.has(symbol)) spellings.set(symbol, spelling)
   }
-  const numbers = Array.from({ length: 5 }, (_, index) => index + 1)
-  for (let write = 0; write < 8; write += 1) {
-    const rows = numbers.slice(0, choose([1, 2, 3, 5])).map(() => {
+  for (let write = 0; write < writes; write += 1) {
+    const rows = Array.from({ length: choose([1, 2, 3, maxRows]) }, () => {
       const symbol = choose(symbols)
       return { symbol, spelling: respell(choose, symbol), number: choose([1, 2, 3]), day: choose([1, 2, 3]) }
     })
@@ -326,7 +337,7 @@ const writeRandomly = Effect.fnUntraced(function* (choose: RandomChooser, root: 
         yield* load("float_outstanding", lines, { append })
         if (!append) floats.clear()
         for (const { number, spelling, symbol } of rows) {
-          keep(symbol, spelling)
+          keepFirst(symbol, spelling)
           floats.set(symbol, number)
         }
         break
@@ -342,7 +353,7 @@ const writeRandomly = Effect.fnUntraced(function* (choose: RandomChooser, root: 
           ),
         )
         for (const { day, number, symbol } of rows) {
-          keep(symbol, symbol)
+          keepFirst(symbol, symbol)
           closes.set(`${symbol} 2026-06-0${day}`, number)
         }
         break
@@ -355,7 +366,7 @@ const writeRandomly = Effect.fnUntraced(function* (choose: RandomChooser, root: 
             values (${spelling}, ${String(number)}::bigint, false, '2026-06-01 10:00:00')
             on conflict (ticker) do update set outstanding = excluded.outstanding
           `
-          keep(symbol, spelling)
+          keepFirst(symbol, spelling)
           floats.set(symbol, number)
         }
       }

@@ -1,4 +1,4 @@
-/** `undo-load` gives a dataset the rows of an earlier moment (operations/history). */
+/** `undo-load`, which restores the rows that a dataset had at an earlier moment (operations/history). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
@@ -14,7 +14,7 @@ import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
 const { insertRows, readDatabaseClock } = Service
 
-/** Runs an effect with a client of a copy of the sample market. */
+/** Runs a test with its own copy of the sample market. `url` is the URL of the database. */
 const withSamples = <A, E, R>(test: (url: string) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Service.copySampleDatabase,
@@ -45,20 +45,22 @@ const newsItem = (id: string) => {
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("undo-load", (it) => {
   it.effect.each(sampleUnlessThorough(loadableDatasets, 6, 1))(
-    "gives $table the rows of each earlier moment (operations/history)",
+    "restores the rows that $table had at each earlier moment (operations/history)",
     ({ key, table }) =>
       withSamples(() =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const columns = yield* readLoadableColumns(`public.${table}`)
           const cleared = columns.find(({ is_nullable, name }) => is_nullable && !key.includes(name))
+          /** The rows at each moment to which the table is set back. */
           const states = [{ moment: yield* readDatabaseClock, rows: yield* readRows(table) }]
           const remember = Effect.gen(function* () {
             states.push({ moment: yield* readDatabaseClock, rows: yield* readRows(table) })
           })
           if (cleared !== undefined) yield* sql.unsafe(`update ${table} set "${cleared.name}" = null`)
           yield* remember
-          yield* sql.unsafe(`delete from ${table} where ctid in (select ctid from ${table} limit 20)`)
+          const deletedRows = 20
+          yield* sql.unsafe(`delete from ${table} where ctid in (select ctid from ${table} limit ${deletedRows})`)
           yield* remember
           yield* sql.unsafe(`truncate ${table}`)
           for (const { moment, rows } of states) {
@@ -69,7 +71,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       ),
   )
 
-  it.effect("leaves out a transaction that was running at the moment, and is a change of its own (operations/history)", () =>
+  it.effect("leaves out a transaction that was running at the moment, and is itself recorded as a change (operations/history)", () =>
     withSamples(() =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -94,7 +96,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       })
     ))
 
-  it.effect("refuses moments that have several meanings or none, and those outside the history (operations/history)", () =>
+  it.effect("refuses ambiguous and invalid moments, and those outside the history (operations/history)", () =>
     withSamples(() =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -112,7 +114,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       })
     ))
 
-  it.effect("refuses rows that break a later rule, and a table that others changed since the preview (operations/history)", () =>
+  it.effect("refuses rows that violate a later constraint, and a table that others have changed since the preview (operations/history)", () =>
     withSamples(() =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -121,14 +123,14 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         yield* sql`update news set title = 'allowed' where id = 'undo-rule'`
         const context = yield* Effect.context<SqlClient.SqlClient>()
         const addRow = Effect.provideContext(Effect.orDie(insertRows("news", newsItem("undo-other"))), context)
-        // In a fiber of its own, because the preview belongs to the transaction of the undo.
-        const elsewhere = <A, E>(change: Effect.Effect<A, E>) => Effect.promise(() => Effect.runPromise(change))
+        // In another fiber, because the confirmation runs in the transaction of the undo.
+        const runOutside = <A, E>(change: Effect.Effect<A, E>) => Effect.promise(() => Effect.runPromise(change))
         const correct = Effect.orDie(sql`update news set title = 'corrected' where id = 'undo-rule'`)
-        // The same row would be changed back, but to what the preview does not show.
-        const corrected = yield* Effect.flip(undo("news", moment, () => Effect.as(elsewhere(correct), true)))
-        assert.match(corrected.message, /Other programs have changed news meanwhile/)
-        const changed = yield* Effect.flip(undo("news", moment, () => Effect.as(elsewhere(addRow), true)))
-        assert.match(changed.message, /Other programs have changed news meanwhile/)
+        // The undo would change the same row back, but not from the values in the preview.
+        const corrected = yield* Effect.flip(undo("news", moment, () => Effect.as(runOutside(correct), true)))
+        assert.match(corrected.message, /Other programs have changed news in the meantime/)
+        const changed = yield* Effect.flip(undo("news", moment, () => Effect.as(runOutside(addRow), true)))
+        assert.match(changed.message, /Other programs have changed news in the meantime/)
         yield* sql`alter table news add constraint news_later_rule check (title <> 'undo-rule')`
         const forbidden = yield* Effect.flip(undo("news", moment))
         assert.match(forbidden.message, /violate a rule.*news_later_rule/)
@@ -144,6 +146,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     withSamples((DATABASE_URL) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
+        const sampleNews = yield* readRows("news")
         yield* sql`delete from news`
         const run = (...args: ReadonlyArray<string>) =>
           runCommandInProcess(["undo-load", "--dataset", "news", ...args], { DATABASE_URL })
@@ -160,7 +163,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         const done = yield* run("--to", before, "--yes")
         assert.deepInclude(done, { code: 0 })
         assert.match(done.out, /news has its rows at .* again/)
-        assert.isAbove((yield* readRows("news")).length, 100)
+        assert.deepStrictEqual(yield* readRows("news"), sampleNews)
         assert.match((yield* run("--to", before)).out, /already has its rows/)
       })
     ))
