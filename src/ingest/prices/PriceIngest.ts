@@ -23,10 +23,10 @@ import {
   sumBars,
 } from "./PeriodSql.ts"
 import {
+  addSessionsOfChangedCloses,
   computedRows,
+  computeVolumes,
   findPreviousCloses,
-  noteChangedCloses,
-  prepareSessions,
   type PriceDataset,
   priceDatasets,
 } from "./PriceRows.ts"
@@ -155,11 +155,11 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   yield* mergePeriods
   yield* addCorrectedSessions
   yield* addSessionsOfDisprovedSplits
-  if (datasets.includes("daily_prices")) yield* noteChangedCloses
+  if (datasets.includes("daily_prices")) yield* addSessionsOfChangedCloses
   yield* findSecurities
   yield* addDependentSessions
   yield* startStep("merging")
-  yield* prepareSessions
+  yield* computeVolumes
   const merged = new Map<PriceDataset, ReplacedRowCounts>()
   for (const dataset of priceDatasets) {
     if (dataset === "premarket_stats") yield* findPreviousCloses
