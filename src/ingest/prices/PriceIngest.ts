@@ -10,7 +10,7 @@ import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { BarFileRefused, makeSkippedBars, readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,
-  createBarTable,
+  createBarTables,
   type DoubtfulDay,
   findDoubtfulDays,
   findShortenedDays,
@@ -122,7 +122,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
   const spellings = yield* makeFileSpellings(findVendorSymbol)
   // Two ingests would otherwise overwrite each other's sums.
   yield* acquireTableLoadLocks(["price_periods"])
-  yield* createBarTable
+  yield* createBarTables
   Object.assign(progress, { label, done: 0, total: undefined, count: 0, unit: "bars" })
   if (file !== undefined) {
     yield* readBars(file, skipped).pipe(
