@@ -1,8 +1,12 @@
-/** Writes symbols of vendors like the SEC's ticker list, and thus like `ingest edgar` (D41, spelling of symbols). */
+/**
+ * Converts vendors' symbols to the spelling of the SEC's ticker list, which `ingest edgar` uses (D41, spelling of
+ * symbols).
+ */
 
 /**
- * How the consolidated tape, and Massive with it, marks preferred shares, warrants and units, and how the SEC does.
- * Other marks, such as those of rights, when-issued shares and series of warrants, have no rule that is certain.
+ * The suffixes of preferred shares, warrants and units: those of the consolidated tape, which Massive uses too, and
+ * those of the SEC. For others, such as those of rights, when-issued shares and series of warrants, no certain rule is
+ * known.
  */
 const suffixes: ReadonlyArray<readonly [RegExp, string]> = [
   [/(?<=^[A-Z]+)p(?=[A-Z]?$)/, "-P"],
@@ -20,6 +24,9 @@ export const toSecSymbol = (text: string) => {
   return symbol.replace(mark, suffix).replaceAll(".", "-")
 }
 
-/** Returns how a symbol of the SEC's ticker list is written by others, in rows that the tables may have. */
+/**
+ * Returns a vendor's spelling of a warrant or unit on the SEC's ticker list, `ACHR-WS` for ACHR-WT, because rows of
+ * other sources may have it. Undefined for other symbols.
+ */
 export const findVendorSymbol = (symbol: string) =>
   symbol.endsWith("-WT") ? symbol.replace(/WT$/, "WS") : symbol.endsWith("-UN") ? symbol.replace(/UN$/, "U") : undefined
