@@ -1,11 +1,15 @@
 /**
- * Computes the rows of `ingest prices` a second time, from docs/operations/ingest-prices.md alone: over arrays, with
- * whole numbers, and without code of the product. Prices are in ten-thousandths of a dollar.
+ * Computes what `ingest prices` should compute, from the definitions in docs/operations/ingest-prices.md alone: with
+ * plain loops over arrays and whole numbers, and without the service's code. Prices are in ten-thousandths of a dollar.
+ * Symbols never change, and no day is a half day of the exchanges. An example:
+ *
+ * ```ts const { gap_stats } = computeTables(bars, [{ ticker: "AAA", date: "2026-06-02", from: 10n, to: 1n }]) ```
  */
 
+/** A minute bar. */
 export interface OracleBar {
   readonly ticker: string
-  /** Day in New York. */
+  /** The day in New York, `YYYY-MM-DD`. */
   readonly date: string
   /** Minutes after midnight in New York. */
   readonly minute: number
@@ -17,7 +21,7 @@ export interface OracleBar {
   readonly trades: bigint
 }
 
-/** A split: `from` old shares become `to` new ones on a day. */
+/** A split: on `date`, `from` old shares become `to` new ones. */
 export interface OracleSplit {
   readonly ticker: string
   readonly date: string
@@ -25,8 +29,10 @@ export interface OracleSplit {
   readonly to: bigint
 }
 
+/** A row by column name, with all values as text. */
 export type OracleRow = Readonly<Record<string, string | null>>
 
+/** The expected rows of each dataset. */
 export interface OracleTables {
   readonly daily_prices: ReadonlyArray<OracleRow>
   readonly premarket_stats: ReadonlyArray<OracleRow>
@@ -42,6 +48,7 @@ const divide = (numerator: bigint, denominator: bigint): bigint => {
   return (2n * numerator + denominator) / (2n * denominator)
 }
 
+/** Formats a whole number of units with this number of decimal places. */
 const format = (value: bigint, decimals: number) => {
   const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0")
   return `${value < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
@@ -49,14 +56,17 @@ const format = (value: bigint, decimals: number) => {
 
 const price = (ticks: bigint) => format(ticks, 4)
 const money = (cents: bigint) => format(cents, 2)
+
+/** The change from `base` to `value`, in %. */
 const percent = (value: bigint, base: bigint) => format(divide((value - base) * 1_000_000n, base), 4)
+
 const sum = (values: ReadonlyArray<bigint>) => values.reduce((total, value) => total + value, 0n)
 const least = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other < one ? other : one)
 const greatest = (values: ReadonlyArray<bigint>) => values.reduce((one, other) => other > one ? other : one)
 
 const toDay = (date: string) => Date.parse(date) / 86_400_000
 
-/** In 2026, New York had daylight time from 8 March to 31 October. */
+/** Returns how many hours New York is behind UTC on a day of 2026, with daylight time from 8 March to 31 October. */
 export const getUtcOffset = (date: string) => date >= "2026-03-08" && date < "2026-11-01" ? 4 : 5
 
 const twoDigits = (value: number) => String(value).padStart(2, "0")
@@ -64,9 +74,10 @@ const twoDigits = (value: number) => String(value).padStart(2, "0")
 const wallClock = (date: string, minute: number) =>
   `${date} ${twoDigits(Math.floor(minute / 60))}:${twoDigits(minute % 60)}:00`
 
-/** The time at -05:00, as text without a zone. */
+/** Formats a time of New York on the clock at -05:00, without the offset. */
 const fixedOffset = (date: string, minute: number) => wallClock(date, minute - 60 * (5 - getUtcOffset(date)))
 
+/** What is known of the bars in one part of a day. */
 interface Period {
   readonly open: bigint
   readonly high: bigint
@@ -74,6 +85,7 @@ interface Period {
   readonly close: bigint
   readonly volume: bigint
   readonly trades: bigint
+  /** The value traded, in cents. */
   readonly cents: bigint
   readonly vwap: bigint
   readonly highMinute: number
@@ -84,6 +96,7 @@ interface Period {
   readonly bars: ReadonlyArray<OracleBar>
 }
 
+/** Summarizes bars in the order of their minutes. Undefined if there are none. */
 const summarize = (bars: ReadonlyArray<OracleBar>): Period | undefined => {
   const [first, last] = [bars[0], bars.at(-1)]
   if (first === undefined || last === undefined) return undefined
@@ -92,6 +105,7 @@ const summarize = (bars: ReadonlyArray<OracleBar>): Period | undefined => {
   const highBar = bars.find((bar) => bar.high === high) ?? first
   const lowBar = bars.find((bar) => bar.low === low) ?? first
   const volume = sum(bars.map((bar) => bar.volume))
+  // Three times the value, because the typical price is a third of the sum.
   const tripleValue = sum(bars.map((bar) => bar.volume * (bar.high + bar.low + bar.close)))
   let start = { minute: highBar.minute, price: highBar.open }
   for (const bar of bars.toReversed()) {
@@ -123,6 +137,7 @@ const summarize = (bars: ReadonlyArray<OracleBar>): Period | undefined => {
   }
 }
 
+/** The trading of a symbol on a day. A part without trades is undefined. */
 interface Session {
   readonly ticker: string
   readonly date: string
@@ -136,6 +151,7 @@ const partsOf = ({ afterHours, premarket, regular }: Session) =>
 
 const volumeOf = (session: Session) => sum(partsOf(session).map(({ volume }) => volume))
 
+/** Groups bars with a volume by symbol, day and part of the day. The sessions are sorted by symbol and day. */
 const makeSessions = (bars: ReadonlyArray<OracleBar>): ReadonlyArray<Session> => {
   const groups = Map.groupBy(bars.filter(({ volume }) => volume > 0n), ({ date, ticker }) => `${ticker} ${date}`)
   return Array.from(groups, ([key, group]) => {
@@ -147,7 +163,7 @@ const makeSessions = (bars: ReadonlyArray<OracleBar>): ReadonlyArray<Session> =>
   }).toSorted((one, other) => `${one.ticker} ${one.date}` < `${other.ticker} ${other.date}` ? -1 : 1)
 }
 
-/** Computes all tables. The bars have one symbol and minute at most once. */
+/** Computes the rows of all datasets but `screener`. There is at most one bar per symbol and minute. */
 export const computeTables = (bars: ReadonlyArray<OracleBar>, splits: ReadonlyArray<OracleSplit>): OracleTables => {
   const sessions = makeSessions(bars)
   const lastMinutes = Map.groupBy(
@@ -163,6 +179,7 @@ export const computeTables = (bars: ReadonlyArray<OracleBar>, splits: ReadonlyAr
   const splitsBetween = (ticker: string, after: string, until: string) =>
     splits.filter((split) => split.ticker === ticker && split.date > after && split.date <= until)
 
+  /** The last close in the 30 days before, in shares of the session's day. */
   const previousClose = ({ date, ticker }: Session) => {
     const before = sessions.findLast((other) =>
       other.ticker === ticker && other.date < date && toDay(other.date) >= toDay(date) - 30 &&
@@ -187,6 +204,7 @@ export const computeTables = (bars: ReadonlyArray<OracleBar>, splits: ReadonlyAr
       )
     )
 
+  /** A volume as a multiple of the usual volume, in ten-thousandths. Undefined if the usual volume is unknown. */
   const ratio = (volume: bigint, before: ReadonlyArray<bigint>) => {
     const total = sum(before)
     return before.length < 10 || total < BigInt(before.length)
