@@ -136,7 +136,7 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
   return yield* Ref.get(count)
 })
 
-/** Describes what the bars of the file leave in doubt. Whether their times are those of their ends is only checked. */
+/** Describes what the bars of the file leave in doubt. With `check`, says so if their times seem to be their ends. */
 const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
     ...(yield* findDoubtfulDays).map(describeDoubtfulDay),

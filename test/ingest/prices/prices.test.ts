@@ -147,7 +147,10 @@ const minuteSets: Choices<ReadonlyArray<number>> = [
   [300, 301],
 ]
 
-/** Makes the bars of three symbols. Some days have none, some a gap, and some ten times the usual volume. */
+/**
+ * Makes the bars of three symbols. Some days have none, some open with a gap, and some have far more volume than
+ * others.
+ */
 const makeBars = (seed: number, days: ReadonlyArray<string>): ReadonlyArray<OracleBar> => {
   const choose = makeRandomChooser(seed)
   return ["AAA", "BBB", "CCC"].flatMap((ticker) => {
@@ -208,6 +211,10 @@ const makeFlatBar = (ticker: string, date: string, time: string, dollars: number
     trades: 1n,
   }
 }
+
+/** Makes the first and the last bar of regular hours, at one price. */
+const makeFlatDay = (ticker: string, date: string, dollars: number) =>
+  ["09:30", "15:59"].map((time) => makeFlatBar(ticker, date, time, dollars))
 
 /** Two days, of which the second opens 10 % higher. */
 const twoDays = [
@@ -463,7 +470,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
             pending_s1: false,
             last_updated: "2026-01-01 10:00:00",
           })
-          yield* ingest(toMassiveFile(["09:30", "15:59"].map((time) => makeFlatBar("AAA", "2026-06-01", time, price))))
+          yield* ingest(toMassiveFile(makeFlatDay("AAA", "2026-06-01", price)))
           assert.deepStrictEqual(yield* sql`select price, market_cap from screener`, [
             { price: price.toFixed(4), market_cap: cap },
           ])
@@ -1080,14 +1087,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
     it.effect("can add symbols and shorten the day of a symbol, within the times of the day (D22, corrections)", () =>
       Effect.gen(function* () {
         yield* emptyTables
-        const all = ["09:30", "15:59"].map((time) => makeFlatBar("AAA", "2026-06-01", time, 10))
+        const all = makeFlatDay("AAA", "2026-06-01", 10)
         const illiquid = [
           makeFlatBar("CCC", "2026-06-01", "11:40", 7),
           makeFlatBar("CCC", "2026-06-01", "11:50", 7.1),
           makeFlatBar("CCC", "2026-06-01", "12:00", 7.2),
         ]
         yield* ingest(toMassiveFile([...all, ...illiquid]))
-        const complete = ["09:30", "15:59"].map((time) => makeFlatBar("DDD", "2026-06-01", time, 5))
+        const complete = makeFlatDay("DDD", "2026-06-01", 5)
         const readCloses = Effect.map(
           readTable("daily_prices"),
           (rows) => rows.map(({ close, ticker }) => [ticker, close]),
@@ -1099,9 +1106,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
 
   describe("closes", () => {
     const days = ["2026-06-01", "2026-06-02", "2026-06-03"]
-    const everyDay = days.flatMap((
-      date,
-    ) => [makeFlatBar("AAA", date, "09:30", 10), makeFlatBar("AAA", date, "15:59", 10)])
+    const everyDay = days.flatMap((date) => makeFlatDay("AAA", date, 10))
 
     it.effect("are removed if the corrected bars of the day have none (§2.6, closing price)", () =>
       Effect.gen(function* () {
@@ -1133,9 +1138,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
   describe("volumes", () => {
     const usualDays = listDates("2026-05-04", 12)
     const spikeDay = "2026-05-20"
-    const usual = usualDays.flatMap((
-      date,
-    ) => [makeFlatBar("AAA", date, "09:30", 10), makeFlatBar("AAA", date, "15:59", 10)])
+    const usual = usualDays.flatMap((date) => makeFlatDay("AAA", date, 10))
 
     it.effect("are those of the day bar if the minute bars lack regular hours (§2.4, volume)", () =>
       Effect.gen(function* () {
