@@ -1,7 +1,10 @@
-/** US trading days of the fictional market. The range is fixed, so that every run gives the same data. */
+/**
+ * The trading days of the fictional market, which are those of the US exchanges. The range is fixed, so that every run
+ * gives the same data.
+ */
 import { DateTime } from "effect"
 
-/** Days since 1970-01-01. */
+/** A day, as the number of days since 1970-01-01. */
 export type EpochDay = number
 
 const millisPerDay = 86_400_000
@@ -9,6 +12,7 @@ const millisPerDay = 86_400_000
 /** Parses `YYYY-MM-DD`. */
 export const parseDate = (date: string): EpochDay => DateTime.toEpochMillis(DateTime.makeUnsafe(date)) / millisPerDay
 
+/** Formatting a day is slow, and most days occur in thousands of rows. */
 const dateCache = new Map<EpochDay, string>()
 
 /** Formats a day as `YYYY-MM-DD`. */
@@ -25,13 +29,13 @@ const weekdayOf = (day: EpochDay) => (day + 4) % 7
 
 const firstOfMonth = (year: number, month: number) => parseDate(`${year}-${String(month).padStart(2, "0")}-01`)
 
-/** Returns the n-th occurrence of a weekday in a month. */
+/** Returns the nth occurrence of a weekday in a month. */
 const nthWeekday = (year: number, month: number, weekday: number, n: number) => {
   const start = firstOfMonth(year, month)
   return start + (weekday - weekdayOf(start) + 7) % 7 + 7 * (n - 1)
 }
 
-/** Returns the day on which a holiday is observed: Monday if it is on a Sunday, and Friday if it is on a Saturday. */
+/** Returns the day on which a holiday is observed: the Monday after a Sunday, and the Friday before a Saturday. */
 const observedDay = (day: EpochDay) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
 
 /** Returns Good Friday, two days before Easter Sunday, by the anonymous Gregorian algorithm. */
@@ -47,19 +51,19 @@ const goodFriday = (year: number) => {
 
 const thanksgiving = (year: number) => nthWeekday(year, 11, 4, 4)
 
-/** Returns the New Year's holiday. Unlike other holidays, it is not observed on Friday if it is a Saturday. */
+/** Returns the New Year's holiday. Unlike other holidays, it is not observed on a Friday if it is a Saturday. */
 const newYearsHoliday = (year: number) =>
   weekdayOf(firstOfMonth(year, 1)) === 6 ? firstOfMonth(year, 1) : observedDay(firstOfMonth(year, 1))
 
 const holidaysOf = (year: number) => [
   newYearsHoliday(year),
-  nthWeekday(year, 1, 1, 3),
-  nthWeekday(year, 2, 1, 3),
+  nthWeekday(year, 1, 1, 3), // Martin Luther King Jr. Day
+  nthWeekday(year, 2, 1, 3), // Washington's Birthday
   goodFriday(year),
-  nthWeekday(year, 6, 1, 1) - 7,
-  observedDay(parseDate(`${year}-06-19`)),
+  nthWeekday(year, 6, 1, 1) - 7, // Memorial Day, the last Monday of May
+  observedDay(parseDate(`${year}-06-19`)), // Juneteenth
   observedDay(parseDate(`${year}-07-04`)),
-  nthWeekday(year, 9, 1, 1),
+  nthWeekday(year, 9, 1, 1), // Labor Day
   thanksgiving(year),
   observedDay(parseDate(`${year}-12-25`)),
 ]
@@ -69,30 +73,30 @@ const years = [2024, 2025, 2026]
 /** Exchange holidays, including the national day of mourning on 2025-01-09. */
 const holidayDays = new Set([...years.flatMap(holidaysOf), parseDate("2025-01-09")])
 
-/** Days on which exchanges may close at 13:00. The generator schedules no price gaps on these days. */
+/** Days on which the exchanges may close at 13:00. The generator schedules no price gaps for these days. */
 export const earlyCloseDays = new Set(years.flatMap((year) => [
   parseDate(`${year}-07-03`),
   thanksgiving(year) + 1,
   parseDate(`${year}-12-24`),
 ]))
 
-/** Last day of the market. Rows describe the state in the evening of this day. */
+/** The last day of the market. Rows about the present describe the evening of this day. */
 export const lastMarketDay = parseDate("2026-11-13")
 const firstDay = parseDate("2024-11-13")
 
 const calendarDays = Array.from({ length: lastMarketDay - firstDay + 1 }, (_, after) => firstDay + after)
 
-/** Two years of trading days. A session number is an index in this list. */
+/** Two years of trading days. A session number is an index into this list. */
 export const tradingDays: ReadonlyArray<EpochDay> = calendarDays.filter((day) =>
   weekdayOf(day) !== 0 && weekdayOf(day) !== 6 && !holidayDays.has(day)
 )
 
-/** Number of the last session. */
+/** The number of the last session. */
 export const lastSessionNumber = tradingDays.length - 1
 
 const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
-/** Returns the number of the session on `day`, or of the last session before it. 0 if the market starts later. */
+/** Returns the number of the session on `day`, or of the last one before it; 0 if the market starts after that day. */
 export const getSessionNumber = (day: EpochDay): number => {
   for (let near = Math.min(day, lastMarketDay); near >= firstDay; near--) {
     const index = sessionByDay.get(near)
@@ -101,11 +105,11 @@ export const getSessionNumber = (day: EpochDay): number => {
   return 0
 }
 
-/** Returns the first trading day on or after `day`. */
+/** Returns the first trading day on or after `day`. Sunday is weekday 0 and Saturday 6, so both are multiples of 6. */
 export const findNextTradingDay = (day: EpochDay): EpochDay =>
   holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? findNextTradingDay(day + 1) : day
 
-/** Returns the day of a session. Sessions after the last one get estimated future days. */
+/** Returns the day of a session. For a session after the last one, it is an estimate: seven days have five sessions. */
 export const getSessionDay = (session: number): EpochDay =>
   session > lastSessionNumber
     ? findNextTradingDay(lastMarketDay + Math.ceil((session - lastSessionNumber) * 1.4))

@@ -4,11 +4,13 @@ import { businessWords, inferSectorAndIndustry, inventWord, usCities } from "./N
 import { makeRandomSource, type RandomSource } from "./Random.ts"
 import { type CompanyScenario, companyScenarios } from "./Scenarios.ts"
 
+/** A company of the market: what does not change over time, and the plan of what happens to it. */
 export interface FictionalCompany {
+  /** The seed of the market. */
   readonly seed: number
-  /** Position in the market, from 0. */
+  /** The company's position in the market, from 0. */
   readonly number: number
-  /** A separate random sequence for each purpose, so that a change to one table does not change the other tables. */
+  /** Returns a random sequence of its own for each purpose, so that changing one table leaves the others unchanged. */
   readonly randomFor: (purpose: string) => RandomSource
   readonly name: string
   readonly profile: CompanyProfile
@@ -21,7 +23,9 @@ export interface FictionalCompany {
   readonly industry: string | null
 }
 
-/** Returns an unassigned CIK (SEC company number). Half of them have leading zeros, which clients often drop. */
+/**
+ * Returns a CIK (SEC company number) that is not assigned. Half of them have leading zeros, which clients often drop.
+ */
 const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -32,7 +36,9 @@ const makeSymbol = (number: number) => {
   return `${letter(2)}${letter(1)}${letter(0)}${String(number % 1000).padStart(3, "0")}`
 }
 
-/** Returns the profile of a company. After the named companies, scenarios repeat with invented names and symbols. */
+/**
+ * Returns the profile of a company. After the named companies, their scenarios repeat, with invented names and symbols.
+ */
 const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   const base = namedCompanies[number % namedCompanies.length] ?? { scenario: "largeCap", name: "", symbols: ["NON3"] }
   if (number < namedCompanies.length) return base
@@ -43,6 +49,7 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   }
 }
 
+/** Makes the company at a position in the market. */
 export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const random = makeRandomSource(seed, number, "company")
   const profile = profileOf(number, random)
@@ -88,9 +95,9 @@ export const formatEveningTime = (day: EpochDay) => `${formatDate(day)} 18:05:00
 
 type ScenarioName = keyof typeof companyScenarios
 
-/** Name, scenario and symbols of a company. */
+/** The name, scenario and symbols of a company. */
 interface CompanyProfile {
-  /** Symbols in chronological order; a scenario uses one more than it has renames. */
+  /** The symbols in chronological order. A scenario uses one more than it has renames. */
   readonly symbols: readonly [string, ...ReadonlyArray<string>]
   readonly name: string
   readonly scenario: ScenarioName

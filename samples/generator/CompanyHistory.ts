@@ -1,4 +1,4 @@
-/** What is simulated of one company: its prices, capital raises, notices, documents and share counts. */
+/** What is simulated for one company: its prices, capital raises, notices, documents and share counts. */
 import type { EpochDay } from "./Calendar.ts"
 import type { FictionalCompany } from "./Companies.ts"
 import type { CapitalRaise, ShelfRegistration } from "./Deals.ts"
@@ -7,10 +7,10 @@ import type { ListingDeficiency } from "./Scenarios.ts"
 
 /** A document before it is numbered. */
 export interface DocumentDraft {
-  /** Key for references from other tables, such as `raise:2` or `split:effective`. */
+  /** How other tables find the document, such as `raise:2` or `split:effective`. */
   readonly key: string
   readonly day: EpochDay
-  /** Seconds since midnight; null if unknown. */
+  /** Seconds since midnight in New York; null if unknown. */
   readonly time: number | null
   /** SEC form type, or `news` for a press release. */
   readonly form: string
@@ -19,17 +19,18 @@ export interface DocumentDraft {
   readonly tags?: ReadonlyArray<string>
 }
 
+/** A document with its number and URL. */
 export interface CompanyDocument extends DocumentDraft {
   readonly id: string
-  /** SEC accession number; null for press releases. */
+  /** The SEC's accession number; null for press releases. */
   readonly accession: string | null
   readonly url: string
 }
 
-/** Share counts that one filing discloses; null if it does not disclose a count. */
+/** The share counts that one filing discloses. A count is null if the filing does not disclose it. */
 export interface FloatReport {
   readonly document: CompanyDocument
-  /** Day for which the shares are counted. */
+  /** The day for which the shares are counted; null if the filing does not say. */
   readonly reportedDay: EpochDay | null
   readonly outstanding: number | null
   readonly insiders: number | null
@@ -39,20 +40,20 @@ export interface FloatReport {
   readonly tradable: number | null
 }
 
-/** A compliance case: the first notice and its outcome. */
+/** A case of non-compliance with a listing rule: the first notice and the outcome. */
 export interface ListingNotice {
   readonly day: EpochDay
   readonly kind: ListingDeficiency["kind"] | "bid_price"
   readonly deadline: EpochDay | null
   readonly regainedDay: EpochDay | null
-  /** Day of the hearing before the exchange's panel. */
+  /** The day of the hearing before the exchange's panel. */
   readonly hearingDay: EpochDay | null
   readonly status: "active" | "extended" | "appealed" | "resolved" | "delisted"
-  /** Day of the exchange's delisting decision; the company appeals. */
+  /** The day on which the exchange decides to delist the company, which then appeals. */
   readonly delistingDay: EpochDay | null
 }
 
-/** Simulated history of one company, from which all its rows are built. */
+/** The simulated history of one company, from which all of its rows are built. */
 export interface CompanyHistory {
   readonly company: FictionalCompany
   readonly prices: PriceHistory

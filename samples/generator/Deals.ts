@@ -8,21 +8,24 @@ import type { PlannedRaise } from "./Scenarios.ts"
 
 /** A completed capital raise. */
 export interface CapitalRaise {
-  /** Position among the deals of the company, from 0. */
+  /** The position among the company's deals, from 0. */
   readonly index: number
   readonly kind: PlannedRaise["kind"]
   readonly day: EpochDay
   readonly shares: number
-  /** Price per share in ticks. For a note or a preferred share, the conversion price. */
+  /** The price per share in ticks; for a note or preferred shares, the conversion price. */
   readonly priceTicks: number
-  /** Gross proceeds in cents. */
+  /** The gross proceeds in cents. */
   readonly grossCents: number
-  /** Placement agent or underwriter; null if the company sold the shares itself. */
+  /** The placement agent or underwriter; null if the company sold the shares itself. */
   readonly bank: string | null
   /** Whether the shares are sold under the shelf registration. */
   readonly isFromShelf: boolean
 }
 
+/**
+ * Sets the terms of the capital raises that the scenario plans, from the price and the share count of the day before.
+ */
 export const simulateCapitalRaises = (
   company: FictionalCompany,
   { closes, sharesOutstanding }: PriceHistory,
@@ -56,12 +59,12 @@ export const simulateCapitalRaises = (
 export interface ShelfRegistration {
   readonly filedDay: EpochDay
   readonly effectiveDay: EpochDay
-  /** Three years after the effective day. */
+  /** Three years after the statement becomes effective. */
   readonly expiryDay: EpochDay
   readonly amountCents: number
 }
 
-/** Usual shelf sizes in cents. */
+/** The usual amounts of a shelf registration, in cents. */
 const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000, 20_000_000_000, 30_000_000_000]
 
 /** Returns the shelf registration of a company that sells from one; null for other companies. */

@@ -1,16 +1,16 @@
 /**
- * Exact decimals as integers, and their text form (D16, numbers). Prices are in ticks of 0.0001 USD, amounts in cents,
- * fractions in ten-thousandths. Products stay below 2^53.
+ * Exact decimals, computed as integers and formatted as text (D16, numbers). Prices are in ticks of 0.0001 USD, amounts
+ * in cents, and fractions in ten-thousandths. Products stay below 2^53, so that they are exact.
  */
 
-/** Divides integers, and rounds half away from zero, without floating-point error. */
+/** Divides integers and rounds half away from zero. The remainder is subtracted first, so the division is exact. */
 export const divideRounded = (dividend: number, divisor: number): number => {
   if (dividend < 0) return -divideRounded(-dividend, divisor)
   const remainder = dividend % divisor
   return (dividend - remainder) / divisor + (2 * remainder >= divisor ? 1 : 0)
 }
 
-/** Rounds a price in ticks as exchanges quote it: to whole cents if it is at least one dollar. */
+/** Rounds a price in ticks as exchanges quote it: to whole cents if it is at least a dollar, otherwise to ticks. */
 export const roundToQuotedPrice = (ticks: number) =>
   ticks >= 10_000 ? 100 * Math.round(ticks / 100) : Math.max(1, Math.round(ticks))
 
@@ -19,16 +19,16 @@ const formatDecimal = (count: number, decimals: number) => {
   return `${count < 0 ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** Formats ticks as USD without trailing zeros. */
+/** Formats ticks as dollars without trailing zeros. */
 export const formatTicksAsDollars = (ticks: number) => formatDecimal(ticks, 4).replace(/\.?0+$/, "")
 
-/** Formats cents as USD. */
+/** Formats cents as dollars with two decimals. */
 export const formatCentsAsDollars = (cents: number) => formatDecimal(cents, 2)
 
 /** Formats ten-thousandths as a fraction: 1250 is 0.125. */
 export const formatTenThousandths = formatTicksAsDollars
 
-/** Returns the value of shares in cents, at a price in ticks. */
+/** Returns the value of shares at a price in ticks, in cents. */
 export const computeValueInCents = (ticks: number, shares: number) => divideRounded(ticks * shares, 100)
 
 /** Formats the change from `reference` to `value` in %, to four decimals. */
@@ -39,9 +39,9 @@ export const formatPercentChange = (value: number, reference: number) =>
 export const formatRatio = (dividend: number, divisor: number) =>
   formatTicksAsDollars(divideRounded(dividend * 10_000, divisor))
 
-/** Applies `f` unless the value is null. */
+/** Returns `f` of the value, or null if the value is null. */
 export const mapNullable = <Value, Result>(value: Value | null, f: (value: Value) => Result): Result | null =>
   value === null ? null : f(value)
 
-/** Formats cents as `$1.5 million`. */
+/** Formats cents as millions of dollars, such as `$1.5 million`. */
 export const formatDollarMillions = (cents: number) => `$${(Math.round(cents / 10_000_000) / 10).toFixed(1)} million`

@@ -1,4 +1,4 @@
-/** SEC filings and press releases of a company. Other tables refer to them by key. */
+/** The SEC filings and press releases of a company. Rows of other tables find them by key. */
 import {
   type EpochDay,
   findNextTradingDay,
@@ -16,22 +16,28 @@ import { formatDollarMillions, formatTicksAsDollars } from "./Decimals.ts"
 import { newsTopics } from "./NewsTopics.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 
-/** Returns the value of the column `source`: a link to the element in each document, or null without documents. */
+/**
+ * Returns the value of the column `source`: a link to an element of each document, or null if there are no documents.
+ */
 export const makeSource = (urls: ReadonlyArray<string | null>, element: string) => {
   const links = urls.flatMap((url) => url === null ? [] : [`${url}#${element}`])
   return links.length === 0 ? null : links
 }
 
+/** Returns the document with this key, if the company has it. */
 export const findDocument = ({ documents }: CompanyHistory, key: string) =>
   documents.find((document) => document.key === key)
 
+/** Stands for the form type of press releases, which are not filed. */
 const newsForm = "news"
 
+/** Whether the document is a press release, not a filing. */
 export const isNews = ({ form }: DocumentDraft) => form === newsForm
 
+/** Returns seconds since 1970. A document without a time comes last on its day. */
 const timestampOf = ({ day, time }: DocumentDraft) => day * 86_400 + (time ?? 86_399)
 
-/** Sorts documents by time and numbers them like SEC accession numbers: filer, year, sequence. */
+/** Sorts documents by time and numbers them as the SEC numbers filings: filer, year, sequence number. */
 export const numberDocuments = (
   company: FictionalCompany,
   drafts: ReadonlyArray<DocumentDraft>,
@@ -50,7 +56,7 @@ export const numberDocuments = (
   })
 }
 
-/** SEC form names; foreign issuers file different forms. */
+/** Returns the names of the SEC forms that a company files. Foreign issuers file other forms than US companies. */
 const formNamesOf = ({ country }: FictionalCompany) =>
   country === "US"
     ? { annual: "10-K", interim: "10-Q", current: "8-K", shelf: "S-3", full: "S-1" }
@@ -93,7 +99,7 @@ const periodicReports = (company: FictionalCompany): ReadonlyArray<DocumentDraft
   })
 }
 
-/** Ownership filings by `ownershipData` of the scenario: form, approximate date, and the holders that are listed. */
+/** The ownership filings for each `ownershipData` of a scenario: form, approximate date, and which holders it lists. */
 const ownershipForms = {
   full: [["SC 13G", "2025-02-12", "funds"], ["DEF 14A", "2025-04-25", "all"], ["DEF 14A", "2026-04-24", "all"], [
     "4",
@@ -204,7 +210,7 @@ export const makeMandatoryFilings = (
   ...registrationFilings(company, deals, shelf),
 ]
 
-/** Makes the news that causes a gap, and its SEC filing, in the evening before the gap or in the morning. */
+/** Makes the news that causes a gap, and its SEC filing, on the evening before the gap or on its morning. */
 const gapAnnouncements = (company: FictionalCompany, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
   return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
@@ -268,7 +274,7 @@ const dealAnnouncements = (
     ]
   })
 
-/** Makes the documents of a split's steps until the last day of the market. */
+/** Makes a document for each step of a split, up to the last day of the market. */
 const splitAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []
@@ -329,7 +335,7 @@ const renameAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentD
     ]
   })
 
-/** Makes press releases and filings about events of the company. */
+/** Makes press releases and filings about what happens to the company. */
 export const makeAnnouncements = (
   company: FictionalCompany,
   prices: PriceHistory,

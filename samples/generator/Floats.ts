@@ -9,12 +9,15 @@ import type { PriceHistory } from "./PriceSimulation.ts"
 import { findLastCloseOn } from "./PriceStatistics.ts"
 import type { RandomSource } from "./Random.ts"
 
-/** Whether a document discloses share counts: periodic reports, IPO prospectuses, shelf sales and splits do. */
+/** Whether a document discloses share counts, as periodic reports, IPO prospectuses, shelf sales and splits do. */
 const disclosesShareCount = ({ form, key }: CompanyDocument) =>
   key.startsWith("periodic") || key === "ipo" || key === "split:effective" ||
   (key.startsWith("raise") && form === "424B5")
 
-/** Periodic reports count shares a few days before filing, weekends included; other filings on the filing day. */
+/**
+ * Returns the day for which a document counts the shares. Periodic reports count them a few days before they are filed,
+ * which may be on a weekend, and a few do not say when. Other filings count them on the day of filing.
+ */
 const reportedDayOf = (
   random: RandomSource,
   company: FictionalCompany,
@@ -64,7 +67,7 @@ export const makeFloatReports = (
   return documents.filter(disclosesShareCount).map((document) => makeFloatReport(random, company, prices, document))
 }
 
-/** Returns the newest report by reported day (unknown days last), then by filing time. */
+/** Returns the newest report: by the reported day, with unknown days last, and then by the time of filing. */
 export const findNewestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
   floats.toSorted((one, other) =>
     (other.reportedDay ?? 0) - (one.reportedDay ?? 0) || other.document.day - one.document.day ||
@@ -75,6 +78,7 @@ export const findNewestFloatReport = (floats: ReadonlyArray<FloatReport>): Float
 export const findFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: EpochDay) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
 
+/** Returns the columns with the share of the company that each group of holders has, as fractions. */
 export const ownershipPercentColumns = (company: FictionalCompany) => {
   const { affiliates, insiders, institutions } = sumStakesByGroup(company)
   return {
@@ -84,13 +88,16 @@ export const ownershipPercentColumns = (company: FictionalCompany) => {
   }
 }
 
-/** Returns columns about depositary shares. The ratio is formatted from integers, so that half a share stays exact. */
+/**
+ * Returns the columns about depositary shares. The ratio may be a half, so it is doubled to an integer and divided by
+ * two.
+ */
 const adrColumns = ({ scenario: { adsRatio } }: FictionalCompany) => ({
   is_adr: adsRatio !== null,
   ads_ratio: mapNullable(adsRatio, (shares) => formatRatio(shares * 2, 2)),
 })
 
-/** Returns company columns that several tables have. */
+/** Returns the columns about the company that several tables have. */
 export const companyColumns = (company: FictionalCompany) => {
   const { country, industry, scenario: { delisted, exchange, firstSession }, sector } = company
   return {
@@ -106,9 +113,12 @@ export const companyColumns = (company: FictionalCompany) => {
 export const findOwnershipFilingUrl = (history: CompanyHistory) =>
   listFilingsWithHolders(history).at(-1)?.document.url ?? null
 
-/** The element of a report that states the shares outstanding, named as in SEC filings. */
+/** The XBRL element of a report that states the shares outstanding. */
 const sharesElement = "dei:EntityCommonStockSharesOutstanding"
 
+/**
+ * Builds one row per report, as of its filing. Every ninth company has a report without a form and one without a URL.
+ */
 export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
   const { company, floats } = history
   return floats.map(({ affiliates, document, float, insiders, outstanding, reportedDay, restricted }, index) => ({
@@ -131,7 +141,11 @@ export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
   }))
 }
 
-/** Returns the market capitalization of today (D44): the count is one of ordinary shares, the close one of receipts. */
+/**
+ * Returns the market capitalization on the last day (D44): the close times the count. The close is that of a depositary
+ * share and the count one of ordinary shares, so the count is divided by `adsRatio`. Both are doubled, because the
+ * ratio may be a half.
+ */
 export const formatPresentMarketCap = (history: CompanyHistory) => {
   const { company: { scenario: { adsRatio } }, floats } = history
   const [close, outstanding] = [findLastCloseOn(history), findNewestFloatReport(floats)?.outstanding ?? null]
@@ -140,6 +154,7 @@ export const formatPresentMarketCap = (history: CompanyHistory) => {
     : formatCentsAsDollars(divideRounded(close * outstanding * 2, 200 * (adsRatio ?? 1)))
 }
 
+/** Builds the company's row, with the counts of its newest report. */
 export const buildFloatOutstandingRows = (history: CompanyHistory) => {
   const { company, floats } = history
   const newest = findNewestFloatReport(floats)

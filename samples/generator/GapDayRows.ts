@@ -28,7 +28,7 @@ import {
 } from "./GapDays.ts"
 import { computeMarketCap } from "./PriceStatistics.ts"
 
-/** Returns the form types and tags of the documents that were published in a range of days. */
+/** Returns the form types and tags of the documents that were published from one day to another, both included. */
 const filingColumns = ({ documents }: CompanyHistory, from: EpochDay, to: EpochDay) => {
   const near = documents.filter(({ day }) => day >= from && day <= to)
   return {
@@ -37,7 +37,7 @@ const filingColumns = ({ documents }: CompanyHistory, from: EpochDay, to: EpochD
   }
 }
 
-/** Whether the day has times and a market cap. Some days lack them, so that each nullable column is null somewhere. */
+/** Whether the day has times and a market cap. Some days lack them, so that every nullable column is null somewhere. */
 const isFullyRecorded = ({ gap: { session, topic } }: GapDayTrading) => topic !== null || session % 5 !== 0
 
 const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>
@@ -73,7 +73,7 @@ const afterHoursColumns = ({ afterHours }: GapDayTrading) => ({
   afterhours_volume: mapNullable(afterHours, ({ volume }) => volume),
 })
 
-/** Returns columns that gap_stats and intraday_runners share. */
+/** Returns the columns that gap_stats and intraday_runners share. */
 const gapDayColumns = (history: CompanyHistory, gapDay: GapDayTrading) => {
   const day = getSessionDay(gapDay.session)
   const { close, high, highTime, low, lowTime, open, reference } = gapDay.regular
@@ -102,6 +102,7 @@ const gapDayColumns = (history: CompanyHistory, gapDay: GapDayTrading) => {
 const isGapFilled = ({ regular: { high, low, open, reference } }: GapDayTrading) =>
   open > reference ? low <= reference : high >= reference
 
+/** Builds one row per gap day. */
 export const buildGapStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.map((gapDay) => {
     const { gap, premarket, regular } = gapDay
@@ -123,9 +124,10 @@ export const buildGapStatsRows = (history: CompanyHistory) =>
     }
   })
 
-/** Whether the volume is high enough for the anomaly detector to record the day. */
+/** Whether the volume is high enough for the anomaly detector to record the day. Not all recorded days are flagged. */
 const isRunner = ({ gap: { volumeMultiple } }: GapDayTrading) => volumeMultiple >= 4
 
+/** Builds one row per gap day that the anomaly detector has recorded. */
 export const buildIntradayRunnersRows = (history: CompanyHistory) =>
   history.prices.gapDays.filter(isRunner).map((gapDay) => {
     const { afterHours, gap, premarket, regular, averageVolume } = gapDay
@@ -146,6 +148,10 @@ export const buildIntradayRunnersRows = (history: CompanyHistory) =>
     }
   })
 
+/**
+ * Returns the columns that premarket_stats and afterhours_stats share. The filings are those from the day `from` to
+ * `day`. Without enough trades, values that need them are null.
+ */
 const extendedHoursColumns = (
   history: CompanyHistory,
   day: EpochDay,
@@ -179,6 +185,7 @@ const extendedHoursColumns = (
   }
 }
 
+/** Builds one row per gap day with premarket trading. */
 export const buildPremarketStatsRows = (history: CompanyHistory) =>
   history.prices.gapDays.flatMap(({ premarket, session, averageVolume }) => {
     if (premarket === null) return []
@@ -187,7 +194,7 @@ export const buildPremarketStatsRows = (history: CompanyHistory) =>
     return [{ ...row, last_updated: formatLocalTime(day, toSecondsOfDay(9, 32)) }]
   })
 
-/** After-hours trading of gap days, and of evenings with news that caused the next day's gap. */
+/** Builds one row per gap day with after-hours trading, and per evening with news that caused a gap the next day. */
 export const buildAfterhoursStatsRows = (history: CompanyHistory) =>
   [
     ...history.prices.eveningRuns,

@@ -1,4 +1,4 @@
-/** Simulates trading on a gap day: premarket, regular and after hours. Numbers are exact (see `Decimals.ts`). */
+/** Simulates trading on a gap day: premarket, regular hours and after hours. Numbers are exact (see `Decimals.ts`). */
 import { toSecondsOfDay } from "./Calendar.ts"
 import { computeValueInCents, roundToQuotedPrice } from "./Decimals.ts"
 import type { RandomSource } from "./Random.ts"
@@ -25,18 +25,18 @@ export interface TradingPeriod {
   readonly volume: number
   readonly dollarVolume: number
   readonly trades: number
-  /** Price that gains are measured against. */
+  /** The price that gains are measured against. */
   readonly reference: number
 }
 
-/** Trading of a day with a price gap. */
+/** Trading on a day with a price gap. */
 export interface GapDayTrading {
   readonly session: number
   readonly gap: PriceGap
   readonly regular: TradingPeriod
   readonly premarket: TradingPeriod | null
   readonly afterHours: TradingPeriod | null
-  /** Mean daily volume of the sixty sessions before, in shares. */
+  /** The mean daily volume of the sixty sessions before, in shares. */
   readonly averageVolume: number
 }
 
@@ -47,18 +47,19 @@ export interface PreGapEveningTrading {
   readonly averageVolume: number
 }
 
-/** Constraints for one simulated period. */
+/** What the simulation of one period must give. Prices are in ticks, times in seconds since midnight. */
 interface PeriodPlan {
   readonly reference: number
   readonly open: number
   readonly close: number
-  /** Minimum high, in ticks. */
+  /** The high is at least this price. */
   readonly high: number
   readonly volume: number
   readonly from: number
   readonly to: number
 }
 
+/** Makes the rise to a high, if the high is at least 8 % above the low. */
 const makeSpike = (random: RandomSource, low: number, high: number, highTime: number, from: number): Spike | null => {
   if (high * 100 < low * 108) return null
   const minutes = Math.min(Math.floor((highTime - from) / 60), random.integer(3, 80))
@@ -98,6 +99,10 @@ const simulatePeriod = (
 /** Whether there are too few trades for a meaningful open or close. */
 export const isThinlyTraded = ({ trades }: TradingPeriod) => trades <= 12
 
+/**
+ * Simulates the after-hours trading of session `session`, in which the price moves from the close towards the next
+ * open.
+ */
 export const simulatePreGapEvening = (
   random: RandomSource,
   session: number,
@@ -142,7 +147,7 @@ const simulateAfterHours = (random: RandomSource, reference: number, volume: num
     to: toSecondsOfDay(20),
   })
 
-/** Simulates a gap day from the previous close in ticks and the average volume in shares. */
+/** Simulates a gap day, from the previous close in ticks and the average volume in shares. */
 export const simulateGapDay = (
   random: RandomSource,
   gap: PriceGap,

@@ -21,10 +21,13 @@ import type { CompanyScenario, ListingDeficiency } from "./Scenarios.ts"
 
 /** One US dollar in ticks. */
 const dollarInTicks = 10_000
-/** Days that Nasdaq allows a company to regain compliance; one extension doubles them. */
+
+/** The number of days that Nasdaq allows a company to regain compliance; one extension doubles them. */
 const curePeriodDays = 180
 
-/** Finds the first `length` consecutive matching closes from session `from` on. Returns the last of these sessions. */
+/**
+ * Finds the first `length` consecutive closes that match, from session `from` on. Returns the last of their sessions.
+ */
 const findStreakEnd = (
   closes: ReadonlyArray<number>,
   from: number,
@@ -64,7 +67,7 @@ const makeBidPriceNotice = (day: EpochDay, regainedDay: EpochDay | null, isDelis
   }
 }
 
-/** Thirty closes below one dollar lead to a notice in the next session; ten at or above it restore compliance. */
+/** Makes the bid-price notices: one after 30 closes below a dollar, which ends after 10 closes at a dollar or above. */
 const bidPriceNotices = (
   closes: ReadonlyArray<number>,
   isDelisted: boolean,
@@ -98,12 +101,14 @@ const makeDeficiencyNotice = (
   }
 }
 
+/** Makes the notices of a company listed on Nasdaq, oldest first. */
 export const makeListingNotices = (prices: PriceHistory, scenario: CompanyScenario): ReadonlyArray<ListingNotice> =>
   scenario.exchange !== "NASDAQ" ? [] : [
     ...bidPriceNotices(prices.closes, scenario.delisted !== undefined),
     ...scenario.deficiencies.map((deficiency) => makeDeficiencyNotice(deficiency, scenario.delisted !== undefined)),
   ].toSorted((one, other) => one.day - other.day)
 
+/** The deficiency in words, the Nasdaq rule, and the risk of a delisting. */
 const deficiencyRules = {
   bid_price: ["Minimum bid price below $1.00 for 30 consecutive business days", "5550(a)(2)", "high"],
   market_value_listed_securities: ["Market value of listed securities below $35 million", "5550(b)(2)", "medium"],
@@ -121,7 +126,7 @@ type NoticeType = "deficiency" | "plan_required" | "staff_determination" | "publ
 const firstNoticeType = ({ kind }: ListingNotice): NoticeType =>
   kind === "late_filing" || kind === "stockholders_equity" ? "plan_required" : "deficiency"
 
-/** Lists the notices of a compliance case: type, day, and suffix of the document key. */
+/** Returns the notices of a case: the type, the day, and how the key of the document ends. */
 const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, EpochDay, key: string]> => {
   const { day, delistingDay, kind, regainedDay } = notice
   return [
@@ -132,7 +137,7 @@ const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType,
   ]
 }
 
-/** Returns an analyst's notes on a notice. */
+/** Returns the columns with an analyst's notes on a notice. */
 const noteColumns = (name: string, deficiency: string, day: EpochDay) => ({
   added_date: formatDate(Math.min(lastMarketDay, day + 1)),
   notes: `${name}: "${deficiency}"; 100% made up`,
@@ -162,6 +167,7 @@ const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step:
   }
 }
 
+/** Builds one row per notice. */
 export const buildNasdaqComplianceRows = (history: CompanyHistory) =>
   history.notices.flatMap((notice, index) =>
     noticeSteps(notice).map(([step, day, key]) => ({

@@ -1,6 +1,6 @@
 /**
- * Generates a market of fictional companies with consistent data. The same seed gives the same market. Only the trading
- * days are real; the market always ends on 2026-11-13.
+ * Generates a market of fictional companies, whose tables agree with each other. The same seed gives the same market.
+ * Only the trading days are real. The market always ends on 2026-11-13.
  */
 import { type FictionalCompany, makeCompany, namedCompanies } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
@@ -10,9 +10,11 @@ import { makeFloatReports } from "./Floats.ts"
 import { makeListingNotices } from "./ListingNotices.ts"
 import { simulatePrices } from "./PriceSimulation.ts"
 
+/** Which market to generate. */
 export interface MarketOptions {
-  /** Size as a multiple of the small market, which has 51 companies. */
+  /** The size as a multiple of the small market, which has 51 companies. */
   readonly scale: number
+  /** Another seed gives other random numbers: companies with the same symbols, but other histories. */
   readonly seed: number
 }
 

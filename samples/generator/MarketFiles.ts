@@ -1,4 +1,6 @@
-/** Writes a generated market to a folder, one CSV file per table, in the format of `load` (D31, loading data). */
+/**
+ * Writes a generated market to a folder: one CSV file per table, in the format that `load` reads (D31, loading data).
+ */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { OperationProgress } from "../../src/postgres/metrics/Progress.ts"
@@ -7,19 +9,21 @@ import type { CompanyHistory } from "./CompanyHistory.ts"
 import { generateMarket, type MarketOptions } from "./Market.ts"
 import { type SampleCell, type SampleRow, sampleRowBuilders, type TableName } from "./Tables.ts"
 
+/** Which market to write, and where. */
 export interface MarketFilesOptions extends MarketOptions {
-  /** Created if missing; existing files of the same names are overwritten. */
+  /** Is created if it does not exist. Files in it with the names of tables are overwritten. */
   readonly folder: string
-  /** Tables to write; all if absent. */
+  /** The tables to write; all if absent. */
   readonly only?: ReadonlyArray<TableName>
 }
 
-/** Number of rows written per table. */
+/** The number of rows written for each table. */
 export type RowCounts = { readonly [table: string]: number }
 
-/** Number of companies whose rows are in memory at a time. */
+/** The number of companies whose rows are in memory at a time. */
 const batchSize = 20
 
+/** Formats a cell for CSV. Undefined becomes an empty cell, which means null. */
 const formatCell = (cell: SampleCell) =>
   cell === null
     ? undefined

@@ -1,5 +1,6 @@
-/** Invented names. Some contain characters that SQL patterns and CSV files must escape. */
+/** Invented names. Some contain characters that must be escaped in SQL patterns and CSV files. */
 
+/** Underwriters and placement agents of capital raises. */
 export const bankNames = [
   "O'Neil_50% & Partners",
   'Brandt, "Quill" & Sons',
@@ -10,7 +11,7 @@ export const bankNames = [
   "100% Harbor Markets",
 ] as const
 
-/** `liquidationHistory` rates the companies that the underwriter took public. */
+/** Underwriters of IPOs. `liquidationHistory` rates how often companies that they took public have collapsed. */
 export const underwriters = [
   { name: "Pinnacle_Wisp Securities", isKnown: true, liquidationHistory: "high" },
   { name: "Eight O'Clock Capital", isKnown: true, liquidationHistory: "high" },
@@ -19,6 +20,7 @@ export const underwriters = [
   { name: "Novice Bridge LLC", isKnown: false, liquidationHistory: null },
 ] as const
 
+/** Officers, directors and authors. */
 export const personNames = [
   "Ada Quillfeather",
   "Bo Marrowby",
@@ -34,6 +36,7 @@ export const personNames = [
   "Liv Thistledown",
 ] as const
 
+/** Funds that hold shares or buy convertibles and warrants. */
 export const fundNames = [
   "Granite Owl Fund LP",
   "Tidewater_7 Partners",
@@ -43,6 +46,7 @@ export const fundNames = [
   "Blue Ladder Index Trust",
 ] as const
 
+/** Publishers of press releases. */
 export const publisherNames = ["Fictional Newswire", "Made-up Market Daily", "Imaginary Press"] as const
 
 const industries = {

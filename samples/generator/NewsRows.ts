@@ -1,11 +1,14 @@
-/** Rows of news: filings and press releases. */
+/** Rows of news: the filings and press releases of a company. */
 import { formatDate, formatLocalTime, toSecondsOfDay } from "./Calendar.ts"
 import { getSymbolOn, makeCompany, namedCompanies } from "./Companies.ts"
 import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
 import { isNews, makeSource } from "./Documents.ts"
 import { personNames, publisherNames } from "./Names.ts"
 
-/** Returns the symbols that a document lists: none for a registration, and also the partner's for a partnership. */
+/**
+ * Returns the symbols that a document lists: none for a registration, the company's and its partner's for a
+ * partnership, and otherwise the company's. The partner is the next company in the same copy of the small market.
+ */
 const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: CompanyDocument) => {
   const own = getSymbolOn(company, day)
   if (!tags.includes("partnership")) return tags.includes("registration") ? [] : [own]
@@ -22,6 +25,7 @@ const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: CompanyDocum
 const bodyOf = ({ company }: CompanyHistory, { summary, title }: CompanyDocument) =>
   `${title}.\n\n${summary ?? ""} This text, and ${company.name} itself, are made up.`
 
+/** Builds one row per document. */
 export const buildNewsRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("news")
   return history.documents.map((document) => {

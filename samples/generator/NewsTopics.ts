@@ -1,14 +1,15 @@
-/** News topics with their texts and tags. */
+/** What news is about, with the texts and tags of each topic. */
 
 interface NewsTopic {
   readonly tags: ReadonlyArray<string>
-  /** SEC form with which the company files the news; null if the news is not filed. */
+  /** The SEC form with which the company files the news; null if it does not file it. */
   readonly form: string | null
-  /** Headline after the company name. */
+  /** What follows the company's name in the headline. */
   readonly title: string
   readonly summary: string
 }
 
+/** The topics by name. Some texts contain characters that must be escaped in SQL patterns, CSV files and HTML. */
 export const newsTopics = {
   trial: {
     tags: ["fda", "phase-2", "clinical-trial"],
@@ -54,7 +55,8 @@ export const newsTopics = {
   },
 } as const satisfies { readonly [name: string]: NewsTopic }
 
+/** The name of a topic. */
 export type NewsTopicName = keyof typeof newsTopics
 
-/** Topics that a company announces itself. */
+/** The topics that companies themselves announce. */
 export const companyTopicNames = ["trial", "contract", "partnership", "earnings", "merger", "crypto"] as const

@@ -1,4 +1,4 @@
-/** Shareholders, and the rows of ownership: one row per holder and filing, or a placeholder if a filing lists none. */
+/** The shareholders of a company, and the rows of ownership. */
 import { type EpochDay, formatDate, getSessionNumber } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
@@ -7,12 +7,13 @@ import { makeSource } from "./Documents.ts"
 import { fundNames, personNames } from "./Names.ts"
 import type { RandomSource } from "./Random.ts"
 
+/** A holder of a company's shares. `type` is null if the filing does not say what the holder is. */
 export interface Shareholder {
   readonly name: string
   readonly cik: string | null
   readonly type: "executive" | "director" | "ten_percent_owner" | "five_percent_owner" | null
   readonly title: string | null
-  /** Ten-thousandths of the shares outstanding. */
+  /** The shares held, in ten-thousandths of the shares outstanding. */
   readonly stake: number
 }
 
@@ -40,7 +41,7 @@ const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 1, "five_percent_owner", random.integer(500, 990)),
 ]
 
-/** Makes officers with tiny stakes and no holder above 10 %, so that the reported stake of affiliates is 0. */
+/** Makes officers with tiny stakes, and no holder above 10 %, so that the affiliates' stake is reported as 0. */
 const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
   makeIndividual(index + 1, "director", "Director", random.integer(1, 5)),
@@ -49,7 +50,7 @@ const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 2, "five_percent_owner", random.integer(500, 700)),
 ]
 
-/** Returns the company's holders. Empty if its filings list none. */
+/** Makes the company's holders; none if its filings list none. */
 const makeHolders = (company: FictionalCompany): ReadonlyArray<Shareholder> => {
   const random = company.randomFor("holders")
   const index = company.number % 60
@@ -58,14 +59,16 @@ const makeHolders = (company: FictionalCompany): ReadonlyArray<Shareholder> => {
   return ownershipData === "institutions" ? makeLargeCapHolders(random, index) : []
 }
 
-/** Total stakes in ten-thousandths of the shares outstanding; null if unknown. */
+/** The total stakes by group, in ten-thousandths of the shares outstanding; null if unknown. */
 interface OwnershipTotals {
   readonly insiders: number | null
   readonly affiliates: number | null
   readonly institutions: number | null
 }
 
-/** Returns the total stakes by group. A listed company without a holder list reports 0 for institutions. */
+/**
+ * Sums the stakes by group. If the filings list no holders, they are null, but a listed company has 0 for institutions.
+ */
 export const sumStakesByGroup = (company: FictionalCompany): OwnershipTotals => {
   const holders = makeHolders(company)
   const sum = (...types: ReadonlyArray<Shareholder["type"]>) =>
@@ -84,10 +87,11 @@ export const sumStakesByGroup = (company: FictionalCompany): OwnershipTotals => 
   }
 }
 
+/** Whether a document lists a holder. Its key says which holders it lists. */
 const isListedIn = ({ key }: CompanyDocument, { type }: Shareholder) =>
   key === "ipo" || key.startsWith("owners:all") || (key.startsWith("owners:funds") && type === "five_percent_owner")
 
-/** Returns the filings that list holders, with these holders, oldest first. */
+/** Returns the filings that list holders, oldest first, each with its holders. */
 export const listFilingsWithHolders = ({ company, documents }: CompanyHistory) => {
   const holders = makeHolders(company)
   return documents
@@ -95,7 +99,7 @@ export const listFilingsWithHolders = ({ company, documents }: CompanyHistory) =
     .filter((table) => table.holders.length > 0)
 }
 
-/** Columns of a placeholder row (§2.7, ownership): all null. */
+/** The columns of a placeholder row, for a filing that lists no holders: all null (§2.7, ownership). */
 const placeholderColumns = {
   owner_name: null,
   owner_cik: null,
@@ -136,6 +140,7 @@ const ownerColumns = ({ company, prices }: CompanyHistory, holder: Shareholder, 
   }
 }
 
+/** Builds one row per holder and filing, or a placeholder row for a filing that lists none. */
 export const buildOwnershipRows = (history: CompanyHistory) => {
   const { company, documents } = history
   const tables = new Map(listFilingsWithHolders(history).map(({ document, holders }) => [document, holders]))

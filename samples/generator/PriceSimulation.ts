@@ -11,20 +11,21 @@ import {
 import type { RandomSource } from "./Random.ts"
 import type { CompanyScenario, PriceGap } from "./Scenarios.ts"
 
-/** Arrays are indexed by session. */
+/** The simulated prices of a company. The first three lists have one entry per session of the market. */
 export interface PriceHistory {
   readonly sharesOutstanding: ReadonlyArray<number>
-  /** Closes in ticks, not adjusted for splits; 0 if there is no close. */
+  /** The closes in ticks, not adjusted for splits; 0 if there is none. */
   readonly closes: ReadonlyArray<number>
-  /** Shares traded. */
+  /** The numbers of shares traded. */
   readonly volumes: ReadonlyArray<number>
   readonly gapDays: ReadonlyArray<GapDayTrading>
+  /** The evenings before a gap on which the price already moved. */
   readonly eveningRuns: ReadonlyArray<PreGapEveningTrading>
 }
 
 const allSessions = tradingDays.map((_, session) => session)
 
-/** Applies capital raises and the split to the share count. Notes add no shares. */
+/** Returns the share count in each session, after capital raises and the split. Notes add no shares. */
 const simulateSharesOutstanding = ({ raises, shares, split }: CompanyScenario): ReadonlyArray<number> => {
   const added = new Map(raises.map(({ kind, dilution, session }) => [session, kind === "note" ? 0 : dilution]))
   let count = shares * 1000
@@ -35,7 +36,7 @@ const simulateSharesOutstanding = ({ raises, shares, split }: CompanyScenario): 
   })
 }
 
-/** Returns the target price in dollars, interpolated linearly. */
+/** Returns the price in dollars that the scenario plans for a session, interpolated linearly between its points. */
 const interpolatePath = (pricePath: CompanyScenario["pricePath"], session: number) => {
   const after = pricePath.findIndex(([at]) => at > session)
   const [from, start] = pricePath[after < 0 ? pricePath.length - 1 : Math.max(0, after - 1)] ?? [0, 1]
@@ -43,10 +44,14 @@ const interpolatePath = (pricePath: CompanyScenario["pricePath"], session: numbe
   return after <= 0 ? start : start + ((end - start) * (session - from)) / (to - from)
 }
 
+/** Returns the sessions for which the scenario plans something. */
 const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: CompanyScenario) =>
   [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
 
-/** Makes random gaps away from planned events. Some have exactly nine times the average volume; runners have more. */
+/**
+ * Makes random gaps, but none near planned events or each other. Some have exactly nine times the average volume, which
+ * is not enough for a runner.
+ */
 const makeRandomGaps = (random: RandomSource, scenario: CompanyScenario): ReadonlyArray<PriceGap> => {
   const planned = plannedSessions(scenario)
   return Array.from({ length: scenario.randomGaps }, (_, index): PriceGap => {
@@ -71,7 +76,10 @@ const makeRandomGaps = (random: RandomSource, scenario: CompanyScenario): Readon
 const skipEarlyCloses = (session: number): number =>
   earlyCloseDays.has(tradingDays[session] ?? 0) ? skipEarlyCloses(session + 1) : session
 
-/** Returns planned and random gaps by session, moved off early-close days, and none in the first two sessions. */
+/**
+ * Returns the planned and random gaps by session. Gaps on days with an early close move to the next session, and those
+ * in the first two sessions of the company are left out.
+ */
 const scheduleGaps = (random: RandomSource, scenario: CompanyScenario) =>
   new Map(
     [...scenario.gaps, ...makeRandomGaps(random, scenario)]
@@ -83,12 +91,19 @@ const scheduleGaps = (random: RandomSource, scenario: CompanyScenario) =>
       ),
   )
 
+/**
+ * Returns the mean volume of the 60 sessions before, in shares. It is at least 1, because ratios are computed from it.
+ */
 const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, session: number) => {
   const before = volumes.slice(Math.max(firstSession, session - 60), session)
   return Math.max(1, Math.round(before.reduce((sum, volume) => sum + volume, 0) / Math.max(1, before.length)))
 }
 
-/** Makes a random walk around the price path. A gap moves the price off the path, which decays by 10 % per session. */
+/**
+ * Makes a random walk around the price path of a scenario. A gap moves the price off the path. The distance then
+ * shrinks by 10 % per session. `nextClose` returns the close of a session, and `setClose` continues from the close of a
+ * gap day.
+ */
 const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatility }: CompanyScenario) => {
   const raiseSessions = new Set(
     raises.filter(({ kind }) => kind !== "atm" && kind !== "line").map(({ session }) => session),
@@ -112,6 +127,7 @@ const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatil
   }
 }
 
+/** Simulates the prices and volumes of a company in all sessions. */
 export const simulatePrices = (random: RandomSource, scenario: CompanyScenario): PriceHistory => {
   const sharesOutstanding = simulateSharesOutstanding(scenario)
   const closes = allSessions.map(() => 0)

@@ -1,4 +1,4 @@
-/** Statistics over closes: market cap, gains and extremes, adjusted for splits. */
+/** Statistics of closes, adjusted for splits: market capitalization, gains, highs and lows. */
 import { type EpochDay, getSessionDay, getSessionNumber, lastMarketDay } from "./Calendar.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { splitRatioSince } from "./Deals.ts"
@@ -35,14 +35,14 @@ export const computePercentGain = (history: CompanyHistory, days: number) => {
   return formatPercentChange(latest * to, earlier * from)
 }
 
-/** Returns the closes after `since` and up to `until`, in ticks, adjusted to the share count of `until`. */
+/** Returns the closes after `since` and up to `until`, in ticks, adjusted for splits up to `until`. */
 const splitAdjustedCloses = (history: CompanyHistory, since: EpochDay, until: EpochDay) =>
   listDailyCloses(history).filter(({ day }) => day > since && day <= until).map(({ close, day }) => {
     const { from, to } = splitRatioSince(history.company, day, until)
     return divideRounded(close * from, to)
   })
 
-/** Returns the highest and the lowest close of the last 365 days. */
+/** Returns the columns with the highest and the lowest close of the last 365 days. */
 export const highLow365Columns = (history: CompanyHistory) => {
   const closes = splitAdjustedCloses(history, lastMarketDay - 365, lastMarketDay)
   return closes.length === 0
@@ -50,7 +50,7 @@ export const highLow365Columns = (history: CompanyHistory) => {
     : { high_365: formatTicksAsDollars(Math.max(...closes)), low_365: formatTicksAsDollars(Math.min(...closes)) }
 }
 
-/** Returns the highest close of the 60 days up to `day`, in ticks; null if there is none. */
+/** Returns the highest close in the 60 days up to `day`, in ticks; null if there is none. */
 export const findHighestClose60Days = (history: CompanyHistory, day: EpochDay) => {
   const closes = splitAdjustedCloses(history, day - 60, day)
   return closes.length === 0 ? null : Math.max(...closes)

@@ -1,4 +1,7 @@
-/** Rows of pump_and_dump_tracker: small companies with their IPO, liquidations and risk ratings. */
+/**
+ * Rows of pump_and_dump_tracker: companies that institutions do not hold, with their IPO, liquidations and risk
+ * ratings.
+ */
 import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
@@ -14,7 +17,7 @@ const countryRisk = (country: string) =>
 
 const floatRisk = (tradable: number) => tradable < 6_000_000 ? "high" : tradable < 15_000_000 ? "medium" : "low"
 
-/** Returns the columns of the lock-up: existing holders may not sell until 180 days after the IPO. */
+/** Returns the columns about the lock-up, during which existing holders may not sell: 180 days from the IPO. */
 const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   const day = getIpoDay(company)
   const shares = prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0
@@ -24,7 +27,7 @@ const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   }
 }
 
-/** Returns the IPO date, lock-up and underwriter. */
+/** Returns the columns about the IPO, the lock-up and the underwriter. */
 const ipoColumns = (history: CompanyHistory) => {
   const { company } = history
   const underwriter = getIpoDay(company) === null ? null : company.randomFor("underwriter").pick(underwriters)
@@ -78,7 +81,7 @@ const sizeColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Returns the row of a company, or no row if institutions hold the company. */
+/** Builds the company's row; none if institutions hold the company. */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history
   if (company.scenario.ownershipData === "institutions") return []

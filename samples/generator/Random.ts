@@ -1,26 +1,33 @@
 /**
- * Reproducible random numbers. Avoids functions such as `Math.exp` and `Math.sin`, whose last digit may differ between
- * JavaScript engines.
+ * Reproducible random numbers. They do not use functions such as `Math.exp` and `Math.sin`, whose last digit may differ
+ * between JavaScript engines.
  */
 
+/** A random sequence. Each call takes the next number of the sequence. */
 export interface RandomSource {
-  /** At least 0 and below 1. */
+  /** Returns a number that is at least 0 and below 1. */
   readonly next: () => number
+  /** Returns a number that is at least `min` and below `max`. */
   readonly between: (min: number, max: number) => number
-  /** An integer from `min` to `max`, both included. */
+  /** Returns an integer from `min` to `max`, both included. */
   readonly integer: (min: number, max: number) => number
+  /** Returns true with a probability from 0 to 1. */
   readonly chance: (probability: number) => boolean
+  /** Returns one of the items, each with the same probability. */
   readonly pick: <const Items extends readonly [unknown, ...ReadonlyArray<unknown>]>(items: Items) => Items[number]
 }
 
-/** Returns the FNV-1a hash of the parts, so that adjacent seeds give unrelated sequences. */
+/** Returns the 32-bit FNV-1a hash of the parts, so that adjacent seeds give unrelated sequences. */
 const hashSeed = (parts: ReadonlyArray<number | string>) => {
   let state = 2_166_136_261
   for (const letter of parts.join("\n")) state = Math.imul(state ^ (letter.codePointAt(0) ?? 0), 16_777_619)
   return state
 }
 
-/** Makes a mulberry32 generator whose seed is its purpose, such as `makeRandomSource(seed, company, "news")`. */
+/**
+ * Makes a mulberry32 generator that is seeded with what the numbers are for, as in
+ * `makeRandomSource(seed, company, "news")`. `Math.imul` and the bit operations keep the state within 32 bits.
+ */
 export const makeRandomSource = (...purpose: ReadonlyArray<number | string>): RandomSource => {
   let state = hashSeed(purpose)
   const next = () => {

@@ -1,4 +1,7 @@
-/** Rows of registrations: the shelf as of today, and each sale as of the day of the sale. */
+/**
+ * Rows of registrations: the shelf as of the last day, each sale from it as of the day of the sale, and equity lines,
+ * resales, IPOs and pending offerings.
+ */
 import { type EpochDay, formatDate, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyDocument, CompanyHistory } from "./CompanyHistory.ts"
@@ -14,9 +17,10 @@ import { findDocument, getIpoDay, makeSource } from "./Documents.ts"
 import { findFloatReportOn } from "./Floats.ts"
 import { findHighestClose60Days } from "./PriceStatistics.ts"
 
+/** The registration statements that a company may have. */
 const statements = ["shelf", "line", "resale", "ipo", "pending"] as const
 
-/** Returns an SEC file number, such as `333-900000`, one per registration statement of a company. */
+/** Returns the SEC file number of a registration statement, such as `333-900000`. */
 export const makeSecFileNumber = ({ number }: FictionalCompany, statement: typeof statements[number]) =>
   `333-${900_000 + number * 10 + statements.indexOf(statement)}`
 
@@ -42,6 +46,7 @@ const emptyColumns = {
 
 type RegistrationType = "shelf" | "equity_line" | "offering" | "resale"
 
+/** Returns the columns that every row has. All others are null unless they are added after these. */
 const headerColumns = (
   { company }: CompanyHistory,
   { day, form, id, title }: CompanyDocument,
@@ -64,10 +69,14 @@ const sourceColumns = (day: EpochDay, { url }: CompanyDocument, hasUrl = true) =
   source: makeSource([hasUrl ? url : null], "fees"),
 })
 
-/** USD 75 million in cents. Companies with a smaller public float are subject to the baby-shelf limit. */
+/** USD 75 million in cents. The baby-shelf rule limits companies whose public float is worth less. */
 const babyShelfThreshold = 7_500_000_000
 
-/** Applies the SEC's baby-shelf rule: shelf sales in twelve months may not exceed a third of the public float. */
+/**
+ * Returns the columns about the SEC's baby-shelf rule: within twelve months, shelf sales of a small company may not
+ * exceed a third of its public float, valued at the highest close of 60 days. `remaining` is what the shelf has left,
+ * in cents.
+ */
 const babyShelfColumns = (history: CompanyHistory, day: EpochDay, remaining: number) => {
   const high = findHighestClose60Days(history, day)
   const float = findFloatReportOn(history.floats, day)?.float ?? null
@@ -92,7 +101,7 @@ const babyShelfColumns = (history: CompanyHistory, day: EpochDay, remaining: num
   }
 }
 
-/** Returns the shelf sales up to a day, in total and within twelve months. */
+/** Returns the columns with the shelf sales up to a day, in total and within twelve months. */
 const salesColumns = ({ deals }: CompanyHistory, day: EpochDay) => ({
   amount_sold_to_date: formatCentsAsDollars(sumShelfSales(deals, day)),
   amount_sold_12_months: formatCentsAsDollars(sumShelfSales(deals, day, day - 365)),
@@ -124,7 +133,7 @@ const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: C
     effective_date: formatDate(history.shelf?.effectiveDay ?? deal.day),
     effective_status: true,
     expiration_date: mapNullable(history.shelf?.expiryDay ?? null, formatDate),
-    // An at-the-market program has sold half of its amount.
+    // Half of the amount of an at-the-market program has been sold.
     offering_amount: formatCentsAsDollars(atm ? deal.grossCents * 2 : deal.grossCents),
     shares_registered: atm ? null : deal.shares,
     is_atm: atm,
@@ -138,6 +147,7 @@ const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: C
   }
 }
 
+/** Makes the rows of the deals: sales from the shelf, equity lines, and resales by the buyers of private placements. */
 const makeDealRows = (history: CompanyHistory) =>
   history.deals.flatMap((deal) => {
     const { company } = history
@@ -165,7 +175,7 @@ const makeDealRows = (history: CompanyHistory) =>
     return [...sale, ...line, ...resaleRows]
   })
 
-/** Makes the rows of the IPO and of a pending offering. */
+/** Makes the rows of the IPO and a pending offering. */
 const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")
@@ -188,6 +198,7 @@ const makeIpoAndPendingRows = (history: CompanyHistory) => {
   }]
 }
 
+/** Builds the rows of the company's registration statements and the sales under them. */
 export const buildRegistrationsRows = (history: CompanyHistory) => {
   const shelf = findDocument(history, "shelf")
   return [

@@ -1,6 +1,7 @@
 /**
- * Scenarios: the planned events of a company over two years. Prices, notices, floats and filings are derived from them.
- * Days are session numbers (see `Calendar.ts`). Prices are USD per share of the first day, before any split.
+ * Scenarios: what is planned to happen to a company in two years. Its prices, notices, floats and filings are derived
+ * from them. Days are session numbers (see `Calendar.ts`). Prices are in USD, per share as on the first day, before any
+ * split.
  */
 import { lastSessionNumber } from "./Calendar.ts"
 import { companyTopicNames, type NewsTopicName } from "./NewsTopics.ts"
@@ -9,17 +10,17 @@ import type { RandomSource } from "./Random.ts"
 /** A day on which the open differs markedly from the previous close. */
 export interface PriceGap {
   readonly session: number
-  /** Open relative to the previous close, as a fraction: 0.2 is +20 %. */
+  /** The change from the previous close to the open, as a fraction: 0.2 is +20 %. */
   readonly open: number
-  /** High relative to the open, as a fraction. */
+  /** The change from the open to the high, as a fraction. */
   readonly high: number
-  /** Close relative to the open, as a fraction. */
+  /** The change from the open to the close, as a fraction. */
   readonly close: number
-  /** Volume as a multiple of the average volume. */
+  /** The volume as a multiple of the average volume. */
   readonly volumeMultiple: number
-  /** Topic of the news behind the gap; null if there is no news. */
+  /** The topic of the news behind the gap; null if there is no news. */
   readonly topic: NewsTopicName | null
-  /** Whether the news is published in the evening before, so that the price already rises after hours. */
+  /** Whether the news is published on the evening before, so that the price already rises after hours. */
   readonly startsEveningBefore: boolean
   /** Whether the anomaly detector flags this day. */
   readonly isFlagged: boolean
@@ -30,21 +31,22 @@ export interface PlannedRaise {
   readonly session: number
   /** `direct` is a registered direct offering, `line` an equity line, `note` a convertible note. */
   readonly kind: "offering" | "direct" | "atm" | "line" | "note" | "preferred"
-  /** New shares as a fraction of the shares outstanding. */
+  /** The new shares as a fraction of the shares outstanding. */
   readonly dilution: number
 }
 
+/** A split that the scenario plans, with the steps that it takes. */
 export interface StockSplit {
   /** `from` old shares become `to` new shares: 20 to 1 is a reverse split. */
   readonly from: number
   readonly to: number
-  /** Session in which the proxy statement is filed. */
+  /** The session in which the proxy statement is filed. */
   readonly voteFiled: number
-  /** Session of the shareholder vote. */
+  /** The session of the shareholder vote. */
   readonly vote: number
-  /** Session in which the split takes effect; absent if the board has not carried it out. */
+  /** The session in which the split takes effect; absent if the board does not carry it out. */
   readonly effective?: number
-  /** Session in which the board withdraws the split. */
+  /** The session in which the board withdraws the split. */
   readonly withdrawn?: number
 }
 
@@ -60,36 +62,38 @@ export interface ListingDeficiency {
     | "market_value_listed_securities"
     | "market_value_public_shares"
     | "other"
-  /** Session in which the company regains compliance. */
+  /** The session in which the company regains compliance; absent if it does not. */
   readonly regainedSession?: number
 }
 
+/** Everything that is planned for a company. */
 export interface CompanyScenario {
   readonly exchange: "NASDAQ" | "NYSE" | "NYSE American" | "OTC" | null
+  /** One of them is chosen for the company. */
   readonly countries: readonly [string, ...ReadonlyArray<string>]
   /** Ordinary shares per American depositary share; null if the shares are not ADSs. */
   readonly adsRatio: number | null
-  /** Session of the first trade. Above 0, it is the day of the IPO; null if the company has no prices. */
+  /** The session of the first trade. Above 0, it is the day of the IPO. Null if the company has no prices. */
   readonly firstSession: number | null
-  /** Target prices; the price moves along straight lines between them. */
+  /** The points through which the price moves, in straight lines. */
   readonly pricePath: ReadonlyArray<readonly [session: number, dollars: number]>
-  /** Width of the daily random move, as a fraction of the price. */
+  /** The width of the random daily move, as a fraction of the price. */
   readonly volatility: number
-  /** Shares outstanding on the first day, in thousands. */
+  /** The shares outstanding on the first day, in thousands. */
   readonly shares: number
-  /** Fraction of the shares outstanding that trades on a normal day. */
+  /** The fraction of the shares outstanding that trades on a normal day. */
   readonly turnover: number
   readonly gaps: ReadonlyArray<PriceGap>
-  /** Number of random gaps to attempt in addition to `gaps`. */
+  /** The number of random gaps in addition to `gaps`. Those near other events are left out. */
   readonly randomGaps: number
   readonly raises: ReadonlyArray<PlannedRaise>
   readonly split?: StockSplit
-  /** Sessions in which the ticker symbol changes. */
+  /** The sessions in which the ticker symbol changes. */
   readonly renames: ReadonlyArray<number>
   readonly deficiencies: ReadonlyArray<ListingDeficiency>
-  /** Holders that the ownership filings list. */
+  /** Which holders the ownership filings list. */
   readonly ownershipData: "full" | "institutions" | "placeholders" | "none"
-  /** Session of the delisting. */
+  /** The session of the delisting. */
   readonly delisted?: number
 }
 
@@ -109,7 +113,7 @@ const makeGap = (random: RandomSource, session: number, open: number, overrides:
   }
 }
 
-/** Default values of a scenario. */
+/** What scenarios have unless they say otherwise. */
 const defaults = {
   exchange: "NASDAQ",
   countries: ["US"],
@@ -125,7 +129,7 @@ const defaults = {
   ownershipData: "full",
 } as const satisfies Partial<CompanyScenario>
 
-/** A large company with a calm price, held by institutions; affiliates hold exactly 0 %. */
+/** A large company with a calm price that institutions hold. Affiliates hold exactly 0 %. */
 const largeCap = (random: RandomSource): CompanyScenario => ({
   ...defaults,
   exchange: "NYSE",
@@ -231,7 +235,7 @@ const withdrawnSplit = (random: RandomSource): CompanyScenario => ({
   split: { from: 10, to: 1, voteFiled: 250, vote: 275, withdrawn: 300 + random.integer(0, 20) },
 })
 
-/** Price spikes, dilution, a bid-price deficiency, a reverse split that restores compliance, and a new symbol. */
+/** Spikes, dilution, a bid-price deficiency, a reverse split that restores compliance, and a new symbol. */
 const fullLifecycle = (random: RandomSource): CompanyScenario => {
   const shift = random.integer(-12, 12)
   const at = (session: number) => session + shift
@@ -321,7 +325,7 @@ const pumpAndDump = (random: RandomSource): CompanyScenario => {
   }
 }
 
-/** A price that falls below one dollar around session `low`, which triggers a bid-price deficiency. */
+/** A price that falls below a dollar around session `low`, which leads to a bid-price deficiency. */
 const bidPriceDecline =
   (low: number, overrides: Partial<CompanyScenario> = {}) => (random: RandomSource): CompanyScenario => ({
     ...defaults,
@@ -344,7 +348,7 @@ const frequentRenames = (random: RandomSource): CompanyScenario => ({
   renames: [120, 260, 430].map((session) => session + random.integer(-10, 10)),
 })
 
-/** Scenarios by name. */
+/** The scenarios by name. */
 export const companyScenarios = {
   fullLifecycle,
   serialIssuer,

@@ -1,4 +1,4 @@
-/** Rows of screener: current figures of a company. */
+/** Rows of screener: the figures of a company on the last day. */
 import { formatDate, lastMarketDay } from "./Calendar.ts"
 import { formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
@@ -23,7 +23,9 @@ const median = (numbers: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? low : divideRounded(low + high, 2)
 }
 
-/** Returns the volume statistics of the last sixty sessions. Today's change is relative to their mean, in %. */
+/**
+ * Returns the volume statistics of the last 60 sessions. The change on the last day is relative to their mean, in %.
+ */
 const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   const volumes = scenario.firstSession === null
     ? []
@@ -40,7 +42,7 @@ const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   }
 }
 
-/** Returns the short interest, its ratio to the float, and the days needed to cover it. */
+/** Returns the columns with the short interest, its ratio to the float, and the days needed to cover it. */
 const shortInterestColumns = ({ company, floats }: CompanyHistory, average: number | null) => {
   const random = company.randomFor("short")
   const float = findNewestFloatReport(floats)?.float ?? null
@@ -67,7 +69,7 @@ const gainColumns = (history: CompanyHistory) => ({
   gain_365_day: computePercentGain(history, 365),
 })
 
-/** Counts gaps and runners. Runners count as in `/v1/intraday-runners`: flagged, with a volume ratio above 9. */
+/** Counts gaps and runners. As in `/v1/intraday-runners`, a runner is flagged and has a volume ratio above 9. */
 const gapCountColumns = (history: CompanyHistory) => {
   const gaps = buildGapStatsRows(history).map(({ gap_percentage }) => Math.round(Number(gap_percentage) * 10_000))
   const runners = buildIntradayRunnersRows(history).filter((row) =>
@@ -93,6 +95,7 @@ const valuationColumns = (history: CompanyHistory) => {
   }
 }
 
+/** Builds the company's row. */
 export const buildScreenerRows = (history: CompanyHistory) => {
   const { company } = history
   const { cik, city, scenario, profile, state } = company

@@ -1,10 +1,11 @@
-/** Rows of split_status, one row per step of a split, and the days on which splits took effect. */
+/** Rows of split_status, and the days on which splits took effect. */
 import { formatDate, getSessionDay, lastMarketDay } from "./Calendar.ts"
 import { type FictionalCompany, formatEveningTime, getSymbolOn } from "./Companies.ts"
 import type { CompanyHistory } from "./CompanyHistory.ts"
 import { findDocument } from "./Documents.ts"
 import type { StockSplit } from "./Scenarios.ts"
 
+/** The steps of a split, by the key of the document that announces each. */
 const steps = [
   { key: "split:vote", action_type: "pending_vote" },
   { key: "split:approved", action_type: "vote_approved" },
@@ -13,7 +14,7 @@ const steps = [
   { key: "split:effective", action_type: "split_effective" },
 ] as const
 
-/** Returns the terms of a split. A reverse split has a ratio range until the board decides on a ratio and a date. */
+/** Returns the columns with the terms of a split. Until the board decides, a reverse split has a range of ratios. */
 const termColumns = (
   { effective, from, to, vote, voteFiled }: StockSplit,
   action: typeof steps[number]["action_type"],
@@ -32,6 +33,7 @@ const termColumns = (
   }
 }
 
+/** Builds one row per step that has been announced. */
 export const buildSplitStatusRows = (history: CompanyHistory) => {
   const { company } = history
   const { split } = company.scenario

@@ -26,7 +26,7 @@ export interface SampleRow {
   readonly [column: string]: SampleCell
 }
 
-/** Row builders by table name. */
+/** By the name of each table, the function that builds a company's rows in it. */
 export const sampleRowBuilders = {
   daily_prices: buildDailyPricesRows,
   gap_stats: buildGapStatsRows,
@@ -48,4 +48,5 @@ export const sampleRowBuilders = {
   historical_tickers: buildHistoricalTickersRows,
 } satisfies { readonly [table: string]: (history: CompanyHistory) => ReadonlyArray<SampleRow> }
 
+/** The name of a table with sample rows. */
 export type TableName = keyof typeof sampleRowBuilders

@@ -5,6 +5,7 @@ import type { CompanyHistory } from "./CompanyHistory.ts"
 import { formatTicksAsDollars } from "./Decimals.ts"
 import { listDailyCloses } from "./PriceStatistics.ts"
 
+/** Builds one row per session of the company, with the symbol of that day. */
 export const buildDailyPricesRows = (history: CompanyHistory) =>
   listDailyCloses(history).map(({ close, day }) => ({
     ticker: getSymbolOn(history.company, day),
@@ -14,7 +15,9 @@ export const buildDailyPricesRows = (history: CompanyHistory) =>
 
 const source = "made up"
 
-/** Makes symbol changes that have no effect: estimated, backfilled, reverted, blocked or dated 2099. */
+/**
+ * Makes symbol changes that have no effect, because they are estimated, backfilled, reverted, blocked or dated 2099.
+ */
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
   if (second === undefined || third === undefined || fourth === undefined) return []
@@ -37,6 +40,7 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
   ]
 }
 
+/** Builds one row per change of the company's symbol. If it has several, some that have no effect are added. */
 export const buildTickerChangesRows = (history: CompanyHistory) => {
   const { company } = history
   const events = renamesOf(company).map(({ day, former, next }) => ({
@@ -53,7 +57,9 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
   return company.scenario.renames.length > 1 ? [...events, ...makeIneffectiveChanges(history)] : events
 }
 
-/** Makes rows of former symbols without a change event. Some have the date on which the symbol ended. */
+/**
+ * Builds a row with a former symbol, of which no change is recorded, for every seventh company. Half of them are dated.
+ */
 export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company
   if (number % 7 !== 0) return []

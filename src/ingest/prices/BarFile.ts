@@ -20,30 +20,34 @@ import {
 import { getMarketDay } from "./MarketCalendar.ts"
 import { readParquetRows } from "./ParquetBars.ts"
 
+/** A bar and where it is in its file. */
 export interface NumberedBar extends Bar {
+  /** The line in a CSV file, or the number of the row in a Parquet file. */
   readonly line: number
 }
 
 /** The file has bad rows or no bars to ingest, so none of its bars was ingested. */
 export class BarFileRefused extends Data.TaggedError("BarFileRefused")<{ readonly message: string }> {}
 
-/** What was left out of a file. The caller creates it. */
+/** What was left out of a file. The caller creates it, and `readBars` fills it while its stream runs. */
 export interface SkippedBars {
   /** Symbols that the tables cannot contain, with the number of their bars. */
   readonly symbols: Map<string, number>
   /** Symbols with which the exchanges test their systems. */
   readonly testSymbols: Set<string>
-  /** Symbols without a bar that has a volume, such as indexes. */
+  /** Symbols none of whose bars has a volume, such as indexes. */
   readonly volumeless: Set<string>
-  /** Days on which the exchanges are closed. */
+  /** Days on which the exchanges are closed, `YYYY-MM-DD`. */
   readonly closedDays: Set<string>
-  /** Number of bars outside of the sessions. */
+  /** The number of bars outside of the sessions. */
   outside: number
-  /** Whether the bars at midnight, which are read as those of days, are bars of minutes outside of the sessions. */
+  /** Whether the bars at midnight, which are read as day bars, are in fact minute bars outside of the sessions. */
   hasMinutesAtMidnight: boolean
+  /** The names of columns that are not used. */
   ignoredColumns: ReadonlyArray<string>
 }
 
+/** Returns a `SkippedBars` for a file of which nothing has been left out yet. */
 export const makeSkippedBars = (): SkippedBars => ({
   symbols: new Map(),
   testSymbols: new Set(),
@@ -54,15 +58,18 @@ export const makeSkippedBars = (): SkippedBars => ({
   ignoredColumns: [],
 })
 
-/** Characters per batch of lines, about 8,000 bars. A longer line is refused, so that it does not exhaust memory. */
+/**
+ * The number of characters in a batch of lines, which is about 8,000 bars. A single line of this length is refused, so
+ * that a file without line ends does not exhaust the memory.
+ */
 const batchLength = 524_288
 
 /** Splits text at line ends: line feeds, carriage returns or both. */
 const splitLines = (text: string) => text.split(text.includes("\r") ? /\r\n?|\n/ : "\n")
 
 /**
- * Reads the lines of a CSV file. Cells of bars contain neither commas nor quotation marks, so marks around them are
- * dropped. A full CSV parser would take ten times as long.
+ * Reads the rows of a CSV file. Cells of bars contain neither commas nor quotation marks, so lines are split at commas,
+ * and the quotation marks around cells are dropped. A full CSV parser would take ten times as long.
  */
 const readCsvRows = (path: string) => {
   let pending = ""
@@ -78,7 +85,7 @@ const readCsvRows = (path: string) => {
     Stream.mapEffect((chunk) => {
       pending += chunk
       if (pending.length < batchLength) return Effect.succeed([])
-      // A carriage return at the end may be the first half of a line end.
+      // A carriage return at the end may be the first half of a line end, so it is left for the next chunk.
       const rest = pending.endsWith("\r") ? "\r" : ""
       const lines = splitLines(rest === "" ? pending : pending.slice(0, -1))
       pending = `${lines.pop() ?? ""}${rest}`
@@ -93,7 +100,9 @@ const readCsvRows = (path: string) => {
 
 const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
 
-/** Fails if the path is that of a folder, such as one of Parquet files whose name ends in `.parquet`. */
+/**
+ * Fails if the path is that of a folder. Some programs write a folder of Parquet files whose name ends in `.parquet`.
+ */
 const refuseFolder = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const isFolder = yield* Effect.match(fs.stat(path), {
@@ -107,6 +116,7 @@ const refuseFolder = Effect.fnUntraced(function* (path: string) {
   })
 })
 
+/** Reads the rows of a file, in the way that its extension tells. */
 const readRows = (path: string) => {
   if (/\.parquet$/i.test(path)) return readParquetRows(path)
   if (/\.csv(\.gz|\.zst)?$/i.test(path)) return readCsvRows(path)
@@ -118,9 +128,54 @@ const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
     message: `${path} was refused, so none of its bars was ingested:\n${formatLoadCellErrors(errors)}`,
   })
 
+/** What the header of a file tells about its rows. */
+interface BarHeader {
+  readonly parse: ReturnType<typeof makeBarParser>
+  /** The number of columns. */
+  readonly width: number
+  readonly hasAmbiguousMidnight: boolean
+}
+
+/** Recognizes the format of a file by its first row, and notes the columns that are not used. */
+const parseHeader = (
+  path: string,
+  { cells, line }: BarRow,
+  bounds: BarBounds,
+  skipped: SkippedBars,
+): Result.Result<BarHeader, BarFileRefused> => {
+  const names = cells.map((name) => name.trim())
+  const found = findBarFormat(names)
+  if (Result.isFailure(found)) {
+    return Result.fail(refuse(path, found.failure.map((problem) => ({ line, ...problem }))))
+  }
+  const format = found.success
+  skipped.ignoredColumns = listIgnoredColumns(format, names).map((name) => name || "(without a name)")
+  return Result.succeed({
+    parse: makeBarParser(format, names, bounds),
+    width: names.length,
+    hasAmbiguousMidnight: format.hasAmbiguousMidnight === true,
+  })
+}
+
+const parseCells = (cells: ReadonlyArray<string>, { parse, width }: BarHeader): Result.Result<Bar, CellProblem> =>
+  cells.length === width
+    ? parse(cells)
+    : Result.fail({ column: "", reason: `has ${cells.length} cells; the header has ${width}` })
+
+/** Returns whether a bar is to be ingested. If not, notes why. */
+const keepsBar = (bar: Bar, skipped: SkippedBars) => {
+  const { day, ticker } = bar
+  if (isTestSymbol(ticker)) skipped.testSymbols.add(ticker)
+  else if (!isStorableSymbol(ticker)) skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
+  else if (getMarketDay(day) === "closed") skipped.closedDays.add(day)
+  else if (!isInSession(bar)) skipped.outside += 1
+  else return true
+  return false
+}
+
 /**
- * Streams the bars of a file. Fails with `BarFileRefused` after the last row, or after too many bad rows, if a row is
- * bad; the bars after the first bad row are not returned.
+ * Streams the bars of a file. If a row is bad, fails with `BarFileRefused` after the last row, or as soon as there are
+ * too many bad rows. Bars after the first bad row are checked, but not returned.
  */
 export const readBars = (path: string, skipped: SkippedBars) =>
   Stream.unwrap(Effect.gen(function* () {
@@ -132,74 +187,39 @@ export const readBars = (path: string, skipped: SkippedBars) =>
       tomorrow: yield* tomorrowInNewYork,
     }
     const errors: Array<LoadCellError> = []
-    let parse: ReturnType<typeof makeBarParser> | undefined
-    let width = 0
-    let hasAmbiguousMidnight = false
+    let header: BarHeader | undefined
     const traded = new Set<string>()
 
-    const parseHeader = ({ cells, line }: BarRow) => {
-      const names = cells.map((name) => name.trim())
-      const format = findBarFormat(names)
-      if (Result.isFailure(format)) {
-        return refuse(path, format.failure.map((problem) => ({ line, ...problem })))
-      }
-      skipped.ignoredColumns = listIgnoredColumns(format.success, names).map((name) => name || "(without a name)")
-      parse = makeBarParser(format.success, names, bounds)
-      width = names.length
-      hasAmbiguousMidnight = format.success.hasAmbiguousMidnight === true
-      return undefined
-    }
-
-    const parseRow = (
-      { cells, line }: BarRow,
-      parseCells: ReturnType<typeof makeBarParser>,
-    ): ReadonlyArray<NumberedBar> => {
-      const parsed: Result.Result<Bar, CellProblem> = cells.length === width
-        ? parseCells(cells)
-        : Result.fail({ column: "", reason: `has ${cells.length} cells; the header has ${width}` })
+    const parseRow = ({ cells, line }: BarRow, known: BarHeader): ReadonlyArray<NumberedBar> => {
+      const parsed = parseCells(cells, known)
       if (Result.isFailure(parsed)) {
         errors.push({ line, ...parsed.failure })
         return []
       }
-      const { day, minute, ticker, volume } = parsed.success
-      if (hasAmbiguousMidnight && minute !== null) skipped.hasMinutesAtMidnight = true
-      if (isTestSymbol(ticker)) {
-        skipped.testSymbols.add(ticker)
-        return []
-      }
-      if (!isStorableSymbol(ticker)) {
-        skipped.symbols.set(ticker, (skipped.symbols.get(ticker) ?? 0) + 1)
-        return []
-      }
-      if (getMarketDay(day) === "closed") {
-        skipped.closedDays.add(day)
-        return []
-      }
-      if (!isInSession(parsed.success)) {
-        skipped.outside += 1
-        return []
-      }
-      if (Number(volume) > 0) traded.add(ticker)
-      else skipped.volumeless.add(ticker)
-      return errors.length > 0 ? [] : [{ line, ...parsed.success }]
+      const bar = parsed.success
+      if (known.hasAmbiguousMidnight && bar.minute !== null) skipped.hasMinutesAtMidnight = true
+      if (!keepsBar(bar, skipped)) return []
+      if (Number(bar.volume) > 0) traded.add(bar.ticker)
+      else skipped.volumeless.add(bar.ticker)
+      return errors.length > 0 ? [] : [{ line, ...bar }]
     }
 
-    const parseRows = (rows: BarRows) => {
+    const parseRows = Effect.fnUntraced(function* (rows: BarRows) {
       const [first, ...others] = rows
-      const isHeader = parse === undefined && first !== undefined
-      const problem = isHeader ? parseHeader(first) : undefined
-      if (problem !== undefined) return Effect.fail(problem)
-      const parseCells = parse
-      if (parseCells === undefined) return Effect.succeed([])
+      if (first === undefined) return []
+      const isStart = header === undefined
+      const known = header ?? (yield* Effect.fromResult(parseHeader(path, first, bounds, skipped)))
+      header = known
       progress.count += rows.length
-      const bars = (isHeader ? others : rows).flatMap((row) => parseRow(row, parseCells))
-      return errors.length > maxReportedBadRows ? Effect.fail(refuse(path, errors)) : Effect.succeed(bars)
-    }
+      const bars = (isStart ? others : rows).flatMap((row) => parseRow(row, known))
+      return errors.length > maxReportedBadRows ? yield* refuse(path, errors) : bars
+    })
 
     const checkEnd = Effect.suspend((): Effect.Effect<void, BarFileRefused | UnreadableLoadFile> => {
       if (errors.length > 0) return Effect.fail(refuse(path, errors))
+      // A symbol is without volume only if none of its bars has one.
       for (const ticker of traded) skipped.volumeless.delete(ticker)
-      return parse === undefined ? Effect.fail(new UnreadableLoadFile({ message: `${path} is empty.` })) : Effect.void
+      return header === undefined ? Effect.fail(new UnreadableLoadFile({ message: `${path} is empty.` })) : Effect.void
     })
     return readRows(path).pipe(Stream.mapEffect(parseRows), Stream.concat(Stream.drain(Stream.fromEffect(checkEnd))))
   }))

@@ -1,6 +1,6 @@
 /**
- * The formats of files with price bars: the service's own and those of two vendors. `docs/operations/ingest-prices.md`
- * describes them. Each format maps the cells of a row to a bar.
+ * The file formats for price bars: two of the service's own and those of two vendors. Each turns the cells of a row
+ * into a bar. `docs/operations/ingest-prices.md` describes them.
  */
 import { DateTime, Result } from "effect"
 import { type CellProblem, formatRefusedValue } from "../load/FileReader.ts"
@@ -17,7 +17,7 @@ export interface BarRow {
   readonly cells: ReadonlyArray<string>
 }
 
-/** Consecutive rows of a file. The first row of a file has the names of the columns. */
+/** Consecutive rows of a file. The first row of the file is the header, with the names of the columns. */
 export type BarRows = ReadonlyArray<BarRow>
 
 /** One bar. Prices and volume are decimals as text, so that no digit is lost. */
@@ -26,46 +26,50 @@ export interface Bar {
   /** The day in New York, `YYYY-MM-DD`. */
   readonly day: string
   /**
-   * Start of the bar, in minutes since midnight in New York; null for a bar of the whole day, and for a bar at midnight
-   * of a format whose files of days and minutes are equal.
+   * The start of a minute bar, in minutes since midnight in New York. Null for a day bar, and for a bar at midnight if
+   * the format does not tell minute bars from day bars (`hasAmbiguousMidnight`).
    */
   readonly minute: number | null
   readonly open: string
   readonly high: string
   readonly low: string
   readonly close: string
-  /** Shares. */
+  /** In shares. */
   readonly volume: string
-  /** Volume-weighted average price; null if the file has none. */
+  /** The volume-weighted average price; null if it is unknown. */
   readonly vwap: string | null
+  /** The number of trades; null if it is unknown. */
   readonly trades: string | null
 }
 
-/** Reads the row's cell of a column; empty if the file has no such column. */
+/** Returns the row's cell in a column, or an empty text if the file has no such column. */
 type GetCell = (column: string) => string
 
-/** The start of a bar, or of a bar of a whole day. */
+/** When a minute bar starts, or the day of a day bar. */
 type BarStart = Pick<Bar, "day" | "minute">
 
 interface BarFormat {
   readonly name: string
-  /** Columns by which the format is recognized. */
+  /** The columns by which the format is recognized. */
   readonly signature: ReadonlyArray<string>
   readonly symbolColumn: string
   readonly timeColumn: string
+  /** The columns that a file must have, `symbolColumn` and `timeColumn` among them. */
   readonly columns: ReadonlyArray<string>
   readonly optionalColumns: ReadonlyArray<string>
-  /** Whether a bar at midnight is one of a day or of a minute, as are all other bars of the file. */
+  /** Files with day bars and files with minute bars look the same, so a bar at midnight may be either. */
   readonly hasAmbiguousMidnight?: true
   readonly parseStart: (cell: GetCell) => Result.Result<BarStart, CellProblem>
+  /** Returns the price as a decimal in USD, or undefined if the text is not a price. */
   readonly parsePrice: (text: string) => string | undefined
-  /** Follows a price that was refused, if its format may be misunderstood. */
+  /** Returns what to add to the reason why a price was refused, if the format is easily misunderstood. */
   readonly explainPrice?: (text: string) => string
   readonly tradesColumn?: string
-  /** Column whose value must be the same in all rows. */
+  /** A column whose value must be the same in all rows, and why. */
   readonly constantColumn?: { readonly column: string; readonly reason: string }
 }
 
+/** Builds the problem of a cell. The reason is the rule that the value breaks, and the value. */
 const makeProblem = (column: string, rule: string, value: string): CellProblem => ({
   column,
   reason: `${rule}${formatRefusedValue(value)}`,
@@ -79,7 +83,10 @@ const fail = (column: string, rule: string, value: string) => Result.fail(makePr
 
 const secondsPerHour = 3600
 
-/** Converts hours since 1970 to the day and hour in New York. The clock changes only at full hours. */
+/**
+ * Converts hours since 1970 to a day and the minutes since its midnight in New York. Formatting a time is slow, so
+ * results are kept. Whole hours are enough, because New York's offset from UTC is a whole number of hours.
+ */
 const readNewYorkHour = (() => {
   const cache = new Map<number, { readonly day: string; readonly minute: number }>()
   return (hour: number) => {
@@ -93,16 +100,21 @@ const readNewYorkHour = (() => {
   }
 })()
 
+/** Converts seconds since 1970 to the day and minute in New York. */
 const toNewYork = (seconds: number): BarStart => {
   const { day, minute } = readNewYorkHour(Math.floor(seconds / secondsPerHour))
   return { day, minute: minute + Math.floor((seconds % secondsPerHour) / 60) }
 }
 
-/** Nanoseconds have 18 or 19 digits, so a number in another unit is not mistaken for them. */
+/** Nanoseconds since 1970. They have 18 or 19 digits, so a number in another unit is not mistaken for them. */
 const nanosecondPattern = /^(\d{9,10})(\d{9})$/
+
+/** An ISO 8601 time with whole seconds. The zone is captured even if it is empty. */
 const isoPattern = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.0+)?(Z|[+-]\d\d:?\d\d|)$/
 
-/** Parses nanoseconds since 1970, or an ISO 8601 time with its zone, to seconds. */
+/**
+ * Parses nanoseconds since 1970, or an ISO 8601 time with its zone. Returns seconds since 1970, undefined if invalid.
+ */
 const parseInstant = (text: string) => {
   const [, whole, rest] = nanosecondPattern.exec(text) ?? []
   if (whole !== undefined) return rest === "000000000" ? Number(whole) : undefined
@@ -120,6 +132,7 @@ const parseMinuteStart = (column: string, text: string): Result.Result<number, C
   return seconds === undefined || seconds % 60 !== 0 ? fail(column, instantRule, text) : Result.succeed(seconds)
 }
 
+/** Whether the text is a day that exists, `YYYY-MM-DD`. */
 const isDate = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isInCalendar(text)
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -128,7 +141,9 @@ const isDate = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isInCalendar(
 
 const decimalPattern = /^\d{1,12}(?:\.\d{1,20})?$/
 
-/** Databento's prices are decimals, or whole numbers of billionths of a dollar if they are not "pretty-printed". */
+/**
+ * Parses a price of Databento: in dollars if it has a decimal point ("pretty-printed"), otherwise in billionths of one.
+ */
 const parseDatabentoPrice = (text: string) => {
   if (text.includes(".")) return decimalPattern.test(text) ? text : undefined
   if (!/^\d{1,19}$/.test(text)) return undefined
@@ -136,13 +151,16 @@ const parseDatabentoPrice = (text: string) => {
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`
 }
 
-/** Rounds a decimal to ten-thousandths, half away from zero, as PostgreSQL does when it stores a price. */
+/** Rounds a decimal half up and returns it in ten-thousandths, as PostgreSQL rounds it when it stores a price. */
 const toTicks = (text: string) => {
   const [whole = "", decimals = ""] = text.split(".")
   return BigInt(whole + decimals.slice(0, 4).padEnd(4, "0")) + (decimals.charAt(4) >= "5" ? 1n : 0n)
 }
 
-/** Whether one decimal is less than another after rounding. Rounding keeps the order, so most need none. */
+/**
+ * Whether one decimal is less than another after both are rounded. Rounding never reverses an order, so most pairs are
+ * decided without it.
+ */
 const isBelow = (one: string, other: string) => Number(one) < Number(other) && toTicks(one) < toTicks(other)
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -151,10 +169,12 @@ const isBelow = (one: string, other: string) => Number(one) < Number(other) && t
 
 const prices = ["open", "high", "low", "close"] as const
 
+/** Whether a column of this name has prices, in any of the formats: open, high, low or close. */
 export const isPriceColumn = (name: string) => prices.some((column) => column === name)
 
 const parseDecimal = (text: string) => decimalPattern.test(text) ? text : undefined
 
+/** What the service's own formats have in common. */
 const ownFormat = {
   symbolColumn: "ticker",
   optionalColumns: ["vwap", "trades"],
@@ -174,8 +194,7 @@ const formats: ReadonlyArray<BarFormat> = [
     parseStart: (cell) =>
       Result.map(parseMinuteStart("window_start", cell("window_start")), (seconds) => {
         const start = toNewYork(seconds)
-        // Files of days and minutes have the same columns. The bar of a day starts at midnight; what the other bars of
-        // the file are decides whether this one is such a bar.
+        // A day bar starts at midnight. Whether this bar is one depends on the other bars of the file.
         return start.minute === 0 ? { ...start, minute: null } : start
       }),
     parsePrice: parseDecimal,
@@ -197,7 +216,7 @@ const formats: ReadonlyArray<BarFormat> = [
         if (rtype === "33") return Result.succeed(toNewYork(seconds))
         return seconds % 86_400 === 0
           ? Result.succeed({ day: new Date(seconds * 1000).toISOString().slice(0, 10), minute: null })
-          : fail("ts_event", "must be midnight UTC in a bar of a day", cell("ts_event"))
+          : fail("ts_event", "must be midnight UTC in a day bar", cell("ts_event"))
       })
     },
     parsePrice: parseDatabentoPrice,
@@ -238,7 +257,7 @@ const describeFormats = () =>
     `  ${name}: ${columns.join(",")} (optional: ${optionalColumns.join(",")})`
   ).join("\n")
 
-/** Chooses the format by the names of the columns. */
+/** Recognizes the format by the names of the columns. Fails with what is wrong in the header. */
 export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFormat, ReadonlyArray<CellProblem>> => {
   const format = formats.find(({ signature }) => signature.every((column) => names.includes(column)))
   if (format === undefined) {
@@ -256,25 +275,26 @@ export const findBarFormat = (names: ReadonlyArray<string>): Result.Result<BarFo
   ])
 }
 
+/** Whether the format reads the column of this name. */
 const isUsed = ({ columns, optionalColumns }: BarFormat, name: string) =>
   columns.includes(name) || optionalColumns.includes(name)
 
-/** Columns of the file that are not used. */
+/** Returns the columns of the file that its format does not read. */
 export const listIgnoredColumns = (format: BarFormat, names: ReadonlyArray<string>) =>
   names.filter((name) => !isUsed(format, name))
 
-/** Columns of the file that its format uses; none if the format is unknown. */
+/** Returns the columns of the file that its format reads; none if the format is unknown. */
 export const listUsedColumns = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
   Result.match(findBarFormat(names), {
     onSuccess: (format) => names.filter((name) => isUsed(format, name)),
     onFailure: () => [],
   })
 
-/** The bounds of what bars contain, which are those of the tables (D42). */
+/** The bounds of the values in a bar, which are those of the tables (D42, plausible values). */
 export interface BarBounds {
   readonly price: Bounds
   readonly day: Bounds
-  /** The day after today in New York. */
+  /** The day after today in New York, `YYYY-MM-DD`. Later bars are refused. */
   readonly tomorrow: string
 }
 
@@ -283,6 +303,7 @@ const isOutside = (text: string, { greatest, least }: Bounds) =>
 
 const formatPriceRule = ({ greatest, least }: Bounds) => `must be a price from ${least} to ${greatest} USD`
 
+/** Parses open, high, low and close, and checks that they agree with each other. */
 const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bounds: Bounds) => {
   const values = { open: "", high: "", low: "", close: "" }
   for (const column of prices) {
@@ -304,9 +325,10 @@ const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bound
   return Result.succeed(values)
 }
 
-/** Limits on the volume of a bar, in shares and USD, so that sums fit the columns of the tables. */
+/** The greatest volume of a bar, in shares, and value of a minute bar, in USD. With these, sums fit their columns. */
 const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
 
+/** Parses a volume. `highest` is the greatest price of the bar, which bounds the value of what was traded. */
 const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Result<string, CellProblem> => {
   const text = cell("volume")
   const [value, max] = [Number(text), isDay ? maxDayVolume : maxMinuteVolume]
@@ -315,7 +337,10 @@ const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Res
     : Result.succeed(text)
 }
 
-/** Odd lots count for a VWAP, but not for high and low, so it may be outside of them. A VWAP of 0 is unknown. */
+/**
+ * Parses a VWAP. It may be outside of low and high, because trades of less than a round lot (odd lots) count for the
+ * VWAP, but not for the high and low. 0 means unknown.
+ */
 const parseVwap = (text: string, bounds: Bounds) => {
   if (text === "" || (decimalPattern.test(text) && Number(text) === 0)) return Result.succeed(null)
   return !decimalPattern.test(text) || isOutside(text, bounds)
@@ -323,16 +348,23 @@ const parseVwap = (text: string, bounds: Bounds) => {
     : Result.succeed(text)
 }
 
-/** A whole number may be written `100.0`, as pandas does if the column has an empty cell (D43). */
+/**
+ * Parses a number of trades. It may be written `100.0`, as pandas writes whole numbers in a column that has an empty
+ * cell (D43).
+ */
 const parseTrades = (column: string, text: string) =>
   text === "" || /^\d{1,12}(\.0+)?$/.test(text)
     ? Result.succeed(text === "" ? null : text.replace(/\.0+$/, ""))
     : fail(column, "must be a whole number", text)
 
-/** Returns a function that parses the rows of a file with these columns. The first bad cell of a row is reported. */
+/**
+ * Returns a function that parses the rows of one file, whose columns have these names. It fails with the first bad cell
+ * of a row.
+ */
 export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, { day, price, tomorrow }: BarBounds) => {
   const positions = new Map(names.map((name, index) => [name, index]))
   const { constantColumn, symbolColumn, timeColumn, tradesColumn = "" } = format
+  /** The value of `constantColumn` in the first row. */
   let constant: string | undefined
 
   return (cells: ReadonlyArray<string>): Result.Result<Bar, CellProblem> => {
@@ -364,13 +396,14 @@ export const makeBarParser = (format: BarFormat, names: ReadonlyArray<string>, {
   }
 }
 
-/** Matches the symbols with which the exchanges test their systems. Files of vendors contain them, at any price. */
+/** The symbols with which the exchanges test their systems. Vendors' files contain them, at arbitrary prices. */
 const testSymbol = /^(?:[A-Z]*TEST(?:-[A-Z]+)?|Z[A-Z]ZZT|ZVZZC|ZXYZ-A|ZBZX|ZEXIT|ZIEXT|ZXIET|ZTST|ZVV|ZZK|CBO|CBX)$/
 
+/** Whether the symbol is one with which the exchanges test their systems. */
 export const isTestSymbol = (ticker: string) => testSymbol.test(ticker)
 
-/** Whether the bar is in one of the three sessions of a day, from 04:00 to 20:00 in New York, or of a whole day. */
+/** Whether the bar is a day bar, or starts in one of the day's three sessions: from 04:00 to 20:00 in New York. */
 export const isInSession = ({ minute }: Bar) => minute === null || (minute >= 4 * 60 && minute < 20 * 60)
 
-/** Whether the tables accept the symbol. Vendors use others, such as `LGLr` for rights. */
+/** Whether the tables accept the symbol. They do not accept some of the vendors' symbols, such as `LGLr` for rights. */
 export const isStorableSymbol = (ticker: string) => tickerPattern.test(ticker)

@@ -1,32 +1,35 @@
 /**
- * The holidays and early closes of the exchanges in New York, by the rule that they have followed since 1998. Closures
- * for other reasons, such as storms and funerals, are not known in advance. Months are counted from 1.
+ * The holidays and early closes of the exchanges in New York, by the rules that they have followed since 1998. Closures
+ * for other reasons, such as storms and funerals, are not known in advance, so they are missing. In this file, months
+ * are counted from 1.
  */
 
-/** On a half day, regular hours end at 13:00 instead of 16:00. */
+/** Whether the exchanges are open on a day. On a half day, regular hours end at 13:00 instead of 16:00. */
 export type MarketDay = "open" | "half day" | "closed"
 
+/** The first year in which the rules hold. */
 const firstYear = 1998
 
+/** Days of the week, as `Date` counts them. */
 const [sunday, monday, thursday, saturday] = [0, 1, 4, 6]
 
 const getWeekday = (day: string) => new Date(day).getUTCDay()
 
-/** Returns the date `YYYY-MM-DD`. Days outside of the month are those of the months before and after. */
+/** Returns the date as `YYYY-MM-DD`. A day that the month does not have counts on: 31 June is 1 July. */
 const toDay = (year: number, month: number, day: number) =>
   new Date(Date.UTC(year, month - 1, day)).toISOString().slice(0, 10)
 
-/** Returns a day of the month by its weekday, such as the third Monday. */
+/** Returns the nth given weekday of a month, such as the third Monday. */
 const toNthDay = (year: number, month: number, nth: number, weekday: number) =>
   toDay(year, month, 1 + (7 + weekday - getWeekday(toDay(year, month, 1))) % 7 + 7 * (nth - 1))
 
-/** Returns the day on which a holiday is observed: on a Sunday, the Monday after it; on a Saturday, the day before. */
+/** Returns the day on which a holiday is observed: the Monday after a Sunday, and the Friday before a Saturday. */
 const toObserved = (year: number, month: number, day: number) => {
   const weekday = getWeekday(toDay(year, month, day))
   return toDay(year, month, day + (weekday === sunday ? 1 : weekday === saturday ? -1 : 0))
 }
 
-/** Returns the Friday before Easter, which is computed by the anonymous Gregorian algorithm. */
+/** Returns the Friday before Easter Sunday, which is computed by the anonymous Gregorian algorithm. */
 const toGoodFriday = (year: number) => {
   const century = Math.floor(year / 100)
   const golden = year % 19
@@ -38,12 +41,12 @@ const toGoodFriday = (year: number) => {
 }
 
 const listHolidays = (year: number): ReadonlyArray<string> => [
-  // A New Year's Day on a Saturday is not observed, because the day before ends the year.
+  // New Year's Day is not observed if it is a Saturday: the exchanges stay open on the last Friday of the year.
   getWeekday(toDay(year, 1, 1)) === saturday ? toDay(year, 1, 1) : toObserved(year, 1, 1),
-  toNthDay(year, 1, 3, monday), // Martin Luther King
-  toNthDay(year, 2, 3, monday), // Washington
+  toNthDay(year, 1, 3, monday), // Martin Luther King Jr. Day
+  toNthDay(year, 2, 3, monday), // Washington's Birthday
   toGoodFriday(year),
-  toDay(year, 5, 31 - (getWeekday(toDay(year, 5, 31)) + 6) % 7), // Memorial Day
+  toDay(year, 5, 31 - (getWeekday(toDay(year, 5, 31)) + 6) % 7), // Memorial Day, the last Monday of May
   ...(year >= 2022 ? [toObserved(year, 6, 19)] : []), // Juneteenth
   toObserved(year, 7, 4),
   toNthDay(year, 9, 1, monday), // Labor Day
@@ -53,7 +56,8 @@ const listHolidays = (year: number): ReadonlyArray<string> => [
 
 const listHalfDays = (year: number): ReadonlyArray<string> => {
   const [independence, thanksgiving] = [toDay(year, 7, 4), toNthDay(year, 11, 4, thursday)]
-  // Until 2012, the exchanges had a full day before an Independence Day on a Thursday, and a half day after it.
+  // If Independence Day was a Thursday, the half day was the Friday after it until 2012. Since then, it has been the
+  // day before.
   const besideIndependence = getWeekday(independence) === thursday && year < 2013 ? 5 : 3
   return [
     ...([sunday, monday, saturday].includes(getWeekday(independence)) ? [] : [toDay(year, 7, besideIndependence)]),
@@ -62,12 +66,14 @@ const listHalfDays = (year: number): ReadonlyArray<string> => {
   ]
 }
 
+/** Computes the holidays and half days of a year. A half day that is a holiday is only a holiday. */
 const makeYear = (year: number) => {
   const holidays = new Set(listHolidays(year))
   const halfDays = new Set(listHalfDays(year).filter((day) => !holidays.has(day)))
   return { holidays, halfDays }
 }
 
+/** The years that have been computed. */
 const years = new Map<number, ReturnType<typeof makeYear>>()
 
 const getYear = (year: number) => {
@@ -78,7 +84,7 @@ const getYear = (year: number) => {
 
 const isWeekend = (day: string) => [saturday, sunday].includes(getWeekday(day))
 
-/** Returns whether the exchanges are open on a day `YYYY-MM-DD`, as far as it is known in advance. */
+/** Returns whether the exchanges are open on a day, `YYYY-MM-DD`, as far as that is known in advance. */
 export const getMarketDay = (day: string): MarketDay => {
   const year = Number(day.slice(0, 4))
   if (isWeekend(day)) return "closed"
@@ -87,7 +93,7 @@ export const getMarketDay = (day: string): MarketDay => {
   return holidays.has(day) ? "closed" : halfDays.has(day) ? "half day" : "open"
 }
 
-/** Lists the half days up to the end of a year. */
+/** Returns the half days from 1998 to the end of a year, as `YYYY-MM-DD`. */
 export const listHalfDaysUntil = (year: number): ReadonlyArray<string> =>
   Array.from({ length: year - firstYear + 1 }, (_, index) => Array.from(getYear(firstYear + index).halfDays))
     .flat().filter((day) => !isWeekend(day))

@@ -15,12 +15,16 @@ import { UnreadableLoadFile } from "../load/FileReader.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { type BarRows, isPriceColumn, listUsedColumns } from "./BarFormats.ts"
 
-/** Limits of what a file may claim. Writers make pages of about 1 MiB, and row groups of at most a few million rows. */
+/**
+ * Limits for what a file may claim about itself, so that it cannot exhaust the memory. Writers make pages of about 1
+ * MiB, and row groups of at most a few million rows.
+ */
 const maxPageBytes = 256 * 1024 * 1024
 const maxGroupRows = 10_000_000
 
 type Decompress = NonNullable<Compressors[keyof Compressors]>
 
+/** Returns a decompressor for hyparquet that writes no more than the page's header says, and refuses larger pages. */
 const decompressWith =
   (run: (bytes: Uint8Array, options: { readonly maxOutputLength: number }) => Uint8Array): Decompress =>
   (bytes, length) => {
@@ -28,7 +32,7 @@ const decompressWith =
     return run(bytes, { maxOutputLength: Math.max(1, length) })
   }
 
-/** hyparquet itself decompresses only Snappy. */
+/** The decompressors by codec. Of these, hyparquet itself has only Snappy. */
 const compressors: Compressors = {
   GZIP: decompressWith(gunzipSync),
   ZSTD: decompressWith(zstdDecompressSync),
@@ -40,28 +44,37 @@ const compressors: Compressors = {
   }),
 }
 
-/** Rows per batch. */
+/** The number of rows in a batch. */
 const batchSize = 10_000
 
 const nanosecondsPerUnit = { MILLIS: 1_000_000n, MICROS: 1000n, NANOS: 1n }
 
+/** Converts an integer of a column, which is a number or, with a fixed length, big-endian bytes in two's complement. */
 const toBigInt = (value: unknown) => {
   if (!(value instanceof Uint8Array)) return BigInt(String(value))
   return BigInt.asIntN(value.length * 8, value.reduce((total, byte) => total * 256n + BigInt(byte), 0n))
 }
 
+/** Formats an integer with `scale` decimal places: 12345 with 2 as `123.45`. */
 const formatDecimal = (unscaled: bigint, scale: number) => {
   if (scale === 0) return String(unscaled)
   const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, "0")
   return `${unscaled < 0n ? "-" : ""}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
 }
 
+/** Formats a value of a column as text, as a CSV file of the same format would have it. */
 type FormatCell = (value: unknown) => string
 
-/** Adds a decimal point to an integer, which marks a price in dollars: Databento's prices without it are billionths. */
+/**
+ * Adds a decimal point to a whole number of dollars. Without one, a price of Databento would be read as billionths of a
+ * dollar.
+ */
 const formatDollars = (text: string) => /^\d+$/.test(text) ? `${text}.0` : text
 
-/** Returns a function that formats the physical values of a column, or the reason why the column cannot be read. */
+/**
+ * Returns a function that formats the values of a column as they are stored (`toPhysical`), or the reason why the
+ * column cannot be read.
+ */
 const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
   const { converted_type: converted, logical_type: logical, name, scale = 0, type } = element
   if (type === undefined) return "has nested values; write it as text or numbers"
@@ -87,7 +100,10 @@ const makeCellFormatter = (element: SchemaElement): FormatCell | string => {
   return type === "DOUBLE" ? (value) => formatNumber(String(value)) : String
 }
 
-/** Removes the annotations that hyparquet would convert. It converts decimals to floating-point numbers. */
+/**
+ * Removes the annotations by which hyparquet would convert values, because it converts decimals to floating-point
+ * numbers. Texts stay annotated.
+ */
 const toPhysical = (element: SchemaElement): SchemaElement => {
   const { converted_type, logical_type: _logical, precision: _precision, scale: _scale, ...physical } = element
   return converted_type === "UTF8" ? { ...physical, converted_type } : physical
@@ -95,19 +111,23 @@ const toPhysical = (element: SchemaElement): SchemaElement => {
 
 const unreadable = (path: string, reason: string) => new UnreadableLoadFile({ message: `${path} ${reason}.` })
 
+/** Runs a function of hyparquet. Fails with the path and the reason if it does. */
 const attempt = <A>(path: string, run: () => Promise<A>) =>
   Effect.tryPromise({
     try: run,
     catch: (error) => unreadable(path, `cannot be read as Parquet: ${error instanceof Error ? error.message : error}`),
   })
 
-/** Reads the values of some rows by column. hyparquet also returns other rows of the same pages. */
+type ReadOptions = Omit<Parameters<typeof parquetRead>[0], "onChunk" | "onComplete" | "rowFormat">
+
+/** Reads the values in the rows from `rowStart` to before `rowEnd`, by the name of the column. */
 const readColumns = Effect.fnUntraced(
-  function* (path: string, options: Omit<Parameters<typeof parquetRead>[0], "onChunk" | "onComplete" | "rowFormat">) {
+  function* (path: string, options: ReadOptions) {
     const { rowEnd = 0, rowStart = 0 } = options
     const columns = new Map<string, Array<unknown>>()
     const onChunk = ({ columnData, columnName, rowStart: first }: ColumnData) => {
       const values = columns.get(columnName) ?? []
+      // hyparquet passes whole pages, so the first and the last may have other rows, too.
       for (let row = Math.max(first, rowStart); row < Math.min(first + columnData.length, rowEnd); row += 1) {
         values[row - rowStart] = columnData[row - first]
       }
@@ -118,61 +138,95 @@ const readColumns = Effect.fnUntraced(
   },
 )
 
+/** The rows of one row group, from `rowStart` to before `rowEnd`. */
+interface RowRange {
+  readonly rowStart: number
+  readonly rowEnd: number
+}
+
+/** A Parquet file whose metadata has been read and checked. */
+interface ParquetFile {
+  readonly path: string
+  /** The names of all columns, in their order. */
+  readonly names: ReadonlyArray<string>
+  /** How the values of each column are formatted, in the same order. */
+  readonly formats: ReadonlyArray<FormatCell>
+  readonly options: ReadOptions
+  readonly groups: ReadonlyArray<RowRange>
+  readonly rowCount: number
+}
+
+/** Opens a file. Fails if it is no Parquet file, or has a column or row group that cannot be read. */
+const openParquetFile = Effect.fnUntraced(function* (path: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (!(yield* Effect.orElseSucceed(fs.exists(path), () => false))) return yield* unreadable(path, "does not exist")
+  const file = yield* attempt(path, () => asyncBufferFromFile(path))
+  const metadata = yield* attempt(path, () => parquetMetadataAsync(file))
+  const elements = parquetSchema(metadata).children.map(({ element }) => element)
+  const names = elements.map(({ name }) => name)
+  const used = listUsedColumns(names)
+  // Unused columns are not read, so their types do not matter.
+  const formatters = elements.map((element) => used.includes(element.name) ? makeCellFormatter(element) : String)
+  const problem = formatters.findIndex((formatter) => typeof formatter === "string")
+  if (problem >= 0) {
+    return yield* unreadable(path, `cannot be read: the column ${names[problem]} ${formatters[problem]}`)
+  }
+  if (metadata.row_groups.some(({ num_rows }) => num_rows > maxGroupRows)) {
+    return yield* unreadable(path, `has a row group of more than ${maxGroupRows} rows; write smaller ones`)
+  }
+  const groups = Array.mapAccum(metadata.row_groups, 0, (rowStart, { num_rows }) => {
+    const rowEnd = rowStart + Number(num_rows)
+    return [rowEnd, { rowStart, rowEnd }]
+  })[1]
+  const opened: ParquetFile = {
+    path,
+    names,
+    formats: formatters.filter((formatter) => typeof formatter !== "string"),
+    options: {
+      file,
+      metadata: { ...metadata, schema: metadata.schema.map(toPhysical) },
+      compressors,
+      columns: [...used],
+    },
+    groups: groups.filter(({ rowEnd, rowStart }) => rowEnd > rowStart),
+    rowCount: Number(metadata.num_rows),
+  }
+  return opened
+})
+
+/** Reads the columns of a row group at once, and streams its rows in batches. */
+const readGroup = ({ formats, names, options, path }: ParquetFile, { rowEnd, rowStart }: RowRange) =>
+  Stream.unwrap(Effect.gen(function* () {
+    const progress = yield* OperationProgress
+    const columns = yield* readColumns(path, { ...options, rowStart, rowEnd })
+    // Columns that the format does not use were not read.
+    const values = names.map((name) => columns.get(name) ?? [])
+    const batches = Array.range(0, Math.ceil((rowEnd - rowStart) / batchSize) - 1)
+    return Stream.map(Stream.fromIterable(batches), (batch): BarRows => {
+      const first = batch * batchSize
+      const count = Math.min(batchSize, rowEnd - rowStart - first)
+      progress.done = rowStart + first + count
+      return Array.makeBy(count, (index) => ({
+        line: rowStart + first + index + 1,
+        cells: values.map((column, position) => {
+          const value = column[first + index]
+          return value === null || value === undefined ? "" : formats[position]?.(value) ?? ""
+        }),
+      }))
+    })
+  }))
+
 /**
- * Reads the rows of a Parquet file. The first batch has the names of the columns. Null becomes an empty cell, and so do
- * the values of columns that the format does not use.
+ * Reads the rows of a Parquet file. The first batch is the header, with the names of the columns. Null becomes an empty
+ * cell, and so do the values in columns that the format does not use.
  */
 export const readParquetRows = (path: string): Stream.Stream<BarRows, UnreadableLoadFile, FileSystem.FileSystem> =>
   Stream.unwrap(Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    const progress = yield* OperationProgress
-    if (!(yield* Effect.orElseSucceed(fs.exists(path), () => false))) {
-      return Stream.fail(unreadable(path, "does not exist"))
-    }
-    const file = yield* attempt(path, () => asyncBufferFromFile(path))
-    const metadata = yield* attempt(path, () => parquetMetadataAsync(file))
-    const elements = parquetSchema(metadata).children.map(({ element }) => element)
-    const names = elements.map(({ name }) => name)
-    const used = listUsedColumns(names)
-    // Unused columns are not read, so their types do not matter.
-    const formatters = elements.map((element) => used.includes(element.name) ? makeCellFormatter(element) : String)
-    const problem = formatters.findIndex((formatter) => typeof formatter === "string")
-    if (problem >= 0) {
-      return Stream.fail(unreadable(path, `cannot be read: the column ${names[problem]} ${formatters[problem]}`))
-    }
-    if (metadata.row_groups.some(({ num_rows }) => num_rows > maxGroupRows)) {
-      return Stream.fail(unreadable(path, `has a row group of more than ${maxGroupRows} rows; write smaller ones`))
-    }
-    const formats = formatters.filter((formatter) => typeof formatter !== "string")
-    Object.assign(progress, { done: 0, total: Number(metadata.num_rows) })
-    const schema = metadata.schema.map(toPhysical)
-    const options = { file, metadata: { ...metadata, schema }, compressors, columns: [...used] }
-
-    const groups = Array.mapAccum(metadata.row_groups, 0, (start, { num_rows }) => {
-      const end = start + Number(num_rows)
-      return [end, { rowStart: start, rowEnd: end }]
-    })[1]
-
-    const readGroup = ({ rowEnd, rowStart }: { readonly rowStart: number; readonly rowEnd: number }) =>
-      Stream.unwrap(Effect.map(readColumns(path, { ...options, rowStart, rowEnd }), (columns) => {
-        const values = names.map((name) => columns.get(name) ?? [])
-        const batches = Array.range(0, Math.max(0, Math.ceil((rowEnd - rowStart) / batchSize) - 1))
-        return Stream.map(Stream.fromIterable(batches), (batch): BarRows => {
-          const first = batch * batchSize
-          const count = Math.min(batchSize, rowEnd - rowStart - first)
-          progress.done = rowStart + first + count
-          return Array.makeBy(count, (index) => ({
-            line: rowStart + first + index + 1,
-            cells: values.map((column, position) => {
-              const value = column[first + index]
-              return value === null || value === undefined ? "" : formats[position]?.(value) ?? ""
-            }),
-          }))
-        })
-      }))
-    const header: BarRows = [{ line: 0, cells: names }]
+    const file = yield* openParquetFile(path)
+    Object.assign(yield* OperationProgress, { done: 0, total: file.rowCount })
+    const header: BarRows = [{ line: 0, cells: file.names }]
     return Stream.concat(
       Stream.succeed(header),
-      Stream.flatMap(Stream.fromIterable(groups.filter(({ rowEnd, rowStart }) => rowEnd > rowStart)), readGroup),
+      Stream.flatMap(Stream.fromIterable(file.groups), (group) => readGroup(file, group)),
     )
   }))

@@ -1,6 +1,10 @@
 /**
- * Sums bars in PostgreSQL: one row per symbol, day and part of the day, in the table `price_periods` (decision 0127).
- * `docs/operations/ingest-prices.md` defines the columns.
+ * Sums the bars of a file in PostgreSQL, to one row of `price_periods` per symbol, day and part of the day: premarket,
+ * regular hours, after hours, or the day bar (decision 0127). `docs/operations/ingest-prices.md` defines the columns.
+ *
+ * The steps, each with the temporary tables that it creates: `createBarTables` (`bars`, `half_days`), `storeBars`,
+ * `sumBars` (`bar_days`, `timed_bars`, `new_periods`), `mergePeriods` (`removed`, `changed`, `touched`) and
+ * `addDependentSessions`.
  */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,58 +14,65 @@ import { type FileSpellings, respellColumn } from "../load/SymbolSpellings.ts"
 import type { NumberedBar } from "./BarFile.ts"
 import { listHalfDaysUntil } from "./MarketCalendar.ts"
 
-/** Minutes after midnight in New York. */
+/** The open, an early close and the usual close, in minutes after midnight in New York. */
 const [open, earlyClose, close] = [570, 780, 960]
 
 /** Returns SQL for the minute at which the exchanges close on a day, as far as it is known in advance. */
 export const closeMinute = (day: string) =>
   `case when ${day} in (select half_day from half_days) then ${earlyClose} else ${close} end`
 
-/** The last minute before the close. */
+/** The minute before the usual close. */
 const lastRegularMinute = close - 1
 
-/** Closing prints may arrive in the minutes after the close. */
+/** Closing prints may still arrive in this number of minutes after the close. */
 const closingPrintMinutes = 5
 
-/** Symbols whose bars must agree before they prove that the market closed early. */
+/** The market is taken to have closed early only if bars of at least this many symbols show it. */
 const minEarlyCloseSymbols = 500
 
-/** Symbols whose bars must agree before they make an early close possible, which is then reported. */
+/** A possible early close is reported only if bars of at least this many symbols show it. */
 const minDoubtfulSymbols = 10
 
 /**
- * Returns an SQL condition: the day has day bars, or its last minute bar is at the close or later. A day whose last bar
- * is at 13:00 closed early for a reason that nobody knew in advance, and the file has no bars after hours.
+ * Returns an SQL condition: the day is complete. Any symbol has a day bar, or a minute bar that starts at 15:59 or
+ * later, or at 12:59 or later on a half day. A day on which the last bar of all symbols starts from 12:59 to 13:04 is
+ * complete, too: the market closed early without notice, and the file has no bars after hours.
  */
 export const isCompleteDay = (day: string) =>
-  `(exists (select from price_periods as late where late.date = ${day} and late.period = 'day') or (
-    select max(late.last_minute) >= ${lastRegularMinute}
-      or max(late.last_minute) >= ${earlyClose - 1} and (
-        max(late.last_minute) < ${earlyClose + closingPrintMinutes} or ${day} in (select half_day from half_days)
+  `(exists (select from price_periods as day_bar where day_bar.date = ${day} and day_bar.period = 'day') or (
+    select max(part.last_minute) >= ${lastRegularMinute}
+      or max(part.last_minute) >= ${earlyClose - 1} and (
+        max(part.last_minute) < ${earlyClose + closingPrintMinutes} or ${day} in (select half_day from half_days)
       )
-    from price_periods as late where late.date = ${day}
+    from price_periods as part where part.date = ${day}
   ))`
 
-/** Least length of a halt, in minutes. The symbol must have traded in each of the five minutes before. */
+/** A halt lasts at least this number of minutes, and the symbol traded in each of as many minutes before it. */
 const minHaltMinutes = 5
 
-/** A spike ends at least this factor above its start. */
+/** A spike ends at a price of at least its start times this factor. */
 const minSpike = 1.1
 
-/** Number of days for which a session can change the rows of later ones: as the usual volume, or the previous close. */
+/**
+ * A session can change the rows of the sessions in this number of days after it, because it counts for their usual
+ * volume. Previous closes reach less far.
+ */
 export const dependentDays = 60
 
-/** Runs statements one after the other. */
+/** Runs SQL statements without parameters, one after the other. */
 export const runStatements = (...statements: ReadonlyArray<string>) =>
   Effect.flatMap(
     SqlClient.SqlClient,
     (sql) => Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true }),
   )
 
-/** Creates the temporary tables of a file. They disappear at the end of the transaction, also after a crash. */
-export const createBarTable = Effect.gen(function* () {
+/**
+ * Creates the temporary tables `bars`, for the bars of a file, and `half_days`. Like all temporary tables of an ingest,
+ * they disappear at the end of the transaction, also after a crash.
+ */
+export const createBarTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // A day of the whole market is sorted several times.
+  // The bars of a day of the whole market, about two million, are sorted several times.
   yield* sql`set local work_mem = '128MB'`
   yield* sql`
     create temp table bars (
@@ -76,12 +87,14 @@ export const createBarTable = Effect.gen(function* () {
   `
 })
 
+/** One array per column. Decimals are sent as text, so that they never become floating-point numbers. */
 const insertBars = `/* ingest prices */ insert into bars
   select * from unnest($1::int8[], $2::text[], $3::text[]::date[], $4::int2[], $5::text[]::numeric[],
     $6::text[]::numeric[], $7::text[]::numeric[], $8::text[]::numeric[], $9::text[]::numeric[], $10::text[]::numeric[],
     $11::text[]::int8[])`
 
-const barParameters = (bars: ReadonlyArray<NumberedBar>, spell: FileSpellings["spell"]) => [
+/** Returns the parameters of `insertBars`, in the order of the columns of `bars`. */
+const makeBarParameters = (bars: ReadonlyArray<NumberedBar>, spell: FileSpellings["spell"]) => [
   makeArrayParameter(bars.map(({ line }) => BigInt(line)), OID.int8),
   makeArrayParameter(bars.map(({ ticker }) => spell(ticker)), OID.text),
   makeArrayParameter(bars.map(({ day }) => day), OID.text),
@@ -95,23 +108,28 @@ const barParameters = (bars: ReadonlyArray<NumberedBar>, spell: FileSpellings["s
   makeArrayParameter(bars.map(({ trades }) => trades), OID.text),
 ]
 
-/** Stores bars, with their symbols spelled like those in the tables. */
+/** Stores bars in `bars`, with their symbols spelled as in the other tables. */
 export const storeBars = Effect.fnUntraced(
   function* (bars: ReadonlyArray<NumberedBar>, { learn, spell }: FileSpellings) {
     const sql = yield* SqlClient.SqlClient
     yield* learn(bars.map(({ ticker }) => ticker))
-    yield* sql.unsafe(insertBars, barParameters(bars, spell))
+    yield* sql.unsafe(insertBars, makeBarParameters(bars, spell))
   },
 )
 
-/** Keeps the spellings of the file's new symbols for other programs, and adopts those that they have kept meanwhile. */
+/**
+ * Stores the spellings of the file's new symbols, so that other programs use them, and respells the bars whose symbols
+ * such a program has stored in the meantime.
+ */
 export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpellings) {
   yield* respellColumn("bars", "ticker", yield* keep)
 })
 
 /**
- * The days of the file with minute bars. A day closed early if that was known in advance, or if the bars of many
- * symbols show it: the volume from 13:05 to 16:00 is less than a tenth of that before.
+ * Creates the table `bar_days`: the days of the file that have minute bars. `symbols` is the number of symbols traded
+ * before 13:00. `stops` says whether trading seems to have stopped at 13:00: the file goes on until 16:00, but the
+ * volume from 13:05 is less than a tenth of that before 13:00. A day closed early if that was known in advance, or if
+ * it stops and has enough symbols.
  */
 const createBarDays = `
   create temp table bar_days on commit drop as
@@ -125,7 +143,13 @@ const createBarDays = `
     from bars where minute is not null and volume > 0 group by day
   ) as days`
 
-/** Of bars with the same symbol and start, the last one wins (D22, corrections). A bar without volume has no trades. */
+/**
+ * Creates the table `timed_bars`: the bars that count, each with its part of the day. Of bars with the same symbol and
+ * start, the last one in the file counts (D22, corrections). If it has no volume, there is no bar.
+ *
+ * `top` and `bottom` are the high and low of the whole part. `earlier` is the minute of the fourth bar before this one:
+ * it is four minutes earlier if none is missing between. `following` is the minute of the next bar.
+ */
 const createTimedBars = `
   create temp table timed_bars on commit drop as
   with kept as (
@@ -148,13 +172,21 @@ const createTimedBars = `
   from placed
   window part as (partition by ticker, day, period), minutes as (partition by ticker, day, period order by minute)`
 
-/** Value traded in a bar, times three. Without a VWAP, the typical price (high + low + close) / 3 stands for it. */
+/**
+ * SQL for three times the value traded in a bar. Without a VWAP, the typical price (high + low + close) / 3 stands in
+ * for it; a division by three here would have to be rounded, so sums are divided instead.
+ */
 const tripleValue = `volume * coalesce(3 * vwap, high + low + close)`
 
+/**
+ * Creates the table `new_periods`: the sums of `timed_bars`, with the columns of `price_periods`. Day bars have no
+ * minute, and no values that would need one.
+ */
 const createNewPeriods = `
   create temp table new_periods on commit drop as
   with sums as (
     select ticker, day as date, period,
+      -- The first element of each sorted array: the open of the first bar, and the close of the last one.
       (array_agg(open order by minute))[1] as open, max(top) as high, max(bottom) as low,
       (array_agg(close order by minute desc))[1] as close, round(sum(volume))::bigint as volume,
       sum(trades)::bigint as trades,
@@ -162,13 +194,15 @@ const createNewPeriods = `
       case when period <> 'day' then round(sum(${tripleValue}) / (3 * sum(volume)), 4) end::numeric(18, 4) as vwap,
       min(minute) filter (where high = top) as high_minute, min(minute) filter (where low = bottom) as low_minute,
       min(minute) as first_minute, max(minute) as last_minute,
+      -- The minutes without a bar after this one are a halt if there are enough of them, and enough bars before.
       case when period = 'regular' then coalesce(sum(following - minute - 1) filter (
         where following - minute > ${minHaltMinutes} and minute - earlier = ${minHaltMinutes - 1}
       ), 0) end::smallint as halt_minutes
     from timed_bars group by ticker, day, period
   ),
+  -- The lowest price before the high, and the latest minute with it. Of the bar that has the high, only the open
+  -- counts: it is the only price that certainly does not come after the high.
   rises as (
-    -- The open of the bar with the high is the only one of its prices that is certainly not after the high.
     select bars.ticker, day as date, bars.period, min(price) as spike_price,
       (array_agg(minute order by price, minute desc))[1] as spike_minute
     from timed_bars as bars join sums on sums.ticker = bars.ticker and sums.date = bars.day
@@ -180,7 +214,7 @@ const createNewPeriods = `
     case when high >= ${minSpike} * rises.spike_price then rises.spike_minute end as spike_minute
   from sums left join rises using (ticker, date, period)`
 
-/** Columns of `price_periods` that `new_periods` has, except the key. */
+/** The columns that `price_periods` and `new_periods` share, without those of the key. */
 const valueColumns = [
   "open",
   "high",
@@ -201,7 +235,7 @@ const valueColumns = [
 
 const qualify = (alias: string) => valueColumns.map((name) => `${alias}.${name}`).join(", ")
 
-/** Sums the bars of the file. Returns whether there are any with a volume. */
+/** Sums the bars of the file to `new_periods`. Returns whether any of them has a volume. */
 export const sumBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* runStatements(
@@ -216,23 +250,32 @@ export const sumBars = Effect.gen(function* () {
   return (yield* sql`select from new_periods limit 1`).length > 0
 })
 
-/** Removes the bars of whole days, if those are bars of minutes at midnight. Returns their number. */
+/**
+ * Removes the bars at midnight, which were read as day bars, and returns their number. Called if the other bars of the
+ * file show that they are minute bars, and so outside of the sessions.
+ */
 export const removeMidnightBars = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return (yield* sql`delete from bars where minute is null returning 1`).length
 })
 
-/** A day on which the bars of the file, and the early closes that were known in advance, do not agree. */
+/** A day on which the bars of the file contradict the early closes that were known in advance. */
 export interface DoubtfulDay {
   /** `YYYY-MM-DD`. */
   readonly date: string
+  /** Whether an early close was scheduled. */
   readonly is_half_day: boolean
+  /** Whether the ingest takes the close at 13:00. */
   readonly closed_early: boolean
-  /** Whether the bars of the day end at 13:00, or in the minutes after it. */
+  /** Whether the last bar of the day starts from 12:59 to 13:04. */
   readonly ends_early: boolean
 }
 
-/** Finds the days whose early close is doubtful. Bars of a few symbols prove nothing. */
+/**
+ * Finds the days on which the bars contradict the calendar: they end early, or trading stops early, on a day without a
+ * scheduled early close, or trading goes on after a scheduled one. Whether trading stops is judged only with enough
+ * symbols.
+ */
 export const findDoubtfulDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<DoubtfulDay>`
@@ -247,7 +290,7 @@ export const findDoubtfulDays = Effect.gen(function* () {
   `
 })
 
-/** Whether the minutes of the bars seem to be their ends: none starts at 09:30, but one at 16:00. */
+/** Whether the times of the bars seem to be those of their ends: one is 16:00, but none is 09:30. */
 export const hasEndStamps = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly has: boolean }>`
@@ -257,7 +300,10 @@ export const hasEndStamps = Effect.gen(function* () {
   return found?.has === true
 })
 
-/** A day of a file and what was known of it before. Minutes are those after midnight in New York. */
+/**
+ * A day whose bars in the file cover less time than those that were ingested before (`known`). The minutes are those in
+ * which the first and the last bar start, counted from midnight in New York.
+ */
 export interface ShortenedDay {
   /** `YYYY-MM-DD`. */
   readonly date: string
@@ -268,39 +314,45 @@ export interface ShortenedDay {
 }
 
 /**
- * Finds days whose minute bars in the file begin later or end earlier than those that are known, over all symbols. A
- * single symbol proves nothing: it may be traded rarely, or its last bar may have been corrected.
+ * Finds the days whose minute bars in the file begin later or end earlier than those that were ingested before. The
+ * bars of all symbols are compared together: a single symbol may be traded rarely, or its last bar may have been
+ * corrected.
  */
 export const findShortenedDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<ShortenedDay>`
-    select given.date::text, given.first_minute, given.last_minute, known_first_minute, known_last_minute
+    select in_file.date::text, in_file.first_minute, in_file.last_minute, known_first_minute, known_last_minute
     from (
       select date, min(first_minute) as first_minute, max(last_minute) as last_minute
       from new_periods where period <> 'day' group by date
-    ) as given cross join lateral (
+    ) as in_file cross join lateral (
       select min(first_minute) as known_first_minute, max(last_minute) as known_last_minute
-      from price_periods as known where known.date = given.date and period <> 'day'
+      from price_periods as known where known.date = in_file.date and period <> 'day'
     ) as known
-    where given.first_minute > known_first_minute or given.last_minute < known_last_minute order by given.date
+    where in_file.first_minute > known_first_minute or in_file.last_minute < known_last_minute
+    order by in_file.date
   `
 })
 
-const completeDays = `select date from (select distinct date from new_periods) as given
-  where ${isCompleteDay("given.date")}`
+/** SQL query for the days of the file that are complete. */
+const completeDays = `select date from (select distinct date from new_periods) as in_file
+  where ${isCompleteDay("in_file.date")}`
 
 /**
- * Merges the sums into `price_periods`. The minute bars of a symbol's day replace all earlier ones of that day. Creates
- * the table `removed` with the parts of days that are no longer there, `changed` with the sessions that differ, and
- * `touched` with these and the other sessions of the file.
+ * Merges `new_periods` into `price_periods`. The minute bars of a symbol's day replace all earlier ones of that day.
+ *
+ * Creates three tables, in which a session is a symbol and a day:
+ * - `removed`: the parts of days that had minute bars before and have none in the file,
+ * - `changed`: the sessions whose sums differ from before, and those of days that are complete only since this file,
+ * - `touched`: the sessions to compute, which are those in `changed` and the others of the file.
  */
 export const mergePeriods = runStatements(
   `create temp table complete_before on commit drop as ${completeDays}`,
   `create temp table removed on commit drop as
     with deleted as (
       delete from price_periods as known
-      using (select distinct ticker, date from new_periods where period <> 'day') as given
-      where known.ticker = given.ticker and known.date = given.date and known.period <> 'day' and not exists (
+      using (select distinct ticker, date from new_periods where period <> 'day') as in_file
+      where known.ticker = in_file.ticker and known.date = in_file.date and known.period <> 'day' and not exists (
         select from new_periods as same
         where same.ticker = known.ticker and same.date = known.date and same.period = known.period
       ) returning known.ticker, known.date, known.period, known.close
@@ -317,18 +369,20 @@ export const mergePeriods = runStatements(
     )
     select ticker, date from removed union select ticker, date from merged`,
   "analyze price_periods",
+  // All symbols of a day get their close when the day becomes complete, also those that the file does not have.
   `insert into changed select distinct ticker, date from price_periods
     where date in (${completeDays} except select date from complete_before)`,
   `create temp table touched on commit drop as
     select ticker, date from new_periods union select ticker, date from changed`,
 )
 
-/** Days within which two records of a split are one, so that the session that shows its day may come after others. */
+/** Records of a split for days at most this far apart are one split. The bars show which of the days is right. */
 export const maxSplitDistance = 30
 
 /**
- * Adds the sessions to `touched` whose rows depend on the changed ones: later ones of the security. If its splits are
- * recorded for several days, also earlier ones, because the bars decide which of these days is right.
+ * Adds the sessions whose rows depend on the changed ones to `touched`: those of the security in the days after. If a
+ * split of the security is recorded for several days around the changed session, also those before, because the changed
+ * bars may show another of these days to be the right one.
  */
 export const addDependentSessions = runStatements(
   "create unique index on touched (ticker, date)",
@@ -341,12 +395,12 @@ export const addDependentSessions = runStatements(
           select from splits where splits.security = period.security and status = 'repeated'
             and effective_date between changed.date - ${maxSplitDistance} and changed.date + ${maxSplitDistance}
         ) then ${maxSplitDistance} else 0 end as earliest
-        offset 0 -- computed once per changed session
+        offset 0 -- Without it, PostgreSQL would look up the splits for each session that is joined below.
       ) as dependent
-      join symbol_periods as former using (security)
-      join price_periods as other on other.ticker = former.ticker
-        and other.date >= greatest(former.starts, earliest)
-        and other.date <= least(former.ends - 1, changed.date + ${dependentDays})
+      join symbol_periods as any_period using (security)
+      join price_periods as other on other.ticker = any_period.ticker
+        and other.date >= greatest(any_period.starts, earliest)
+        and other.date <= least(any_period.ends - 1, changed.date + ${dependentDays})
     on conflict do nothing`,
   "analyze touched",
 )

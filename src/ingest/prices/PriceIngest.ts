@@ -5,12 +5,12 @@ import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import type { DoubtfulSymbol } from "../load/MarketCaps.ts"
 import { acquireTableLoadLocks, type ReplacedRowCounts } from "../load/LoadingTable.ts"
-import { makeFileSpellings } from "../load/SymbolSpellings.ts"
+import { type FileSpellings, makeFileSpellings } from "../load/SymbolSpellings.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
 import { BarFileRefused, makeSkippedBars, readBars, type SkippedBars } from "./BarFile.ts"
 import {
   addDependentSessions,
-  createBarTable,
+  createBarTables,
   type DoubtfulDay,
   findDoubtfulDays,
   findShortenedDays,
@@ -23,10 +23,10 @@ import {
   sumBars,
 } from "./PeriodSql.ts"
 import {
+  addSessionsOfChangedCloses,
   computedRows,
+  computeVolumes,
   findPreviousCloses,
-  noteChangedCloses,
-  prepareSessions,
   type PriceDataset,
   priceDatasets,
 } from "./PriceRows.ts"
@@ -40,32 +40,38 @@ import {
   storeMarketCaps,
 } from "./SecurityPeriods.ts"
 
+/** What to fill from the files, and how. */
 export interface PriceIngestOptions {
+  /** The datasets to fill. The others stay as they are. */
   readonly datasets: ReadonlyArray<PriceDataset>
-  /** Validates and computes everything, and changes nothing. */
+  /** Validates the file and computes everything, but changes nothing. */
   readonly check: boolean
   /** Accepts a file without bars to ingest. */
   readonly allowEmpty: boolean
 }
 
+/** What the ingest of one file did or, with `check`, would do. */
 export interface PriceFileResult {
-  /** Bars in the sessions, including repeated ones. */
+  /** The number of bars that were not left out, including repeated ones. */
   readonly bars: number
   readonly skipped: SkippedBars
   /** Sentences about what the bars leave in doubt. */
   readonly doubts: ReadonlyArray<string>
+  /** The number of rows that were added, updated and so on in each dataset. */
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
+  /** Symbols some of whose values are null, and why. */
   readonly doubtful: ReadonlyArray<DoubtfulSymbol>
-  /** Symbols whose ticker changes or splits have changed since the last ingest, so that all sessions were computed. */
+  /** The number of symbols all of whose sessions were computed, because ticker changes or splits have changed. */
   readonly corrected: number
 }
 
-/** The file has only a part of a day of which more is known, so none of its bars was ingested. */
+/** The file covers less of a day than the bars that were ingested before, so none of its bars was ingested. */
 export class PartialDayRefused extends Data.TaggedError("PartialDayRefused")<{ readonly message: string }> {}
 
 /** Fails the transaction of a file that is only checked, so that it is rolled back. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: PriceFileResult }> {}
 
+/** Formats minutes after midnight as `09:30`. */
 const formatMinute = (minute: number) =>
   `${String(Math.floor(minute / 60)).padStart(2, "0")}:${String(minute % 60).padStart(2, "0")}`
 
@@ -109,76 +115,104 @@ const endStampsDoubt =
   "No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends of the " +
   "bars. They must be their starts."
 
-const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
-  const { allowEmpty, check, datasets } = options
-  const progress = yield* OperationProgress
-  const label = file ?? "Corrections"
-  const startStep = (step: string) =>
-    Effect.sync(() => Object.assign(progress, { label: `${label}: ${step}`, done: 0, total: undefined, count: 0 }))
-  const skipped = makeSkippedBars()
-  const bars = yield* Ref.make(0)
-  const spellings = yield* makeFileSpellings()
-  // Two ingests would otherwise overwrite each other's sums.
-  yield* acquireTableLoadLocks(["price_periods"])
-  yield* createBarTable
-  Object.assign(progress, { label, done: 0, total: undefined, count: 0, unit: "bars" })
-  if (file !== undefined) {
-    yield* readBars(file, skipped).pipe(
-      // Reads and validates the next batch while PostgreSQL stores this one.
-      Stream.buffer({ capacity: 1 }),
-      Stream.runForEach((batch) =>
-        batch.length === 0
-          ? Effect.void
-          : Effect.andThen(storeBars(batch, spellings), Ref.update(bars, (count) => count + batch.length))
-      ),
-    )
-  }
-  yield* acquireTableLoadLocks([...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])])
-  yield* keepSpellings(spellings)
-  yield* startStep("summing")
-  if (skipped.hasMinutesAtMidnight) {
-    const removed = yield* removeMidnightBars
-    skipped.outside += removed
-    yield* Ref.update(bars, (count) => count - removed)
-  }
-  const hasPeriods = yield* sumBars
-  if (!hasPeriods && !allowEmpty && file !== undefined) return yield* refuseEmptyFile(file, skipped)
-  const doubts = [
+/** Shows in the progress of the command what it does now. */
+const startStep = Effect.fnUntraced(function* (label: string) {
+  Object.assign(yield* OperationProgress, { label, done: 0, total: undefined, count: 0, unit: "bars" })
+})
+
+/** Stores the bars of a file in the table `bars`. Returns their number. */
+const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: FileSpellings, skipped: SkippedBars) {
+  const count = yield* Ref.make(0)
+  yield* readBars(file, skipped).pipe(
+    // Reads and validates the next batch while PostgreSQL stores this one.
+    Stream.buffer({ capacity: 1 }),
+    Stream.runForEach((batch) =>
+      batch.length === 0
+        ? Effect.void
+        : Effect.andThen(storeBars(batch, spellings), Ref.update(count, (total) => total + batch.length))
+    ),
+  )
+  return yield* Ref.get(count)
+})
+
+/** Describes what the bars of the file leave in doubt. With `check`, says so if their times seem to be their ends. */
+const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
+  return [
     ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
     ...(check && (yield* hasEndStamps) ? [endStampsDoubt] : []),
   ]
-  const [partial] = yield* findShortenedDays
-  if (partial !== undefined) return yield* refusePartialDay(label, partial)
+})
+
+/**
+ * Merges the sums of the file, and finds the sessions to compute and their securities. Returns the number of symbols
+ * whose ticker changes or splits have changed.
+ */
+const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions) {
+  // The datasets that this ingest leaves out need the corrections, too, so a later ingest must find them again.
   const corrected = yield* findCorrectedSymbols({ keep: datasets.length < priceDatasets.length })
   yield* mergePeriods
   yield* addCorrectedSessions
   yield* addSessionsOfDisprovedSplits
-  if (datasets.includes("daily_prices")) yield* noteChangedCloses
+  if (datasets.includes("daily_prices")) yield* addSessionsOfChangedCloses
   yield* findSecurities
   yield* addDependentSessions
-  yield* startStep("merging")
-  yield* prepareSessions
+  return corrected
+})
+
+/** Computes the rows of the datasets and merges them. Returns the number of changed rows for each. */
+const computeDatasets = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions) {
+  yield* computeVolumes
   const merged = new Map<PriceDataset, ReplacedRowCounts>()
   for (const dataset of priceDatasets) {
+    // The closes in `daily_prices` are complete by now.
     if (dataset === "premarket_stats") yield* findPreviousCloses
-    if (dataset === "screener" && datasets.includes(dataset)) {
-      yield* findMarketCaps
-    }
-    if (datasets.includes(dataset)) merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))
+    if (!datasets.includes(dataset)) continue
+    if (dataset === "screener") yield* findMarketCaps
+    merged.set(dataset, yield* loadComputedRows(dataset, computedRows[dataset]))
   }
+  return merged
+})
+
+const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
+  const { allowEmpty, check, datasets } = options
+  const label = file ?? "Corrections"
+  const skipped = makeSkippedBars()
+  const spellings = yield* makeFileSpellings()
+  // Two ingests would otherwise overwrite each other's sums.
+  yield* acquireTableLoadLocks(["price_periods"])
+  yield* createBarTables
+  yield* startStep(label)
+  const stored = file === undefined ? 0 : yield* storeFileBars(file, spellings, skipped)
+  // `float_outstanding` gets the market capitalizations of the screener.
+  yield* acquireTableLoadLocks([...datasets, ...(datasets.includes("screener") ? ["float_outstanding"] : [])])
+  yield* keepSpellings(spellings)
+
+  yield* startStep(`${label}: summing`)
+  const removed = skipped.hasMinutesAtMidnight ? yield* removeMidnightBars : 0
+  skipped.outside += removed
+  const hasPeriods = yield* sumBars
+  if (!hasPeriods && !allowEmpty && file !== undefined) return yield* refuseEmptyFile(file, skipped)
+  const doubts = yield* describeDoubts(options)
+  const [partial] = yield* findShortenedDays
+  if (partial !== undefined) return yield* refusePartialDay(label, partial)
+  const corrected = yield* mergeSums(options)
+
+  yield* startStep(`${label}: merging`)
+  const merged = yield* computeDatasets(options)
   const doubtful = [
     ...yield* findContradictedSplits,
     ...(datasets.includes("screener") ? yield* storeMarketCaps : []),
   ]
-  const result: PriceFileResult = { bars: yield* Ref.get(bars), skipped, doubts, merged, doubtful, corrected }
+  const result: PriceFileResult = { bars: stored - removed, skipped, doubts, merged, doubtful, corrected }
   if (check) return yield* new CheckPassed({ result })
   yield* yield* BeforeLoadCommit
   return result
 })
 
 /**
- * Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad or no bar is usable. Without a
- * file, computes only the sessions of securities whose ticker changes or splits have changed.
+ * Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad or there is no bar to ingest,
+ * and with `PartialDayRefused` if the file covers less of a day than is known. Without a file, only computes the
+ * sessions of securities whose ticker changes or splits have changed since the last ingest.
  */
 export const ingestPriceFile = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
   const sql = yield* SqlClient.SqlClient

@@ -1,30 +1,35 @@
 /**
- * Computes the rows of the datasets from `price_periods` in PostgreSQL. `docs/operations/ingest-prices.md` defines each
- * column. The table `touched` has the sessions to compute.
+ * SQL that computes the rows of each price dataset from `price_periods`, for the sessions in the table `touched`.
+ * `docs/operations/ingest-prices.md` defines each column.
+ *
+ * Most statements compare a session with earlier ones of the same security, which may have used other symbols then.
+ * They read all of its sessions through `any_period`: each row of `symbol_periods` with that security, the current one
+ * included.
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
 import { closeMinute, dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
 import { isUsedOn } from "./SecurityPeriods.ts"
 
-/** Least gap of a session in `gap_stats`, in %, in either direction. */
+/** The smallest gap, up or down, with which a session is in `gap_stats`, in %. */
 const minGap = 3
 
-/** Multiple of the usual volume that a runner exceeds (§2.4). */
+/** A runner's volume is more than this multiple of its usual volume (§2.4, intraday runners). */
 const minRunnerRatio = 9
 
-/** Number of standard deviations by which the volume of a runner exceeds the mean (§2.4). */
+/** A runner's volume is more than this many standard deviations above the mean (§2.4, intraday runners). */
 const minDeviations = 3
 
-/** Least number of sessions from which the usual volume is computed. */
+/** With fewer sessions, the usual volume is unknown. */
 const minUsualSessions = 10
 
-/** Maximum age of a previous close, in days. With an older one, the symbol may have belonged to another company. */
+/** The greatest age of a previous close, in days. An older one may be that of another company with the same symbol. */
 const maxCloseAge = 30
 
 /**
- * Returns SQL for the factor by which the splits between two days have multiplied the price of a security. Null if the
- * ratio of one of them is contradicted.
+ * Returns SQL for the factor that turns a price on the day `from` into one in shares of the day `to`: 0.1 after a
+ * 10-for-1 split. Splits on the day `to` count, but not those on the day `from`. Null if the ratio of a split between
+ * them is contradicted.
  */
 const splitFactor = (security: string, from: string, to: string) =>
   `(
@@ -34,41 +39,59 @@ const splitFactor = (security: string, from: string, to: string) =>
       and effective_date > ${from} and effective_date <= ${to}
   )`
 
-/** The bounds of prices. They do not depend on the row, so PostgreSQL reads them once per statement. */
+/**
+ * SQL for the bounds of prices. The subqueries do not depend on the row, so PostgreSQL runs them once per statement.
+ */
 const [minPrice, maxPrice] = ["least", "greatest"].map((bound) =>
   `(select ${bound}::numeric from domain_bounds where domain = 'price'::regtype)`
 )
 
-/** Returns SQL for a price of the day `from`, in shares as they were on the day `to`. Null if it is no price (D42). */
+/**
+ * Returns SQL for a price on the day `from`, adjusted for the splits up to the day `to`. Null if the ratio of a split
+ * is contradicted, or if the result is outside the bounds of a price (D42, plausible values).
+ */
 const adjustPrice = (price: string, security: string, from: string, to: string) =>
-  `(select adjusted from (select round(${price} * ${splitFactor(security, from, to)}, 4) as adjusted offset 0) as one
-    where adjusted between ${minPrice} and ${maxPrice})`
+  `(
+    -- Without "offset 0", PostgreSQL would merge the two selects and look up the splits three times for each price.
+    select adjusted from (select round(${price} * ${splitFactor(security, from, to)}, 4) as adjusted offset 0) as one
+    where adjusted between ${minPrice} and ${maxPrice}
+  )`
 
-/** SQL condition of the rows of `price_periods as known` that have the close of a day, if the day is complete. */
+/** SQL condition on `price_periods as known`: the row has the close of its day, and the day is complete. */
 const hasClose = `(period = 'day' or period = 'regular' and ${isCompleteDay("known.date")})`
 
-/** SQL aggregate of a session's volume. The bar of the day counts only without minute bars of regular hours. */
+/**
+ * SQL aggregate over the parts of a day, for its volume: the sum of the minute bars or, if there are none in regular
+ * hours, the volume of the day bar.
+ */
 const sessionVolume = `case when bool_or(period = 'day') and not bool_or(period = 'regular')
     then max(volume) filter (where period = 'day') else sum(volume) filter (where period <> 'day') end`
 
-/** Returns a subquery with the last close of the security up to a day: `date` and `close`. `daily_prices` wins. */
+/**
+ * Returns an SQL subquery with the last close of a security up to and including a day, as `date` and `close`. It has no
+ * row if there is none on that day or in the 29 days before it. If `daily_prices` and the bars both have the last
+ * close, the one in `daily_prices` is used.
+ */
 const lastClose = (security: string, day: string) =>
   `(
-    select closes.date, closes.close from symbol_periods as former cross join lateral (
+    select closes.date, closes.close from symbol_periods as any_period cross join lateral (
       (select date, close, 0 as source from daily_prices as known
-        where ${isUsedOn("known", "former")} and date <= ${day} and date > ${day} - ${maxCloseAge}
+        where ${isUsedOn("known", "any_period")} and date <= ${day} and date > ${day} - ${maxCloseAge}
         order by date desc limit 1)
       union all
       (select date, close, 1 from price_periods as known
-        where ${isUsedOn("known", "former")} and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
+        where ${isUsedOn("known", "any_period")} and date <= ${day} and date > ${day} - ${maxCloseAge} and ${hasClose}
         order by date desc, period limit 1)
     ) as closes
-    where former.security = ${security} order by closes.date desc, source limit 1
+    where any_period.security = ${security} order by closes.date desc, source limit 1
   )`
 
 /**
- * Volumes of the sessions before, in shares as they were before all splits, so that they can be added.
- * Volumes before and after a split with a contradicted ratio, which `doubts` counts, cannot be compared.
+ * Creates the table `volumes`: the volumes of each session and the sums over the sessions in the 60 days before it.
+ *
+ * `comparable`, `premarket`, `afterhours` and the sums are in shares as they were before all splits, so that they can
+ * be added and compared. Dividing one of them by `factor` gives shares as they were on the day of the session.
+ * `are_comparable` says whether there is no split with a contradicted ratio between the session and those before it.
  */
 const createVolumes = `
   create temp table volumes on commit drop as
@@ -85,6 +108,7 @@ const createVolumes = `
     where parts.date between (select min(date) from touched) - ${dependentDays} and (select max(date) from touched)
     group by security, parts.ticker, parts.date
   ),
+  -- The factor is that of all splits up to the day. "doubts" counts the contradicted ones among them.
   comparable as (
     select traded.*, adjusted.* from traded cross join lateral (
       select coalesce(product(split_from) filter (where status = 'applied')
@@ -100,6 +124,7 @@ const createVolumes = `
     count(*) filter (where has_minutes) over before as minute_sessions,
     sum(premarket * factor) filter (where has_minutes) over before as premarket_total,
     sum(afterhours * factor) filter (where has_minutes) over before as afterhours_total,
+    -- The number of contradicted splits only grows with time, so if it was the same at the start, none is between.
     min(doubts) over before = doubts as are_comparable
   from comparable
   window before as (
@@ -108,9 +133,14 @@ const createVolumes = `
   )`
 
 /**
- * Sessions with their previous close, adjusted for splits since. If a close is known but cannot be adjusted, if it
- * would be that of another company, or if an earlier ingest may have used one that is no longer right, it is certain
- * that there is none (`is_decided`), so rows that need it are removed.
+ * Creates the table `sessions`: each session in `touched` with its security, the first day of that security (`began`),
+ * its last minute bar and the previous close, adjusted for splits since.
+ *
+ * If no close is known from the days before, a row that exists stays: its source may have known one. `is_decided` is
+ * true if such a row is removed unless it is computed again, because
+ * - a close is known, even if it cannot be adjusted,
+ * - the security is so young that an older close would be that of another company, or
+ * - ticker changes or splits were corrected, so an earlier ingest may have used a wrong close.
  */
 const createSessions = `
   create temp table sessions on commit drop as
@@ -121,22 +151,26 @@ const createSessions = `
       where parts.ticker = touched.ticker and parts.date = touched.date) as last_minute
   from touched join symbol_periods as period on ${isUsedOn("touched", "period")}
   cross join lateral (
-    select min(starts) as began from symbol_periods as former where former.security = period.security
+    select min(starts) as began from symbol_periods as any_period where any_period.security = period.security
   ) as used
   left join lateral ${lastClose("period.security", "(touched.date - 1)")} as before on true
   left join lateral (
     select ${adjustPrice("before.close", "period.security", "before.date", "touched.date")} as close
   ) as adjusted on true`
 
-/** Stores when the price first returned to the previous close. Only the bars of the file can tell. */
+/**
+ * Stores in `price_periods` when the price first returned to the previous close. Only the bars in the file show it, and
+ * they are not kept. `fill_close` keeps the close that the time refers to.
+ */
 const storeGapFills = `
   update price_periods as kept set fill_close = found.previous, fill_minute = found.minute
   from (
     select bars.ticker, bars.day, previous, min(minute) filter (
-      where case when first.open > previous then bars.low <= previous else bars.high >= previous end
+      where case when regular.open > previous then bars.low <= previous else bars.high >= previous end
     ) as minute
     from timed_bars as bars
-    join new_periods as first on first.ticker = bars.ticker and first.date = bars.day and first.period = 'regular'
+    join new_periods as regular on regular.ticker = bars.ticker and regular.date = bars.day
+      and regular.period = 'regular'
     join sessions on sessions.ticker = bars.ticker and sessions.date = bars.day
     where bars.period = 'regular' and previous is not null
     group by bars.ticker, bars.day, previous
@@ -144,14 +178,14 @@ const storeGapFills = `
   where kept.ticker = found.ticker and kept.date = found.day and kept.period = 'regular'
     and (fill_close, fill_minute) is distinct from (found.previous, found.minute)`
 
-/** Prepares the volumes that the rows are computed from. */
-export const prepareSessions = runStatements(
+/** Creates the table `volumes`, which the rows of most datasets are computed from. */
+export const computeVolumes = runStatements(
   createVolumes,
   "create index on volumes (ticker, date)",
   "analyze volumes",
 )
 
-/** Computes the previous closes. Runs after `daily_prices` is filled, which the closes are read from. */
+/** Creates the table `sessions` with the previous closes. Runs after `daily_prices` is filled, because it reads it. */
 export const findPreviousCloses = runStatements(
   createSessions,
   "create index on sessions (ticker, date)",
@@ -159,22 +193,31 @@ export const findPreviousCloses = runStatements(
   storeGapFills,
 )
 
+/** Returns SQL for the change from `base` to `value`, in %. */
 const toPercent = (value: string, base: string) => `round((${value} - ${base}) * 100 / ${base}, 4)`
 
-/** Returns SQL for the time on New York's clock of a minute of the session. */
+/** Returns SQL for a time of the session on New York's clock, from minutes after midnight. */
 const toTime = (minute: string) => `sessions.date + ${minute} * interval '1 minute'`
 
-/** The end of the last bar of the session. Bars of days end at the close. */
-const lastUpdate = `(sessions.date + coalesce(sessions.last_minute + 1, ${
-  closeMinute("sessions.date")
-}) * interval '1 minute')
-  at time zone 'America/New_York'`
+/** Returns SQL that converts a time on New York's clock to an instant. */
+const toInstant = (time: string) => `(${time}) at time zone 'America/New_York'`
 
+/** Returns SQL that converts an instant to the clock at -05:00, which some columns store (D15, time zones). */
+const toFixedOffset = (instant: string) => `(${instant}) at time zone interval '-05:00'`
+
+/** SQL for the instant at which the last bar of the session ends. A day bar ends at the close. */
+const sessionEnd = toInstant(toTime(`coalesce(sessions.last_minute + 1, ${closeMinute("sessions.date")})`))
+
+/** Returns an SQL join with the row of `price_periods` for one part of the session's day. */
 const joinPeriod = (period: string, alias: string) =>
   `join price_periods as ${alias} on ${alias}.ticker = sessions.ticker and ${alias}.date = sessions.date
     and ${alias}.period = '${period}'`
 
-/** SQL condition of the existing rows of sessions that fulfill a condition. The ingest decides about these rows. */
+/**
+ * Returns an SQL condition on the rows of `existing`: this ingest computes the row's session, and the session fulfills
+ * the condition. Such a row is removed unless it was computed again, for example because the session is no gap any
+ * more.
+ */
 const isSessionWith = (condition: string) =>
   `exists (
     select from sessions join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date
@@ -182,9 +225,17 @@ const isSessionWith = (condition: string) =>
   )`
 
 const hasMinutes = "last_minute is not null"
-const hasUsualVolume =
-  `volumes.sessions >= ${minUsualSessions} and are_comparable and total >= volumes.sessions * volumes.factor`
 
+/**
+ * Returns an SQL condition: the usual volume is known. There are enough sessions, no contradicted split is between
+ * them, and their mean, `total / sessionCount / factor` in shares of the day, is at least one share.
+ */
+const isUsualKnown = (sessionCount: string, total: string) =>
+  `${sessionCount} >= ${minUsualSessions} and are_comparable and ${total} >= ${sessionCount} * volumes.factor`
+
+const hasUsualVolume = isUsualKnown("volumes.sessions", "total")
+
+/** Columns about the spike and the halts in one part of the day. */
 const spikeColumns = (part: string) => ({
   spike_start_time: toTime(`${part}.spike_minute`),
   spike_start_price: `${part}.spike_price`,
@@ -192,10 +243,9 @@ const spikeColumns = (part: string) => ({
   est_halt_minutes: `${part}.halt_minutes`,
 })
 
-/** Volume relative to the mean of the sessions before, if there are enough of them and it is at least one share. */
+/** Returns SQL for a volume as a multiple of the usual volume. Null if the usual volume is unknown. */
 const usualRatio = (volume: string, sessionCount: string, total: string) =>
-  `case when ${sessionCount} >= ${minUsualSessions} and are_comparable and ${total} >= ${sessionCount} * volumes.factor
-    then round(${volume} * ${sessionCount} / ${total}, 4) end`
+  `case when ${isUsualKnown(sessionCount, total)} then round(${volume} * ${sessionCount} / ${total}, 4) end`
 
 const dailyPrices: ComputedRows = {
   columns: { ticker: "ticker", date: "date", close: "close" },
@@ -204,7 +254,7 @@ const dailyPrices: ComputedRows = {
     from touched join price_periods as known using (ticker, date)
     where ${hasClose} order by ticker, date, period
   ) as closes`,
-  // Removes a close if the corrected bars of its day have none. A close from another source stays.
+  // If the corrected bars of a day have no close, removes the one from the earlier bars. One from elsewhere stays.
   replaced: `exists (
     select from removed
     where removed.ticker = existing.ticker and removed.date = existing.date and removed.period = 'regular'
@@ -212,20 +262,28 @@ const dailyPrices: ComputedRows = {
   )`,
 }
 
-/** Adds the sessions to `changed` whose close differs from that in `daily_prices`. */
-export const noteChangedCloses = runStatements(
+/**
+ * Adds the sessions whose close differs from that in `daily_prices` to `changed`. Their bars may be unchanged, if the
+ * close in `daily_prices` came from elsewhere, but later sessions depend on the close.
+ */
+export const addSessionsOfChangedCloses = runStatements(
   `insert into changed select ticker, date ${dailyPrices.from} where not exists (
     select from daily_prices as known
     where known.ticker = closes.ticker and known.date = closes.date and known.close = closes.close
   )`,
 )
 
-const makeExtendedHours = (
-  period: "premarket" | "afterhours",
-  reference: string,
-  from: string,
-  judged: string,
-): ComputedRows => ({
+interface ExtendedHours {
+  readonly period: "premarket" | "afterhours"
+  /** SQL for the close that the prices are compared with. */
+  readonly reference: string
+  /** SQL that follows the joins of `sessions`, `part` and `volumes`: further joins and the condition. */
+  readonly rest: string
+  /** SQL condition on a session: if it has no row now, one that exists is removed. */
+  readonly isDecided: string
+}
+
+const makeExtendedHours = ({ isDecided, period, reference, rest }: ExtendedHours): ComputedRows => ({
   columns: {
     ticker: "sessions.ticker",
     date: "sessions.date",
@@ -244,29 +302,33 @@ const makeExtendedHours = (
     volume_ratio: usualRatio(`volumes.${period}`, "minute_sessions", `${period}_total`),
     trade_count: "part.trades",
     ...spikeColumns("part"),
-    last_updated: `((sessions.date + (part.last_minute + 1) * interval '1 minute') at time zone 'America/New_York')
-      at time zone interval '-05:00'`,
+    last_updated: toFixedOffset(toInstant(toTime("(part.last_minute + 1)"))),
   },
-  from: `from sessions ${joinPeriod(period, "part")} 
-    join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date ${from}`,
-  replaced: isSessionWith(judged),
+  from: `from sessions ${joinPeriod(period, "part")}
+    join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date ${rest}`,
+  replaced: isSessionWith(isDecided),
 })
 
-const premarketStats = makeExtendedHours(
-  "premarket",
-  "previous",
-  "where previous is not null",
-  `${hasMinutes} and is_decided`,
-)
+const premarketStats = makeExtendedHours({
+  period: "premarket",
+  reference: "previous",
+  rest: "where previous is not null",
+  isDecided: `${hasMinutes} and is_decided`,
+})
 
-const afterhoursStats = makeExtendedHours(
-  "afterhours",
-  "today.close",
-  `cross join lateral ${lastClose("sessions.security", "sessions.date")} as today where today.date = sessions.date`,
-  hasMinutes,
-)
+const afterhoursStats = makeExtendedHours({
+  period: "afterhours",
+  reference: "today.close",
+  rest: `cross join lateral ${
+    lastClose("sessions.security", "sessions.date")
+  } as today where today.date = sessions.date`,
+  isDecided: hasMinutes,
+})
 
-/** Columns that gaps and runners share. `main` has the regular hours, or the day if there are no minute bars. */
+/**
+ * Columns that `gap_stats` and `intraday_runners` share. `main` is the row of `price_periods` for regular hours or, for
+ * a runner without minute bars, for the whole day.
+ */
 const sharedColumns = {
   ticker: "sessions.ticker",
   date: "sessions.date",
@@ -306,14 +368,17 @@ const gapStats: ComputedRows = {
     rth_volume: "main.volume",
     gap_filled: "case when main.open > previous then main.low <= previous else main.high >= previous end",
     gap_fill_time: `case when main.fill_close = previous then ${toTime("main.fill_minute")} end`,
-    last_updated: lastUpdate,
+    last_updated: sessionEnd,
   },
   from: `from sessions ${joinPeriod("regular", "main")} ${joinExtendedHours}
     where previous is not null and abs(${sharedColumns.gap_percentage}) >= ${minGap}`,
   replaced: isSessionWith(`${hasMinutes} and is_decided`),
 }
 
-/** Without minute bars, the bar of the day stands for the regular hours. */
+/**
+ * A runner's volume is far above its mean, by a factor and by standard deviations. Without minute bars for regular
+ * hours, the day bar stands in for them.
+ */
 const intradayRunners: ComputedRows = {
   columns: {
     ...sharedColumns,
@@ -323,37 +388,140 @@ const intradayRunners: ComputedRows = {
     afterhours_dollar_volume: "afterhours.dollar_volume",
     premarket_volume: "premarket.volume",
     premarket_dollar_volume: "premarket.dollar_volume",
-    last_updated: `(${lastUpdate}) at time zone interval '-05:00'`,
+    last_updated: toFixedOffset(sessionEnd),
     anomaly_flagged: "true",
   },
   from: `from sessions join volumes on volumes.ticker = sessions.ticker and volumes.date = sessions.date
     cross join lateral (
       select * from price_periods as part
       where part.ticker = sessions.ticker and part.date = sessions.date and period in ('regular', 'day')
-      order by period desc limit 1
+      order by period desc limit 1 -- 'regular' comes first
     ) as main
     ${joinExtendedHours}
     where previous is not null and ${hasUsualVolume}
       and round(comparable * volumes.sessions / total, 4) > ${minRunnerRatio}
+      -- (volume - mean)² > (number of deviations)² * variance, times sessions², so that nothing is divided or rounded.
+      -- The volume is above the mean, not below it, by the condition before.
       and (volumes.sessions * comparable - total) ^ 2
         > ${minDeviations ** 2} * (volumes.sessions * squares - total ^ 2)`,
+  // Without a usual volume, a row from elsewhere stays, unless more bars could not give one either: a split makes the
+  // volumes incomparable, or the security is younger than the days from which the usual volume is computed.
   replaced: isSessionWith(
     `is_decided and (${hasUsualVolume} or not are_comparable or began > sessions.date - ${dependentDays})`,
   ),
 }
 
+/** Days of `high_365` and `low_365`. */
 const yearDays = 365
 
+/** The numbers of days N for which the screener has a column `gain_N_day`. */
 const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /**
- * Returns SQL for a value from the bars of the last days. Without it, the row keeps its value, unless the security or
- * its splits are unknown within these days (D45), or were not yet known when the value may have been computed.
+ * Returns SQL for a value that is computed from the last `days` days. If the bars do not give it, the row of the
+ * screener keeps its value, unless these days begin before `known.since`: then the value may be that of another
+ * company, or ignore a split.
  */
 const keepIfKnown = (value: string, column: string, days: number) =>
   `coalesce(${value}, case when newest.date - ${days} >= known.since then listed.${column} end)`
 
-/** Updates the companies that the screener has, as of the newest session of their security. */
+/** Returns SQL for the gain, in %, since the last close `days` days before the newest session or earlier. */
+const gainSince = (days: number) =>
+  `(
+    select ${toPercent("newest.close", "nullif(base.close, 0)")}
+    from ${lastClose("current_period.security", `(newest.date - ${days})`)} as earlier
+    cross join lateral (
+      select ${adjustPrice("earlier.close", "current_period.security", "earlier.date", "newest.date")} as close
+    ) as base
+  )`
+
+const gainColumns = Object.fromEntries(
+  gainDays.map((days) => [`gain_${days}_day`, keepIfKnown(gainSince(days), `gain_${days}_day`, days)]),
+)
+
+/**
+ * SQL join: `newest` is the newest session of the security, under whichever symbol: its day, close, volume, and the
+ * time on New York's clock at which its last bar ends.
+ */
+const joinNewestSession = `left join lateral (
+    select bar.* from symbol_periods as any_period cross join lateral (
+      select date, close, (
+          select ${sessionVolume} from price_periods as parts
+          where parts.ticker = part.ticker and parts.date = part.date
+        ) as volume, date + coalesce(last_minute + 1, ${closeMinute("date")}) * interval '1 minute' as ended
+      from price_periods as part
+      where ${isUsedOn("part", "any_period")} and period in ('regular', 'day')
+      order by date desc, period limit 1 -- 'day' comes first
+    ) as bar
+    where any_period.security = current_period.security order by date desc limit 1
+  ) as newest on true`
+
+/**
+ * SQL join: `known.since` is the day since which the existing values of the row can be trusted: the first day of the
+ * security or its latest contradicted split, whichever is later, and never (infinity) if its ticker changes or splits
+ * were corrected. `known.compared_since` is the day since which its prices can be compared: its latest contradicted
+ * split, or the first day of a period before which its symbol is ambiguous. `greatest` ignores nulls.
+ */
+const joinKnownSince = `cross join lateral (
+    select greatest(
+        (select min(starts) from symbol_periods as any_period where any_period.security = current_period.security),
+        max(effective_date),
+        case when exists (
+          select from symbol_periods as any_period join recomputed using (ticker)
+          where any_period.security = current_period.security
+        ) then 'infinity'::date end
+      ) as since,
+      greatest(case when current_period.is_ambiguous then current_period.starts end, max(effective_date))
+        as compared_since
+    from splits
+    where splits.security = current_period.security and status = 'contradicted' and effective_date <= newest.date
+  ) as known`
+
+/** SQL join: the high and low of the last year, adjusted for splits. Null until the bars go back that far. */
+const joinYearExtremes = `cross join lateral (
+    select max(${adjustPrice("high", "current_period.security", "date", "newest.date")}) as high,
+      min(${adjustPrice("low", "current_period.security", "date", "newest.date")}) as low
+    from symbol_periods as any_period join price_periods as past on ${isUsedOn("past", "any_period")}
+    where any_period.security = current_period.security
+      and date > newest.date - ${yearDays} and period in ('regular', 'day')
+      and newest.date - ${yearDays} >= coalesce(known.compared_since, '-infinity')
+      and newest.date - ${yearDays} >= (
+        select min(date) from price_periods as first where ${isCompleteDay("first.date")}
+      )
+  ) as extremes`
+
+/**
+ * SQL join: the mean and median volume of the sessions before the newest one, in shares of that day. There is no row if
+ * one of the volumes cannot be adjusted.
+ */
+const joinUsualVolume = `left join lateral (
+    select case when count(volume) >= ${minUsualSessions} then round(avg(volume)) end as mean,
+      -- The lower and the upper of the two middle volumes. percentile_cont would convert them to floating-point
+      -- numbers.
+      case when count(volume) >= ${minUsualSessions} then round((
+        percentile_disc(0.5) within group (order by volume)
+        + percentile_disc(0.5) within group (order by volume desc)
+      ) / 2.0) end as median
+    from (
+      select round(${sessionVolume} / ${splitFactor("current_period.security", "past.date", "newest.date")}) as volume
+      from symbol_periods as any_period join price_periods as past on ${isUsedOn("past", "any_period")}
+      where any_period.security = current_period.security
+        and date >= newest.date - ${dependentDays} and date < newest.date
+      group by date
+    ) as sessions having count(volume) = count(*)
+  ) as usual on true`
+
+/** SQL join: the number and mean size of the security's upward gaps. */
+const joinUpwardGaps = `cross join lateral (
+    select count(*) as count, round(avg(gap_percentage), 4) as mean
+    from symbol_periods as any_period join gap_stats as gap on ${isUsedOn("gap", "any_period")}
+    where any_period.security = current_period.security and gap_percentage > 0
+  ) as gaps`
+
+/**
+ * Updates the rows that the screener has, as of the newest session of their security. `listed` is the row, and
+ * `current_period` is the period in which the security uses the row's symbol.
+ */
 const screener: ComputedRows = {
   columns: {
     ticker: "listed.ticker",
@@ -370,92 +538,37 @@ const screener: ComputedRows = {
       "volume_change_percentage",
       dependentDays,
     ),
-    ...Object.fromEntries(gainDays.map((days) => [
-      `gain_${days}_day`,
-      keepIfKnown(
-        `(
-        select ${toPercent("newest.close", "nullif(base.close, 0)")}
-        from ${lastClose("present.security", `(newest.date - ${days})`)} as earlier
-        cross join lateral (
-          select ${adjustPrice("earlier.close", "present.security", "earlier.date", "newest.date")} as close
-        ) as base
-      )`,
-        `gain_${days}_day`,
-        days,
-      ),
-    ])),
+    ...gainColumns,
     num_gaps: "gaps.count",
     avg_gap: "gaps.mean",
     num_runners: `(
-      select count(*) from symbol_periods as former join intraday_runners as run on ${isUsedOn("run", "former")}
-      where former.security = present.security and anomaly_flagged and daily_volume_ratio > ${minRunnerRatio}
+      select count(*)
+      from symbol_periods as any_period join intraday_runners as run on ${isUsedOn("run", "any_period")}
+      where any_period.security = current_period.security
+        and anomaly_flagged and daily_volume_ratio > ${minRunnerRatio}
     )`,
     last_updated: "greatest(listed.last_updated, newest.ended)",
   },
   from: `from screener as listed
-    join symbol_periods as present on present.ticker = listed.ticker and present.ends = 'infinity'
+    join symbol_periods as current_period
+      on current_period.ticker = listed.ticker and current_period.ends = 'infinity'
     left join caps as cap on cap.dataset = 'screener' and cap.ticker = listed.ticker
-    left join lateral (
-      select bar.* from symbol_periods as former cross join lateral (
-        select date, close, (
-            select ${sessionVolume} from price_periods as parts
-            where parts.ticker = part.ticker and parts.date = part.date
-          ) as volume, date + coalesce(last_minute + 1, ${closeMinute("date")}) * interval '1 minute' as ended
-        from price_periods as part
-        where ${isUsedOn("part", "former")} and period in ('regular', 'day')
-        order by date desc, period limit 1
-      ) as bar
-      where former.security = present.security order by date desc limit 1
-    ) as newest on true
-    cross join lateral (
-      select greatest(
-          (select min(starts) from symbol_periods as former where former.security = present.security),
-          max(effective_date),
-          case when exists (
-            select from symbol_periods as former join recomputed using (ticker)
-            where former.security = present.security
-          ) then 'infinity'::date end
-        ) as since,
-        greatest(case when present.is_ambiguous then present.starts end, max(effective_date)) as compared_since
-      from splits
-      where splits.security = present.security and status = 'contradicted' and effective_date <= newest.date
-    ) as known
-    cross join lateral (
-      select max(${adjustPrice("high", "present.security", "date", "newest.date")}) as high,
-        min(${adjustPrice("low", "present.security", "date", "newest.date")}) as low
-      from symbol_periods as former join price_periods as past on ${isUsedOn("past", "former")}
-      where former.security = present.security and date > newest.date - ${yearDays} and period in ('regular', 'day')
-        and newest.date - ${yearDays} >= coalesce(known.compared_since, '-infinity')
-        and newest.date - ${yearDays} >= (
-          select min(date) from price_periods as first where ${isCompleteDay("first.date")}
-        )
-    ) as extremes
-    left join lateral (
-      select case when count(volume) >= ${minUsualSessions} then round(avg(volume)) end as mean,
-        case when count(volume) >= ${minUsualSessions} then round((
-          percentile_disc(0.5) within group (order by volume)
-          + percentile_disc(0.5) within group (order by volume desc)
-        ) / 2.0) end as median
-      from (
-        select round(${sessionVolume} / ${splitFactor("present.security", "past.date", "newest.date")}) as volume
-        from symbol_periods as former join price_periods as past on ${isUsedOn("past", "former")}
-        where former.security = present.security and date >= newest.date - ${dependentDays} and date < newest.date
-        group by date
-      ) as sessions having count(volume) = count(*)
-    ) as usual on true
-    cross join lateral (
-      select count(*) as count, round(avg(gap_percentage), 4) as mean
-      from symbol_periods as former join gap_stats as gap on ${isUsedOn("gap", "former")}
-      where former.security = present.security and gap_percentage > 0
-    ) as gaps
-    where newest.date is not null and present.security in (
+    ${joinNewestSession}
+    ${joinKnownSince}
+    ${joinYearExtremes}
+    ${joinUsualVolume}
+    ${joinUpwardGaps}
+    where newest.date is not null and current_period.security in (
         select security from symbol_periods as period join touched on ${isUsedOn("touched", "period")}
       )
-      -- A row may have the prices of a company that, as is known by now, has given up the symbol.
+      -- The values of a row may be those of a company that turns out to have given up the symbol. They become null.
       or newest.date is null and listed.ticker in (select ticker from recomputed)`,
 }
 
-/** The rows of each dataset that prices fill, in the order in which they are computed: later ones read earlier ones. */
+/**
+ * How the rows of each dataset that prices fill are computed. They are computed in this order, because later datasets
+ * read earlier ones.
+ */
 export const computedRows = {
   daily_prices: dailyPrices,
   premarket_stats: premarketStats,
@@ -465,6 +578,8 @@ export const computedRows = {
   screener,
 }
 
+/** The name of a dataset that `ingest prices` fills. */
 export type PriceDataset = keyof typeof computedRows
 
+/** The datasets that `ingest prices` fills, in the order in which they are computed. */
 export const priceDatasets: ReadonlyArray<PriceDataset> = Record.keys(computedRows)

@@ -1,8 +1,12 @@
-/** Writes symbols of vendors like the SEC's ticker list, and thus like `ingest edgar` (D41, spelling of symbols). */
+/**
+ * Converts vendors' symbols to the spelling of the SEC's ticker list, which `ingest edgar` uses (D41, spelling of
+ * symbols).
+ */
 
 /**
- * How the consolidated tape, and Massive with it, marks preferred shares, warrants and units, and how the SEC does.
- * Other marks, such as those of rights, when-issued shares and series of warrants, have no rule that is certain.
+ * The suffixes of preferred shares, warrants and units: those of the consolidated tape, which Massive uses too, and
+ * those of the SEC. For others, such as those of rights, when-issued shares and series of warrants, no certain rule is
+ * known.
  */
 const suffixes: ReadonlyArray<readonly [RegExp, string]> = [
   [/(?<=^[A-Z]+)p(?=[A-Z]?$)/, "-P"],

@@ -1,56 +1,74 @@
-/** Files of day bars with one price per day, and rows on which their results depend. */
+/**
+ * Ingests bars for whole days, and stores the rows on which the results depend. An example:
+ *
+ * ```ts
+ * yield* emptyTables
+ * yield* storeChange("OLD", "NEW", "2026-06-02")
+ * yield* ingestBars(["OLD", "2026-06-01", 10], ["NEW", "2026-06-02", 11])
+ * // Now gap_stats has a gap of 10 % for NEW.
+ * ```
+ *
+ * The effects need the database of `Service.migratedDatabaseLayer` and the files of `NodeServices.layer`.
+ */
 import { Effect, FileSystem } from "effect"
 import { SqlClient } from "effect/sql"
 import { ingestPriceFile } from "../../../src/ingest/prices/PriceIngest.ts"
 import { priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
 import { insertRows } from "../../support/Service.ts"
 
-/** Symbol, day, price and volume. A bar without a volume has 100 shares. */
+/** A day on which a symbol traded at one price, in USD. Its volume is 100 shares unless it is given. */
 export type DayBar = readonly [ticker: string, date: string, price: number, volume?: number]
 
+/**
+ * Writes a file with these bars and returns its path. Each becomes two minute bars, the first and the last in regular
+ * hours, because gaps need minute bars and a day is complete only with its last minute.
+ */
 export const writeBars = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayBar>) {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-prices-" })}/bars.csv`
-  // With minute bars in regular hours, so that gaps are computed. A day ends with the last minute.
   const lines = bars.flatMap(([ticker, date, price, volume = 100]) =>
     ["09:30", "15:59"].map((time) => {
-      const clock = new Date(`${date}T${time}:00Z`)
-      const isSummer = date.slice(5) >= "03-09" && date.slice(5) < "11-01"
-      clock.setUTCHours(clock.getUTCHours() + (isSummer ? 4 : 5))
-      return [ticker, clock.toISOString(), price, price, price, price, volume / 2].join(",")
+      const start = new Date(`${date}T${time}:00Z`)
+      const hasDaylightTime = date.slice(5) >= "03-09" && date.slice(5) < "11-01"
+      start.setUTCHours(start.getUTCHours() + (hasDaylightTime ? 4 : 5))
+      return [ticker, start.toISOString(), price, price, price, price, volume / 2].join(",")
     })
   )
   yield* fs.writeFileString(file, ["ticker,time,open,high,low,close,volume", ...lines].join("\n"))
   return file
 })
 
+/** Writes a file with these bars and ingests it into all datasets. */
 export const ingestBars = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayBar>) {
   return yield* ingestPriceFile(yield* writeBars(...bars), { allowEmpty: false, check: false, datasets: priceDatasets })
 })
 
-/** Computes the sessions again whose ticker changes or splits have changed. */
+/** Runs an ingest without a file: computes the sessions of symbols whose ticker changes or splits have changed. */
 export const ingestCorrections = ingestPriceFile(undefined, {
   allowEmpty: false,
   check: false,
   datasets: priceDatasets,
 })
 
-/** Returns this number of working days. */
+/** Returns a number of weekdays from a day on, as `YYYY-MM-DD`. */
 export const listDays = (first: string, count: number) =>
   Array.from({ length: count * 2 }, (_, index) => new Date(Date.parse(first) + index * 86_400_000))
     .filter((day) => ![0, 6].includes(day.getUTCDay())).slice(0, count).map((day) => day.toISOString().slice(0, 10))
 
+/** Removes all bars and everything that is computed from them. */
 export const emptyPrices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`truncate price_periods, ${priceDatasets.join(", ")}`)
 })
 
+/** Removes the bars, what is computed from them, and what the computation reads. */
 export const emptyTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* emptyPrices
   yield* sql`truncate split_status, ticker_changes, float_outstanding, historical_float_pro, edgar_instances`
 })
 
+/** Stores a confirmed ticker change. `more` adds or replaces columns. */
 export const storeChange = (
   old_ticker: string,
   new_ticker: string,
@@ -58,7 +76,7 @@ export const storeChange = (
   more: Readonly<Record<string, unknown>> = {},
 ) => insertRows("ticker_changes", { old_ticker, new_ticker, effective_date, status: "confirmed", ...more })
 
-/** Stores a split of which `from` old shares become `to` new ones. */
+/** Stores an executed split, by which `from` old shares become `to` new ones. `more` adds or replaces columns. */
 export const storeSplit = (
   ticker: string,
   effective_date: string,
@@ -80,7 +98,7 @@ export const storeSplit = (
     ...more,
   })
 
-/** Stores a row of `screener`. */
+/** Stores a row of `screener`. `more` adds or replaces columns. */
 export const storeListing = (ticker: string, more: Readonly<Record<string, unknown>>) =>
   insertRows("screener", {
     ticker,

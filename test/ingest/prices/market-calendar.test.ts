@@ -1,4 +1,4 @@
-/** The calendar of the exchanges against a list of their holidays and early closes (resources: daily-prices). */
+/** Compares the calendar of the exchanges with a list of their holidays and early closes (resources: daily-prices). */
 import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { getMarketDay, listHalfDaysUntil } from "../../../src/ingest/prices/MarketCalendar.ts"
@@ -11,7 +11,7 @@ const listed = new Map(
   }),
 )
 
-/** Closures that nobody knew a year before: attacks, funerals, storms, and the day after Christmas in 2003. */
+/** Closures that nobody knew of a year before: attacks, funerals, storms, and the day after Christmas in 2003. */
 const unscheduled = new Set([
   "2001-09-11",
   "2001-09-12",
@@ -26,6 +26,7 @@ const unscheduled = new Set([
   "2025-01-09",
 ])
 
+/** Returns the days from `first` to before `end`. */
 const listDays = (first: string, end: string) =>
   Array.from(
     { length: (Date.parse(end) - Date.parse(first)) / 86_400_000 },

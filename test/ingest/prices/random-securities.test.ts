@@ -1,7 +1,7 @@
 /**
- * Random securities over time (D44, D45): renames, symbols that other companies use before or afterwards, ambiguous
- * changes, and splits that are recorded twice, under another symbol or with contradicting ratios. A plain model of each
- * security says what `ingest prices` and the endpoint must return, in whichever order files and rows come.
+ * Compares `ingest prices` and `/v1/historical-float-pro` with a simple model of random securities over time (D44,
+ * D45). There are renames, symbols that other companies use before or afterwards, ambiguous changes, and splits that
+ * are recorded twice, under another symbol or with contradicting ratios. The files and rows come in a random order.
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -18,20 +18,25 @@ import { type DayBar, emptyTables, ingestBars, ingestCorrections, listDays } fro
 
 const { requestRows } = ListClients.makeListClient("/v1/historical-float-pro")
 
-const days = listDays("2026-04-06", 26)
-const at = (index: number) => days[index] ?? assert.fail(`day ${index}`)
-const last = days.length - 1
+const sessionCount = 26
+const days = listDays("2026-04-06", sessionCount)
+
+/** Returns the day of a session, by its number from 0. */
+const at = (session: number) => days[session] ?? assert.fail(`day ${session}`)
+
+const last = sessionCount - 1
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The model: a security, its symbols, its bars and its splits
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The symbol from a session on. */
+/** A symbol that a security uses from a session on. */
 interface Use {
   readonly from: number
   readonly ticker: string
 }
 
+/** A split. If it is contradicted, another row has a different ratio for the same day. */
 interface ModelSplit {
   readonly session: number
   readonly from: bigint
@@ -39,26 +44,28 @@ interface ModelSplit {
   readonly isContradicted: boolean
 }
 
-/** Prices are in ten-thousandths of a dollar. */
+/** The trading in a session, at one price in ten-thousandths of a dollar. */
 interface ModelBar {
   readonly session: number
   readonly price: bigint
   readonly volume: bigint
 }
 
-/** Which row has the date of a count. */
+/** The row or column that says for which day a count is. */
 type Dating = "reported_date" | "filed_at" | "filing" | "screener"
 
+/** The number of shares outstanding. */
 interface ModelCount {
   readonly shares: bigint
+  /** The session for which the shares are counted. */
   readonly session: number
   readonly dating: Dating
-  /** 1 if the shares themselves are listed. */
+  /** The shares per depositary receipt: 1 if the shares themselves are listed, null if the number is unknown. */
   readonly perReceipt: bigint | null
 }
 
 interface Security {
-  /** Oldest first. */
+  /** The symbols that it used, oldest first. */
   readonly uses: ReadonlyArray<Use>
   readonly splits: ReadonlyArray<ModelSplit>
   readonly bars: ReadonlyArray<ModelBar>
@@ -68,32 +75,38 @@ interface Security {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** What one company, and those that share symbols with it, store. */
+/** A company and those that share symbols with it, with the rows about their changes and splits. */
 interface Market {
   readonly securities: ReadonlyArray<Security>
   readonly changes: ReadonlyArray<Row>
   readonly splits: ReadonlyArray<Row>
 }
 
-/** The session from which on the security has had its newest symbol. */
+/** Returns the session from which on the security has used its newest symbol. */
 const startOf = ({ uses }: Security) => uses.at(-1)?.from ?? 0
 
 const tickerOn = ({ uses }: Security, session: number) =>
   uses.findLast(({ from }) => from <= session)?.ticker ?? assert.fail("no symbol")
 
+/** Divides positive integers and rounds half up. */
 const divide = (numerator: bigint, denominator: bigint) => (2n * numerator + denominator) / (2n * denominator)
 
+/** Returns the change from `base` to `value`, in ten-thousandths of a percent. */
 const percent = (value: bigint, base: bigint) => {
   const scaled = (value - base) * 1_000_000n
   return scaled < 0n ? -divide(-scaled, base) : divide(scaled, base)
 }
 
+/** Formats a whole number of units with this number of decimal places. */
 const format = (value: bigint, decimals = 4) => {
   const digits = String(value < 0n ? -value : value).padStart(decimals + 1, "0")
   return `${value < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** Multiplies by the ratios of the splits after a session. Undefined across a contradicted one. */
+/**
+ * Returns the product of the ratios of the splits after one session and up to another: `from` old shares are `to` new
+ * ones. Undefined if one of the splits is contradicted.
+ */
 const factorBetween = ({ splits }: Security, after: number, until: number) => {
   const between = splits.filter(({ session }) => session > after && session <= until)
   if (between.some(({ isContradicted }) => isContradicted)) return undefined
@@ -105,7 +118,7 @@ const factorBetween = ({ splits }: Security, after: number, until: number) => {
 
 const dayNumber = (session: number) => Date.parse(at(session)) / 86_400_000
 
-/** The last close at most 30 days before a day, in shares of a session. */
+/** Returns the last close on a day or less than 30 days before it, adjusted for splits up to a session. */
 const closeBefore = (security: Security, day: number, session: number) => {
   const bar = security.bars.findLast((other) => dayNumber(other.session) <= day)
   if (bar === undefined || dayNumber(bar.session) <= day - 30) return undefined
@@ -113,6 +126,7 @@ const closeBefore = (security: Security, day: number, session: number) => {
   return factor === undefined ? undefined : divide(bar.price * factor.from, factor.to)
 }
 
+/** Returns the expected rows of `gap_stats`: the sessions that open at least 3 % above or below the previous close. */
 const gapsOf = (security: Security) =>
   security.bars.flatMap(({ price, session }) => {
     const previous = closeBefore(security, dayNumber(session) - 1, session)
@@ -123,11 +137,11 @@ const gapsOf = (security: Security) =>
       : [`${tickerOn(security, session)} ${at(session)} ${format(previous)} ${format(gap)}`]
   })
 
-/** The session of the row that has the number of shares per receipt. -1: a day before all sessions. */
+/** Returns the session whose day the number of shares per receipt has; -1 for a day before all sessions. */
 const ratioSession = ({ dating, session }: ModelCount) =>
   dating === "filing" ? -1 : dating === "screener" ? last : session
 
-/** The newest close, in ten-thousandths of a dollar, times the count on its day. Null if that is unknown. */
+/** Returns the expected market capitalization: the newest close times the count on its day. Null if that is unknown. */
 const capOf = (security: Security, { price, session }: ModelBar) => {
   const { count } = security
   const { perReceipt, shares } = count
@@ -149,7 +163,7 @@ const capOf = (security: Security, { price, session }: ModelBar) => {
 
 const gainDays = [1, 3, 7, 14] as const
 
-/** The expected row of `screener`; undefined if the security has no bars. */
+/** Returns the expected row of `screener`; undefined if the security has no bars. */
 const listingOf = (security: Security) => {
   const newest = security.bars.at(-1)
   if (newest === undefined) return undefined
@@ -183,18 +197,21 @@ const listingOf = (security: Security) => {
 // Random markets
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** The ratios of splits: `from` old shares become `to` new ones. */
 const ratios: Choices<readonly [bigint, bigint]> = [[10n, 1n], [1n, 2n], [30n, 1n], [3n, 1n], [1n, 4n]]
 
+/** Returns a random integer from `least` to `most`, both included. They must be less than 17 apart. */
 const chooseBetween = (choose: RandomChooser, least: number, most: number) =>
   least + choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]) % (most - least + 1)
 
+/** Makes the bars from a session to another. A price moves by a few percent each session, and with each split. */
 const makeBars = (choose: RandomChooser, splits: ReadonlyArray<ModelSplit>, first: number, end: number) => {
   let price = BigInt(choose([120_000, 1_000_000, 7_654_300]))
   const bars: Array<ModelBar> = []
   for (let session = first; session <= end; session += 1) {
     price = price * BigInt(choose([100, 101, 99, 102, 100, 97, 104, 112])) / 100n
     for (const { from, to } of splits.filter((split) => split.session === session)) price = price * from / to
-    // Sessions around splits have bars, which show the day of the split.
+    // Sessions near a split have bars, because only bars show its day if it is recorded for several.
     const isNeeded = splits.some((split) => Math.abs(split.session - session) <= 4)
     if (!isNeeded && choose([false, false, false, false, false, true])) continue
     bars.push({ session, price, volume: BigInt(choose([100, 200, 1000, 60_000])) })
@@ -202,7 +219,10 @@ const makeBars = (choose: RandomChooser, splits: ReadonlyArray<ModelSplit>, firs
   return bars
 }
 
-/** Makes a security with the symbols that it used. `splitSessions` are those in which it may have a split. */
+/**
+ * Makes a security that uses these symbols until session `end`. With `hasSplit`, it has a split if there is time for
+ * one.
+ */
 const makeSecurity = (
   choose: RandomChooser,
   uses: ReadonlyArray<Use>,
@@ -239,7 +259,9 @@ const makeSecurity = (
 
 let splitNumber = 0
 
-/** The rows of `split_status` for a split: also repetitions, contradictions, and other symbols of the security. */
+/**
+ * Makes the rows of `split_status` for the splits of a security: also repeated, contradicting and under another symbol.
+ */
 const recordSplits = (choose: RandomChooser, security: Security, otherTicker: string | undefined) =>
   security.splits.flatMap(({ from, isContradicted, session, to }) => {
     const record = (ticker: string, day: string, [old, fresh]: readonly [bigint, bigint], filed: string): Row => ({
@@ -273,82 +295,119 @@ const makeChange = (old_ticker: string, new_ticker: string, session: number, mor
   ...more,
 })
 
-const makeMarket = (choose: RandomChooser, number: number): Market => {
-  const [A, B, C] = ["A", "B", "C"].map((letter) => `S${number}${letter}`)
-  if (A === undefined || B === undefined || C === undefined) return assert.fail()
-  const [cik, otherCik] = [number * 2, number * 2 + 1].map((value) => String(value).padStart(10, "0"))
-  if (cik === undefined || otherCik === undefined) return assert.fail()
-  const moved = chooseBetween(choose, 9, 17)
-  const kind = choose(["plain", "renamed", "renamed", "returned", "reused", "used before", "ambiguous", "estimated"])
-  const withSplits = (security: Security, otherTicker?: string) => recordSplits(choose, security, otherTicker)
-  if (kind === "plain") {
-    const security = makeSecurity(choose, [{ ticker: A, from: 0 }], last, true, cik)
-    return { securities: [security], changes: [], splits: withSplits(security) }
+/** What the markets of all kinds are made from. */
+interface MarketParts {
+  readonly choose: RandomChooser
+  /** Symbols that no other market uses. */
+  readonly symbols: readonly [A: string, B: string, C: string]
+  readonly cik: string
+  readonly otherCik: string
+  /** The session of the change of symbols. */
+  readonly moved: number
+}
+
+/** A company that never changes its symbol. */
+const makePlainMarket = ({ choose, cik, symbols: [A] }: MarketParts): Market => {
+  const security = makeSecurity(choose, [{ ticker: A, from: 0 }], last, true, cik)
+  return { securities: [security], changes: [], splits: recordSplits(choose, security, undefined) }
+}
+
+/** A company that changes its symbol once or twice, and the second time may return to the first one. */
+const makeRenamedMarket = ({ choose, cik, moved, symbols: [A, B, C] }: MarketParts, returns: boolean): Market => {
+  const again = moved + 4
+  const third = returns ? A : choose([B, C])
+  const uses = [{ ticker: A, from: 0 }, { ticker: B, from: moved }, { ticker: third, from: again }]
+  const security = makeSecurity(choose, third === B ? uses.slice(0, 2) : uses, last, true, cik)
+  const known = choose([{ cik }, {}])
+  const changes = [makeChange(A, B, moved, known), ...(third === B ? [] : [makeChange(B, third, again, known)])]
+  // Vendors list splits under the symbol of today.
+  return { securities: [security], changes, splits: recordSplits(choose, security, third) }
+}
+
+/** A company changes its symbol. Another one takes over its old symbol, or had the new one before. */
+const makeReusedMarket = (
+  { choose, cik, moved, otherCik, symbols: [A, B] }: MarketParts,
+  isOldSymbolReused: boolean,
+): Market => {
+  const security = makeSecurity(choose, [{ ticker: A, from: 0 }, { ticker: B, from: moved }], last, false, cik)
+  const other = isOldSymbolReused
+    ? makeSecurity(choose, [{ ticker: A, from: moved + 1 }], last, true, otherCik)
+    : makeSecurity(choose, [{ ticker: B, from: 0 }], moved - 1, true, otherCik)
+  return {
+    securities: [security, other],
+    changes: [makeChange(A, B, moved, { cik })],
+    splits: recordSplits(choose, other, undefined),
   }
-  if (kind === "renamed" || kind === "returned") {
-    const again = moved + 4
-    const third = kind === "returned" ? A : choose([B, C])
-    const uses = [{ ticker: A, from: 0 }, { ticker: B, from: moved }, { ticker: third, from: again }]
-    const security = makeSecurity(choose, third === B ? uses.slice(0, 2) : uses, last, true, cik)
-    const known = choose([{ cik }, {}])
-    const changes = [makeChange(A, B, moved, known), ...(third === B ? [] : [makeChange(B, third, again, known)])]
-    // Vendors list splits under the symbol of today.
-    return { securities: [security], changes, splits: withSplits(security, third) }
-  }
-  if (kind === "reused" || kind === "used before") {
-    const security = makeSecurity(choose, [{ ticker: A, from: 0 }, { ticker: B, from: moved }], last, false, cik)
-    const other = kind === "reused"
-      ? makeSecurity(choose, [{ ticker: A, from: moved + 1 }], last, true, otherCik)
-      : makeSecurity(choose, [{ ticker: B, from: 0 }], moved - 1, true, otherCik)
-    return {
-      securities: [security, other],
-      changes: [makeChange(A, B, moved, { cik })],
-      splits: withSplits(other),
-    }
-  }
-  if (kind === "estimated") {
-    const securities = [
-      makeSecurity(choose, [{ ticker: A, from: 0 }], moved - 1, true, cik),
-      makeSecurity(choose, [{ ticker: B, from: moved }], last, true, cik),
-    ]
-    const status = choose(["estimated", "reverted", "blocked"])
-    return {
-      securities,
-      changes: [makeChange(A, B, moved, { status })],
-      splits: securities.flatMap((security) => withSplits(security)),
-    }
-  }
-  // One company gives up B, and another one begins to use it: nothing is known to continue.
-  const given = moved - 3
+}
+
+/** A change that is not confirmed, so the symbols belong to two securities. */
+const makeEstimatedMarket = ({ choose, cik, moved, symbols: [A, B] }: MarketParts): Market => {
   const securities = [
-    makeSecurity(choose, [{ ticker: B, from: 0 }], given - 1, false, otherCik),
-    makeSecurity(choose, [{ ticker: C, from: given }], last, true, otherCik),
+    makeSecurity(choose, [{ ticker: A, from: 0 }], moved - 1, true, cik),
+    makeSecurity(choose, [{ ticker: B, from: moved }], last, true, cik),
+  ]
+  const status = choose(["estimated", "reverted", "blocked"])
+  return {
+    securities,
+    changes: [makeChange(A, B, moved, { status })],
+    splits: securities.flatMap((security) => recordSplits(choose, security, undefined)),
+  }
+}
+
+/**
+ * One company gives up B, and another one changes to it. Lineage is ambiguous, so each symbol is a security of its own.
+ */
+const makeAmbiguousMarket = ({ choose, cik, moved, otherCik, symbols: [A, B, C] }: MarketParts): Market => {
+  const givenUp = moved - 3
+  const securities = [
+    makeSecurity(choose, [{ ticker: B, from: 0 }], givenUp - 1, false, otherCik),
+    makeSecurity(choose, [{ ticker: C, from: givenUp }], last, true, otherCik),
     makeSecurity(choose, [{ ticker: A, from: 0 }], moved - 1, false, cik),
     makeSecurity(choose, [{ ticker: B, from: moved }], last, true, cik),
   ]
   return {
     securities,
-    changes: [makeChange(B, C, given, { cik: otherCik }), makeChange(A, B, moved, { cik })],
-    splits: securities.flatMap((security) => withSplits(security)),
+    changes: [makeChange(B, C, givenUp, { cik: otherCik }), makeChange(A, B, moved, { cik })],
+    splits: securities.flatMap((security) => recordSplits(choose, security, undefined)),
   }
+}
+
+/** Makes a market of a random kind. No other market has its number, and so its symbols and CIKs. */
+const makeMarket = (choose: RandomChooser, number: number): Market => {
+  const formatCik = (value: number) => String(value).padStart(10, "0")
+  const parts: MarketParts = {
+    choose,
+    symbols: [`S${number}A`, `S${number}B`, `S${number}C`],
+    cik: formatCik(number * 2),
+    otherCik: formatCik(number * 2 + 1),
+    moved: chooseBetween(choose, 9, 17),
+  }
+  const kind = choose(["plain", "renamed", "renamed", "returned", "reused", "used before", "ambiguous", "estimated"])
+  if (kind === "plain") return makePlainMarket(parts)
+  if (kind === "renamed" || kind === "returned") return makeRenamedMarket(parts, kind === "returned")
+  if (kind === "reused" || kind === "used before") return makeReusedMarket(parts, kind === "reused")
+  return kind === "estimated" ? makeEstimatedMarket(parts) : makeAmbiguousMarket(parts)
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The comparison
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** Returns the values in a random order. */
 const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>) =>
   values.map((value) => ({ value, key: choose([1, 2, 3, 4, 5, 6, 7, 8, 9]) * 10 + choose([1, 2, 3, 4, 5, 6, 7]) }))
     .toSorted((one, other) => one.key - other.key).map(({ value }) => value)
 
-const insertMany = (table: string, rows: ReadonlyArray<Row>) =>
-  Effect.forEach(
-    Array.from({ length: Math.ceil(rows.length / 500) }, (_, index) => rows.slice(index * 500, index * 500 + 500)),
-    (some) => Service.insertRows(table, ...some),
-    { discard: true },
-  )
+/** Inserts rows, few enough at a time for the parameters of a statement. */
+const insertMany = (table: string, rows: ReadonlyArray<Row>) => {
+  const batchSize = 500
+  const starts = Array.from({ length: Math.ceil(rows.length / batchSize) }, (_, index) => index * batchSize)
+  return Effect.forEach(starts, (start) => Service.insertRows(table, ...rows.slice(start, start + batchSize)), {
+    discard: true,
+  })
+}
 
-/** Securities that use a symbol now, so that rows of the present are about them. */
+/** Returns the securities that use a symbol in the last session, so that rows about the present are about them. */
 const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray<Row>) =>
   securities.filter((security) => {
     const ticker = tickerOn(security, last)
@@ -359,7 +418,7 @@ const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray
       !securities.some((other) => tickerOn(other, last) === ticker && startOf(other) > startOf(security))
   })
 
-/** Names only the rows that differ. Each row is unique. */
+/** Compares rows, each of which is unique. A failure names only those that differ. */
 const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string>, seed: number) => {
   const [all, wanted] = [new Set(found), new Set(expected)]
   assert.deepStrictEqual(
@@ -369,21 +428,41 @@ const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string
   )
 }
 
-/** Before all sessions. */
+/** A time before all sessions. */
 const longAgo = "2025-01-01 10:00:00"
 
-const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
-  const sql = yield* SqlClient.SqlClient
-  const choose = makeRandomChooser(seed)
+/** Makes markets until they have at least this number of securities. */
+const makeMarkets = (choose: RandomChooser, size: number): ReadonlyArray<Market> => {
   const markets: Array<Market> = []
-  let count = 0
-  while (count < size) {
+  let securityCount = 0
+  while (securityCount < size) {
     const market = makeMarket(choose, markets.length + 1)
     markets.push(market)
-    count += market.securities.length
+    securityCount += market.securities.length
   }
-  yield* emptyTables
-  const present = markets.flatMap(({ changes, securities }) => findPresent(securities, changes))
+  return markets
+}
+
+/**
+ * A filing of a security with a count for the day of one of its bars, from which the endpoint computes a market cap.
+ */
+interface CapFiling {
+  readonly security: Security
+  readonly bar: ModelBar
+}
+
+const chooseCapFilings = (choose: RandomChooser, present: ReadonlyArray<Security>): ReadonlyArray<CapFiling> =>
+  present.filter(({ bars }) => bars.length > 0).map((security) => {
+    const { bars } = security
+    const bar = choose([bars[0], bars.at(-1), bars[Math.floor(bars.length / 2)]])
+    return { security, bar: bar ?? assert.fail() }
+  })
+
+/** The count of each filing in `CapFiling`. No other row has it, so requests find the filings by it. */
+const capFilingShares = 1000
+
+/** Returns the inserts of the rows about the securities of the present: their listings, counts and filings. */
+const insertPresentRows = (present: ReadonlyArray<Security>, capFilings: ReadonlyArray<CapFiling>) => {
   const listings = present.map((security) => ({
     ticker: tickerOn(security, last),
     is_adr: security.count.perReceipt !== 1n,
@@ -405,88 +484,112 @@ const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
     is_adr: false,
     last_updated: "2026-06-01 10:00:00",
   }))
-  const filings = present.filter(({ bars }) => bars.length > 0).map((security) => {
-    const bar = choose([security.bars[0], security.bars.at(-1), security.bars[Math.floor(security.bars.length / 2)]])
-    return { security, bar: bar ?? assert.fail() }
-  })
-  const corrections = shuffle(choose, [
-    insertMany("ticker_changes", markets.flatMap(({ changes }) => changes)),
-    insertMany("split_status", markets.flatMap(({ splits }) => splits)),
-  ])
-  const loads = shuffle(choose, [
+  const capFilingRows = capFilings.map(({ bar, security }) => ({
+    ticker: tickerOn(security, last),
+    cik: security.cik,
+    filed_at: at(last),
+    reported_date: at(bar.session),
+    outstanding_shares: String(capFilingShares),
+    is_adr: false,
+    last_updated: "2026-06-01 10:00:00",
+  }))
+  return [
     insertMany("screener", listings.map((row) => ({ ...row, num_gaps: 0, num_runners: 0, pending_s1: false }))),
     insertMany("float_outstanding", counts),
-    insertMany(
-      "historical_float_pro",
-      filings.map(({ bar, security }) => ({
-        ticker: tickerOn(security, last),
-        cik: security.cik,
-        filed_at: at(last),
-        reported_date: at(bar.session),
-        outstanding_shares: "1000",
-        is_adr: false,
-        last_updated: "2026-06-01 10:00:00",
-      })),
-    ),
+    insertMany("historical_float_pro", capFilingRows),
     insertMany("historical_float_pro", countFilings),
-  ])
-  const files = days.map((date, session) =>
-    markets.flatMap(({ securities }) =>
-      securities.flatMap((security) =>
-        security.bars.filter((bar) => bar.session === session).map((
-          { price, volume },
-        ): DayBar => [tickerOn(security, session), date, Number(price) / 10_000, Number(volume)])
-      )
+  ]
+}
+
+/** Returns the bars of each day on which any security traded. */
+const listDayBars = (markets: ReadonlyArray<Market>): ReadonlyArray<ReadonlyArray<DayBar>> => {
+  const securities = markets.flatMap((market) => market.securities)
+  return days.map((date, session) =>
+    securities.flatMap((security) =>
+      security.bars.filter((bar) => bar.session === session).map((
+        { price, volume },
+      ): DayBar => [tickerOn(security, session), date, Number(price) / 10_000, Number(volume)])
     )
   ).filter((bars) => bars.length > 0)
-  const shuffled = shuffle(choose, files)
-  // Changes and splits count for the prices before them from the next ingest on, which may be one without a file.
-  const before = choose([0, Math.floor(files.length / 2), files.length])
-  for (const load of loads) yield* load
-  for (const bars of shuffled.slice(0, before)) yield* ingestBars(...bars)
-  for (const load of corrections) yield* load
-  for (const bars of shuffled.slice(before)) yield* ingestBars(...bars)
-  if (before === files.length) yield* ingestCorrections
+}
 
+/** Compares the gaps. Returns their number. */
+const compareGaps = Effect.fnUntraced(function* (markets: ReadonlyArray<Market>, seed: number) {
+  const sql = yield* SqlClient.SqlClient
   const stored = yield* sql<{ readonly gap: string }>`
     select concat_ws(' ', ticker, date, previous_day_close, gap_percentage) as gap from gap_stats`
-  const expectedGaps = markets.flatMap(({ securities }) => securities.flatMap(gapsOf))
-  assertSame(stored.map(({ gap }) => gap), expectedGaps, seed)
+  const expected = markets.flatMap(({ securities }) => securities.flatMap(gapsOf))
+  assertSame(stored.map(({ gap }) => gap), expected, seed)
+  return expected.length
+})
 
+/** Compares the rows of `screener`, and their market capitalizations with those of `float_outstanding`. */
+const compareListings = Effect.fnUntraced(function* (present: ReadonlyArray<Security>, seed: number) {
+  const sql = yield* SqlClient.SqlClient
   const listed = yield* sql<{ readonly row: string }>`
     select array_to_string(array[ticker, price::text, market_cap::text, average_volume::text, gain_1_day::text,
       gain_3_day::text, gain_7_day::text, gain_14_day::text, num_gaps::text], ' | ', 'null') as row
     from screener where price is not null`
-  const expectedRows = present.flatMap((security) => listingOf(security) ?? [])
-  assertSame(listed.map(({ row }) => row), expectedRows, seed)
-
+  assertSame(listed.map(({ row }) => row), present.flatMap((security) => listingOf(security) ?? []), seed)
   const differing = yield* sql`
     select ticker from screener join float_outstanding as current using (ticker)
     where price is not null and screener.market_cap is distinct from current.market_cap`
   assert.deepStrictEqual(differing, [], `seed ${seed}`)
+})
 
-  const tickers = Array.from(new Set(filings.map(({ security }) => tickerOn(security, last))))
-  for (let first = 0; first < tickers.length; first += 100) {
-    const some = tickers.slice(first, first + 100)
-    const rows = yield* requestRows(`ticker=${some.join(",")}&max_outstanding_shares=1000&limit=100`)
+/** Compares the market capitalizations of filings that `/v1/historical-float-pro` returns. */
+const compareFilings = Effect.fnUntraced(function* (capFilings: ReadonlyArray<CapFiling>, seed: number) {
+  const maxTickers = 100
+  const tickers = Array.from(new Set(capFilings.map(({ security }) => tickerOn(security, last))))
+  for (let first = 0; first < tickers.length; first += maxTickers) {
+    const some = tickers.slice(first, first + maxTickers)
+    const query = `ticker=${some.join(",")}&max_outstanding_shares=${capFilingShares}&limit=${maxTickers}`
+    const rows = yield* requestRows(query)
     const caps = rows.map((row) => [Service.valueAt(row, "ticker"), Service.valueAt(row, "market_cap")].join(" "))
-    const expected = filings.filter(({ security }) => some.includes(tickerOn(security, last))).map(
-      ({ bar, security }) => `${tickerOn(security, last)} ${Number(bar.price) / 10}`,
+    const expected = capFilings.filter(({ security }) => some.includes(tickerOn(security, last))).map(
+      ({ bar, security }) => `${tickerOn(security, last)} ${Number(bar.price) * capFilingShares / 10_000}`,
     )
     assert.deepStrictEqual(caps.toSorted(), expected.toSorted(), `seed ${seed}`)
   }
-  return expectedGaps.length
+})
+
+/** Stores and ingests random markets in a random order, and compares the results. Returns the number of gaps. */
+const playMarkets = Effect.fnUntraced(function* (seed: number, size: number) {
+  const choose = makeRandomChooser(seed)
+  const markets = makeMarkets(choose, size)
+  yield* emptyTables
+  const present = markets.flatMap(({ changes, securities }) => findPresent(securities, changes))
+  const capFilings = chooseCapFilings(choose, present)
+  const corrections = shuffle(choose, [
+    insertMany("ticker_changes", markets.flatMap(({ changes }) => changes)),
+    insertMany("split_status", markets.flatMap(({ splits }) => splits)),
+  ])
+  const loads = shuffle(choose, insertPresentRows(present, capFilings))
+  const files = shuffle(choose, listDayBars(markets))
+  // The next ingest applies changes and splits to the prices before them. It may be one without a file.
+  const before = choose([0, Math.floor(files.length / 2), files.length])
+  for (const load of loads) yield* load
+  for (const bars of files.slice(0, before)) yield* ingestBars(...bars)
+  for (const load of corrections) yield* load
+  for (const bars of files.slice(before)) yield* ingestBars(...bars)
+  if (before === files.length) yield* ingestCorrections
+
+  const gapCount = yield* compareGaps(markets, seed)
+  yield* compareListings(present, seed)
+  yield* compareFilings(capFilings, seed)
+  return gapCount
 })
 
 const TestLayer = Layer.merge(Service.layer, NodeServices.layer)
 
 layer(TestLayer, { excludeTestServices: true, timeout: "7200 seconds" })("Random securities", (it) => {
   it.effect(
-    "have the prices, market caps and splits of their own, whatever symbols they used (D32, D44, D45)",
+    "have their own prices, market caps and splits, whichever symbols they used (D32, D44, D45)",
     () =>
       Effect.gen(function* () {
-        const total = Number(process.env["SECURITIES"] ?? getInputCount(500))
-        const size = Math.min(total, 500)
+        const maxSize = 500
+        const total = Number(process.env["SECURITIES"] ?? getInputCount(maxSize))
+        const size = Math.min(total, maxSize)
         let gaps = 0
         for (let seed = 1; seed <= Math.ceil(total / size); seed += 1) gaps += yield* playMarkets(seed, size)
         assert.isAbove(gaps, 0)

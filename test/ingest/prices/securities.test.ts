@@ -1,4 +1,4 @@
-/** `ingest prices` over changes of symbols and splits (D44, D45), by examples. */
+/** Tests `ingest prices` across changes of symbols and splits, with an example of each rule (D44, D45). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -13,6 +13,7 @@ import * as DayBars from "./DayBars.ts"
 const { insertRows } = Service
 const { ingestBars, listDays, storeChange, storeListing, storeSplit } = DayBars
 
+/** Reads `gap_stats` as texts with the symbol, the day, the previous close and the gap in %, oldest first. */
 const readGaps = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly gap: string }>`
@@ -20,7 +21,10 @@ const readGaps = Effect.gen(function* () {
   `.pipe(Effect.map((rows) => rows.map(({ gap }) => gap)))
 })
 
-/** Returns the market capitalizations in `screener` and `float_outstanding`, which must be equal, of the symbol. */
+/**
+ * Returns the market capitalization of a symbol. `screener` and `float_outstanding` must have the same, if both have
+ * one.
+ */
 const readCap = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly market_cap: string | null }>`
@@ -39,14 +43,15 @@ const storeCount = (ticker: string, more: Readonly<Record<string, unknown>>) =>
 const storeFiling = (ticker: string, filed_at: string, more: Readonly<Record<string, unknown>>) =>
   insertRows("historical_float_pro", { ticker, filed_at, is_adr: false, last_updated: `${filed_at} 00:00:00`, ...more })
 
-/** Ingests bars and returns what the command says about doubts. */
-const ingestAloud = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayBars.DayBar>) {
+/** Ingests bars with the command, and returns what it writes to standard error. */
+const ingestByCommand = Effect.fnUntraced(function* (...bars: ReadonlyArray<DayBars.DayBar>) {
   const { err } = yield* runCommandInProcess(["ingest", "prices", yield* DayBars.writeBars(...bars)], {
     DATABASE_URL: yield* Service.databaseUrl,
   })
   return err
 })
 
+/** Reads the row of a symbol in `screener`. */
 const readListing = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql`select * from screener where ticker = ${ticker}`
@@ -64,7 +69,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.deepStrictEqual(yield* readGaps, ["NEW 2026-06-02 10.0000 10.0000"])
     }))
 
-  it.effect("compares nothing across a change that is estimated, or of which lineage knows several (D45)", () =>
+  it.effect("compares nothing across a change that is estimated or ambiguous (D45)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* storeChange("OLD", "NEW", "2026-06-02", { status: "estimated" })
@@ -103,7 +108,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 0)
     }))
 
-  it.effect("removes what a change had shown that is no longer confirmed, or counts from another day (D45)", () =>
+  it.effect("removes the gap across a change that is reverted or moved to another day (D45)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const corrections: ReadonlyArray<readonly [string, Array<string>]> = [
@@ -122,7 +127,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }
     }))
 
-  it.effect("clears the screener's row of a symbol that its company has given up (D45)", () =>
+  it.effect("clears the screener's row for a symbol that its company has given up (D45)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* storeListing("OLD", { outstanding: "1000" })
@@ -136,7 +141,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
   it.effect.each(
     [["ACHR.WS", "ACHR.WS"], ["ACHR-WS", "ACHR.WS"], ["ACHR.WS", "ACHR-WT"], ["ETSS.U", "ETSS.U"]] as const,
   )(
-    "applies a split of %s to bars of %s, whichever way warrants and units are written (D41)",
+    "applies a split of %s to bars of %s, however warrants and units are spelled (D41)",
     ([stored, bars]) =>
       Effect.gen(function* () {
         yield* DayBars.emptyTables
@@ -170,7 +175,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       ])
     }))
 
-  it.effect("uses no closes of a wrong file whose closes were undone (operations/ingest-prices)", () =>
+  it.effect("uses no closes from a file whose closes were undone (operations/ingest-prices)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* ingestBars(["UNE", "2026-06-01", 10])
@@ -192,8 +197,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       yield* DayBars.emptyTables
       yield* storeChange("TKR", "GONE", "2025-12-01")
       yield* storeListing("TKR", { low_365: "11.70", gain_180_day: "1483", gain_7_day: "3" })
-      const before = listDays("2025-04-01", 174)
-      const since = listDays("2025-12-01", 30)
+      const [weekdaysBefore, weekdaysSince] = [174, 30]
+      const before = listDays("2025-04-01", weekdaysBefore)
+      const since = listDays("2025-12-01", weekdaysSince)
       yield* ingestBars(...before.map((day) => ["TKR", day, 0.9] as const))
       yield* ingestBars(...since.map((day, index) => ["TKR", day, 12 + index / 10] as const))
       const listed = yield* readListing("TKR")
@@ -202,14 +208,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         [null, null, null, "17.3228"],
       )
       assert.deepStrictEqual(yield* readGaps, [])
-      // A year of days is known, so the lowest price is that of the company's own sessions.
+      // The bars now go back a year, so the lowest price is known: that of the company's own sessions.
       yield* ingestBars(["TKR", "2026-03-31", 20], ["TKR", "2026-04-01", 20])
       const later = yield* readListing("TKR")
       assert.deepStrictEqual([later["low_365"], later["high_365"], later["gain_180_day"]], ["12.0000", "20.0000", null])
     }))
 
   it.effect.each([["NEW", "2026-06-01"], ["OLD", "2026-06-04"]] as const)(
-    "applies a split that is listed under %s on %s to the symbol of the day (D45)",
+    "applies a split that is listed under %s on %s to the symbol that the security had then (D45)",
     ([listedAs, day]) =>
       Effect.gen(function* () {
         yield* DayBars.emptyTables
@@ -280,7 +286,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         const bars = listDays("2026-05-28", 8).map((date) => ["AAA", date, date < day ? 1 : 10] as const)
         for (const bar of bars) yield* ingestBars(bar)
         assert.deepStrictEqual(yield* readGaps, [])
-        // The day that bars show becomes known after the others.
+        // The same, if the bars of the day that shows the split come last.
         yield* DayBars.emptyPrices
         for (const bar of bars.toSorted(([, one], [, other]) => Number(one === day) - Number(other === day))) {
           yield* ingestBars(bar)
@@ -304,7 +310,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         [null, "0.0000", null, null, null],
       )
       assert.include(
-        yield* ingestAloud(["AAA", "2026-06-05", 10]),
+        yield* ingestByCommand(["AAA", "2026-06-05", 10]),
         "values of 1 symbol are null, because of an unknown or contradicting ratio of the split on 2026-06-02: AAA",
       )
     }))
@@ -327,14 +333,14 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         const sql = yield* SqlClient.SqlClient
         return yield* sql`select market_cap from screener union all select market_cap from float_outstanding`.values
       })
-      // The row's time changes with each file, and is then that of the prices.
+      // After the first file, `last_updated` is the time of the prices, so it no longer dates the count.
       for (const date of ["2026-06-02", "2026-06-03"]) {
         yield* ingestBars(["AAA", date, 3])
         assert.deepStrictEqual(yield* readCaps, [["3000000.00"], ["3000000.00"]], date)
       }
     }))
 
-  it.effect("finds counts and ratios of filings under the symbols that the company had before (D38, D44)", () =>
+  it.effect("finds the counts and ratios of filings under the company's former symbols (D38, D44)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* storeChange("OLDA", "NEWA", "2026-09-01")
@@ -349,7 +355,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       yield* storeFiling("NEWB", "2026-07-20", { reported_date: "2026-07-15", ads_ratio: "2", is_adr: true })
       yield* ingestBars(["NEWA", "2026-11-24", 3], ["NEWB", "2026-11-24", 3])
       assert.deepStrictEqual([yield* readCap("NEWA"), yield* readCap("NEWB")], ["3000000.00", "300000000.00"])
-      // The same, if only `float_outstanding` has them under the former symbols.
+      // The same holds if only `float_outstanding` has them under the former symbols.
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate historical_float_pro`
       yield* storeCount("OLDA", { outstanding: "30000000", reported_date: "2026-01-15" })
@@ -366,7 +372,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       ["float_outstanding", "is replaced"],
     ] as const,
   )(
-    "knows since when %s has had a count, also without the history, and if the row %s (D44)",
+    "knows since when %s has had a count, even without the history, and if the row %s (D44)",
     ([table, change]) =>
       Effect.gen(function* () {
         yield* DayBars.emptyTables
@@ -428,19 +434,22 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       [{ reported_date: null, filed_at: null }, [{ reported_date: null }]],
       [{ reported_date: null, filed_at: null }, []],
     ] as const,
-  )("has one date for a count, whichever rows have it: %j, %j (D44)", ([current, filings]) =>
-    Effect.gen(function* () {
-      yield* DayBars.emptyTables
-      yield* storeSplit("DATED", "2026-06-01", 30, 1)
-      const outstanding = "30000000"
-      yield* storeListing("DATED", { outstanding, last_updated: "2026-07-01 10:00:00" })
-      yield* storeCount("DATED", { outstanding, ...current })
-      for (const filing of filings) {
-        yield* storeFiling("DATED", "2026-01-20", { outstanding_shares: outstanding, ...filing })
-      }
-      yield* ingestBars(["DATED", "2026-11-24", 3])
-      assert.strictEqual(yield* readCap("DATED"), "3000000.00")
-    }))
+  )(
+    "uses the same date for a count, whichever rows state it: %j, %j (D44)",
+    ([current, filings]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        yield* storeSplit("DATED", "2026-06-01", 30, 1)
+        const outstanding = "30000000"
+        yield* storeListing("DATED", { outstanding, last_updated: "2026-07-01 10:00:00" })
+        yield* storeCount("DATED", { outstanding, ...current })
+        for (const filing of filings) {
+          yield* storeFiling("DATED", "2026-01-20", { outstanding_shares: outstanding, ...filing })
+        }
+        yield* ingestBars(["DATED", "2026-11-24", 3])
+        assert.strictEqual(yield* readCap("DATED"), "3000000.00")
+      }),
+  )
 
   it.effect.each(
     [
@@ -450,7 +459,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       ["2026-11-26", "2026-11-26", "800000000.00"],
     ] as const,
   )(
-    "restates no receipts for a split on 2026-11-25: count of %s, ratio of %s (D44)",
+    "does not restate receipts for a split on 2026-11-25: count from %s, ratio from %s (D44)",
     ([counted, ratio, cap]) =>
       Effect.gen(function* () {
         yield* DayBars.emptyTables
@@ -458,13 +467,13 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         yield* storeListing("RCP", { outstanding: "800000000", is_adr: true })
         yield* storeFiling("RCP", "2026-11-27", { outstanding_shares: "800000000", reported_date: counted })
         yield* storeCount("RCP", { is_adr: true, ads_ratio: "8", reported_date: ratio })
-        const said = yield* ingestAloud(["RCP", "2026-11-24", 1], ["RCP", "2026-11-27", 8])
+        const messages = yield* ingestByCommand(["RCP", "2026-11-24", 1], ["RCP", "2026-11-27", 8])
         assert.strictEqual((yield* readListing("RCP"))["market_cap"], cap)
-        assert.strictEqual(said.includes("because of a split of receipts on 2026-11-25: RCP"), cap === null)
+        assert.strictEqual(messages.includes("because of a split of receipts on 2026-11-25: RCP"), cap === null)
       }),
   )
 
-  it.effect("divides the count by the shares per receipt, and has no value without them (D44)", () =>
+  it.effect("divides the count by the shares per receipt, and has no value if that number is unknown (D44)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       yield* storeListing("ADR", { outstanding: "800000000", is_adr: true, market_cap: "5" })
@@ -478,7 +487,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       })
       yield* ingestBars(["ADR", "2026-06-02", 100])
       assert.strictEqual((yield* readListing("ADR"))["market_cap"], "10000000000.00")
-      // Without one in `float_outstanding`, the newest ratio that a filing states.
+      // Without a ratio in `float_outstanding`, the newest one that a filing states is used.
       const sql = yield* SqlClient.SqlClient
       yield* sql`update float_outstanding set ads_ratio = null`
       yield* storeFiling("ADR", "2026-04-30", { reported_date: "2026-03-31", ads_ratio: "4", is_adr: true })
@@ -488,7 +497,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.strictEqual((yield* readListing("ADR"))["market_cap"], "20000000000.00")
     }))
 
-  it.effect("adds up classes of shares at their own closes, and has no value without one of these (D44)", () =>
+  it.effect("adds up classes of shares at their own closes, and has no value if one of these is unknown (D44)", () =>
     Effect.gen(function* () {
       yield* DayBars.emptyTables
       const sql = yield* SqlClient.SqlClient
@@ -509,8 +518,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       // A close of another class counts for 30 days.
       yield* ingestBars(["BRK-A", "2026-06-08", 750_000], ["BRK-B", "2026-07-08", 480])
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], "984000000000.00")
-      const said = yield* ingestAloud(["BRK-B", "2026-07-09", 480])
+      const messages = yield* ingestByCommand(["BRK-B", "2026-07-09", 480])
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], null)
-      assert.include(said, "because of a class of shares without a close: BRK-B")
+      assert.include(messages, "because of a class of shares without a close: BRK-B")
     }))
 })
