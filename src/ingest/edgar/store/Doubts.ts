@@ -65,7 +65,7 @@ export const applyDecisions = (
 
 /** Replaces the open doubts about these documents, as far as they are about datasets that the run fills. */
 export const saveDoubts = Effect.fnUntraced(function* (
-  { doubts, read }: { readonly doubts: ReadonlyArray<Doubt>; readonly read: ReadonlyArray<string> },
+  { doubts, readUrls }: { readonly doubts: ReadonlyArray<Doubt>; readonly readUrls: ReadonlyArray<string> },
   filled: ReadonlyArray<IngestedDataset>,
 ) {
   const sql = yield* SqlClient.SqlClient
@@ -77,11 +77,11 @@ export const saveDoubts = Effect.fnUntraced(function* (
       cik: findCik(doubt.url),
     })),
   )
-  const ciks = Array.from(new Set(read.flatMap((url) => findCik(url) ?? [])))
+  const ciks = Array.from(new Set(readUrls.flatMap((url) => findCik(url) ?? [])))
   yield* sql`
     delete from edgar_doubts as known
     where cik = any(${ciks}::text[]) and decision is null and dataset = any(${datasets}::text[])
-      and split_part(url, '#', 1) in (select jsonb_array_elements_text(${JSON.stringify(read)}::text::jsonb))
+      and split_part(url, '#', 1) in (select jsonb_array_elements_text(${JSON.stringify(readUrls)}::text::jsonb))
       and not exists (
         select from jsonb_to_recordset(${given}::text::jsonb)
           as given ("table" text, url text, "column" text, read text)

@@ -47,7 +47,7 @@ const loadRows = Effect.fnUntraced(function* (
     yield* saveRegistrationFees(batch.fees)
     yield* saveRegistrationEnds(batch.registrationEnds)
     yield* State.saveIngestProgress(runId, batch.progress)
-    yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
+    yield* Work.updateWork(batch.done, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
     yield* saveDoubts(batch, datasets)
     yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
@@ -145,13 +145,13 @@ export const makeBatchWriter = Effect.fnUntraced(
       add: (
         rows: RowsByTable,
         rejected: ReadonlyArray<Work.SetAside>,
-        { served = [], unrequested = [] }: {
-          readonly served?: ReadonlyArray<Work.WorkKey>
+        { done = [], unrequested = [] }: {
+          readonly done?: ReadonlyArray<Work.WorkKey>
           readonly unrequested?: ReadonlyArray<Work.SetAside>
         } = {},
       ) =>
         lock.withPermit(Effect.suspend(() => {
-          batch.served.push(...served)
+          batch.done.push(...done)
           batch.setAside.push(...unrequested)
           return append(rows, rejected)
         })),
@@ -169,9 +169,9 @@ export const makeBatchWriter = Effect.fnUntraced(
           yield* append(new Map(rows), visit.setAside)
           addDoubts(report, open)
           batch.doubts.push(...open)
-          batch.read.push(...visit.read)
+          batch.readUrls.push(...visit.readUrls)
           batch.progress.push(...visit.progress)
-          batch.served.push(...visit.served)
+          batch.done.push(...visit.done)
           batch.listed.push(...visit.listed)
           batch.instances.push(...visit.instances)
           batch.fees.push(...visit.fees)
