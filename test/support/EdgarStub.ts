@@ -5,7 +5,7 @@
  * const stub = yield* startEdgarStub
  * yield* removeRequestLimit
  * addCompaniesAndFilings(stub)
- * stub.answers.set(tickerListPath, makeTickerList([snowflake]))
+ * stub.responses.set(tickerListPath, makeTickerList([snowflake]))
  * // … run the ingest with the settings in `stub`, and compare the rows …
  * ```
  */
@@ -38,6 +38,7 @@ export interface EdgarStubRequest {
   readonly headers: IncomingHttpHeaders
 }
 
+/** Builds a response with a JSON document. */
 const json = (body: string): EdgarStubResponse => ({ status: 200, type: "application/json", body })
 
 /** Builds a response with an XML document. */
@@ -98,6 +99,7 @@ export interface ListedCompany {
   readonly tickers: ReadonlyArray<string>
 }
 
+/** Lists filings as the SEC does: one array per property, with an element for each filing. */
 const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   accessionNumber: filings.map(({ accession }) => accession),
   filingDate: filings.map(({ filingDate }) => filingDate),
@@ -177,24 +179,26 @@ const findRecording = (path: string): EdgarStubResponse | undefined => {
   return file === undefined ? undefined : json(readRecording(file))
 }
 
-/** The folder of a filing without a fee exhibit. */
+/** The list of files in the folder of a filing without a fee exhibit. */
 const folderResponse = json(readRecording("archives/0001213900-24-004875.index.json"))
 
+/** Returns that list for the path of any filing's folder. */
 const findFolder = (path: string) =>
   /^\/Archives\/edgar\/data\/.*\/index\.json$/.test(path) ? folderResponse : undefined
 
 /**
- * Starts the server. Responses in `answers` replace recordings by path, and `intercept` may respond to any request with
- * a fault.
+ * Starts the server. Responses in `responses` replace recordings by path. `intercept` may respond to any request with a
+ * fault; if it returns undefined, the request gets its usual response.
  */
 export const startEdgarStub = Effect.gen(function* () {
   const requests: Array<EdgarStubRequest> = []
-  const answers = new Map<string, EdgarStubResponse>()
+  const responses = new Map<string, EdgarStubResponse>()
   const behaviour: { intercept: (request: EdgarStubRequest) => EdgarStubResponse | "hang" | "reset" | undefined } = {
     intercept: () => undefined,
   }
+  /** Chooses what to send: a fault, a response of the test, a recording, or that there is no such document. */
   const choose = (request: EdgarStubRequest) =>
-    behaviour.intercept(request) ?? answers.get(request.path) ?? findRecording(request.path) ??
+    behaviour.intercept(request) ?? responses.get(request.path) ?? findRecording(request.path) ??
       findFolder(request.path) ??
       (/^\/(submissions|api)\//.test(request.path) ? missingSubmissionsResponse : missingDocumentResponse)
 
@@ -226,7 +230,7 @@ export const startEdgarStub = Effect.gen(function* () {
   )
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : 0
-  return { url: `http://127.0.0.1:${port}`, requests, answers, behaviour }
+  return { url: `http://127.0.0.1:${port}`, requests, responses, behaviour }
 })
 
 /** The running stub. */
@@ -269,26 +273,26 @@ export const getFilingDocumentPath = ({ cik }: ListedCompany, accession: string,
   `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
 
 /** Adds responses for the companies: the lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
-export const addCompaniesAndFilings = ({ answers }: EdgarStub) => {
+export const addCompaniesAndFilings = ({ responses }: EdgarStub) => {
   const { apple, siemensEnergy, snowflake, zivo } = stubCompanies
-  answers.set(tickerListPath, makeTickerList(Object.values(stubCompanies)))
-  answers.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
+  responses.set(tickerListPath, makeTickerList(Object.values(stubCompanies)))
+  responses.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
   // The hours of Siemens Energy's filings do not tell whether they are in UTC or Eastern time.
-  answers.set(
+  responses.set(
     getFilingDocumentPath(siemensEnergy, "0001193805-26-000032", "0001193805-26-000032-index.htm"),
     makeIndexPage("2026-01-16 11:19:42"),
   )
-  answers.set(`/submissions/CIK${snowflake.cik}.json`, makeSubmissions(snowflake, snowflakeFilings))
-  answers.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
-  answers.set(
+  responses.set(`/submissions/CIK${snowflake.cik}.json`, makeSubmissions(snowflake, snowflakeFilings))
+  responses.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
+  responses.set(
     getFilingDocumentPath(snowflake, "0001640147-26-000002", "form4.xml"),
     makeXmlResponse(readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
   )
-  answers.set(
+  responses.set(
     getFilingDocumentPath(snowflake, "0001640147-26-000001", "form3.xml"),
     makeXmlResponse(readRecording("ownership/form3-two-owners-snow.xml")),
   )
-  answers.set(
+  responses.set(
     getFilingDocumentPath(zivo, "0001101026-26-000001", "primary_doc.xml"),
     makeXmlResponse(readRecording("schedule13/schedule13da-zivo-not-well-formed.xml")),
   )

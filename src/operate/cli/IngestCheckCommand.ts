@@ -2,15 +2,15 @@
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { migratedDatabaseClientLayer } from "../../postgres/ConnectionLayers.ts"
-import { compareKnownValues } from "../../ingest/edgar/schedule/KnownValues.ts"
+import { compareReferenceValues } from "../../ingest/edgar/schedule/ReferenceValues.ts"
 import { CommandFailed, withSilentExamples } from "./CommandParts.ts"
 import { escapeTerminalLines } from "./terminal/TerminalText.ts"
 
 const formatValue = (
-  { company, expected, field, found, isKnown, url }: Effect.Success<typeof compareKnownValues>[number],
+  { company, expected, field, found, isSame, url }: Effect.Success<typeof compareReferenceValues>[number],
 ) =>
   [
-    isKnown
+    isSame
       ? `same     ${company} ${field}: ${found}`
       : `${found === null ? "missing " : "differs "} ${company} ${field}: ${found ?? "nothing"}, expected ${expected}`,
     `         ${url}`,
@@ -21,9 +21,9 @@ export const ingestCheckCommand = Command.make(
   "check",
   {},
   Effect.fnUntraced(function* () {
-    const values = yield* compareKnownValues
+    const values = yield* compareReferenceValues
     yield* Console.log(escapeTerminalLines(values.map(formatValue).join("\n")))
-    const wrong = values.filter(({ isKnown }) => !isKnown).length
+    const wrong = values.filter(({ isSame }) => !isSame).length
     if (wrong === 0) return
     return yield* new CommandFailed({
       message:

@@ -113,7 +113,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
       const { header, path } = Stub.describeDailyIndex(day)
       const date = day.replaceAll("-", "")
       const body = `${header}1640147|Snowflake Inc.|4|${date}|edgar/data/1640147/0001640147-26-000002.txt\n`
-      stub.answers.set(path, { status: 200, type: "application/octet-stream", body })
+      stub.responses.set(path, { status: 200, type: "application/octet-stream", body })
       const next = yield* ingest(...all, "--archives", folder)
       assert.strictEqual(next.code, 0, next.err)
       assert.include(next.paths, Stub.describeDailyIndex(subtractDays(day, 7)).path)
@@ -143,7 +143,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest from archiv
       const folder = yield* writeArchives(stub, Object.values(stubCompanies))
       const today = new Date().toISOString().slice(0, 10)
       const filing = { accession: "0001640147-26-000009", form: "8-K", filingDate: today, items: "5.02" }
-      stub.answers.set(
+      stub.responses.set(
         `/submissions/CIK${snowflake.cik}.json`,
         Stub.makeSubmissions(snowflake, [filing, ...Stub.snowflakeFilings]),
       )

@@ -87,18 +87,18 @@ const startMarket = Effect.gen(function* () {
     EDGAR_BASE_URL: stub.url,
     EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
   }
-  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([alphabet]))
+  stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([alphabet]))
 
   /** Lists these reports, newest first, with the facts of their balance sheets. */
   const publish = (reports: ReadonlyArray<Report>, facts: MadeFacts = {}, company = alphabet) => {
     const balance = reports.map(({ balance }) => balance)
-    stub.answers.set(
+    stub.responses.set(
       `/submissions/CIK${company.cik}.json`,
       Stub.makeSubmissions(company, reports.map(({ filing }) => filing)),
     )
-    stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, makeFacts(company, { balance, ...facts }))
+    stub.responses.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, makeFacts(company, { balance, ...facts }))
   }
-  const addInstance = ({ path }: Report, xml: string) => stub.answers.set(path, Stub.makeXmlResponse(xml))
+  const addInstance = ({ path }: Report, xml: string) => stub.responses.set(path, Stub.makeXmlResponse(xml))
 
   /** Runs the command, and returns the paths of its requests. */
   const ingest = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
@@ -228,7 +228,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       publish([may])
       addInstance(may, alphabetInstance())
       yield* ingest()
-      stub.answers.delete(may.path)
+      stub.responses.delete(may.path)
       assert.deepStrictEqual(readInstances(yield* ingestAll), [])
       publish([may], { balance: [] })
       assert.deepStrictEqual(readInstances(yield* ingestAll), [])
@@ -295,7 +295,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       addInstance(may, alphabetInstance())
       assert.deepStrictEqual(readInstances(yield* ingest("--only", "screener")), [may.path])
       assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-03-31 12116000000"])
-      stub.answers.delete(may.path)
+      stub.responses.delete(may.path)
       assert.deepStrictEqual(readInstances(yield* ingest("--since", "2025-01-01")), [])
       assert.deepStrictEqual(yield* readHistory, ["2026-04-30 2026-04-22 12111000000"])
       assert.deepStrictEqual(yield* readCurrent, allClasses)
@@ -439,7 +439,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
   const start = Effect.gen(function* () {
     const market = yield* startMarket
     const { addInstance, publish, stub } = market
-    stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([alphabet, acme]))
+    stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([alphabet, acme]))
     publish([august, may])
     addInstance(may, alphabetInstance())
     addInstance(august, alphabetInstance("2026-07-22"))
@@ -450,8 +450,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
       primaryDocument: "xslF345X05/form4.xml",
     }
     const formPath = Stub.getFilingDocumentPath(acme, form.accession, "form4.xml")
-    stub.answers.set(`/submissions/CIK${acme.cik}.json`, Stub.makeSubmissions(acme, [form]))
-    stub.answers.set(
+    stub.responses.set(`/submissions/CIK${acme.cik}.json`, Stub.makeSubmissions(acme, [form]))
+    stub.responses.set(
       formPath,
       Stub.makeXmlResponse(
         Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", acme.cik),
@@ -531,7 +531,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
       const { ingest, stub } = yield* startAndInterrupt
       // A company stays for the day on which a copy of the list had it.
       yield* sql`delete from edgar_ticker_lists`
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([acme], "Sat, 13 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([acme], "Sat, 13 Jun 2026 10:00:00 GMT"))
       yield* ingest("--all", "--resume")
       assert.deepStrictEqual(readInstances(yield* ingest("--all")), [])
       const reason = "is about a company that the SEC's ticker list lacks"
@@ -539,7 +539,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A first load", (it) =>
         (yield* readWork).map((row) => ({ ...row })),
         [may, august].map(({ path }) => ({ url: `https://www.sec.gov${path}`, reason, final: false })),
       )
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([alphabet, acme], "Sun, 14 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([alphabet, acme], "Sun, 14 Jun 2026 10:00:00 GMT"))
       yield* sql`update edgar_work set next_try_at = now()`
       assert.deepStrictEqual(readInstances(yield* ingest("--all")), [august.path, may.path])
       assert.deepStrictEqual(yield* readCurrent, newest)

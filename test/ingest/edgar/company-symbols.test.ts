@@ -84,12 +84,12 @@ const startCompany = Effect.gen(function* () {
   yield* Stub.removeRequestLimit
   const publish = (days: ReadonlyArray<string>) => {
     const filings = makeFilings(days)
-    stub.answers.set(`/submissions/CIK${peopleInc.cik}.json`, Stub.makeSubmissions(peopleInc, filings.list))
-    stub.answers.set(`/api/xbrl/companyfacts/CIK${peopleInc.cik}.json`, makeFacts(peopleInc.cik, filings))
+    stub.responses.set(`/submissions/CIK${peopleInc.cik}.json`, Stub.makeSubmissions(peopleInc, filings.list))
+    stub.responses.set(`/api/xbrl/companyfacts/CIK${peopleInc.cik}.json`, makeFacts(peopleInc.cik, filings))
     for (const { accession, form } of filings.list) {
       if (form !== "4") continue
       const xml = readRecording("ownership/form4-derivative-and-holdings-snow.xml").replace("0001640147", peopleInc.cik)
-      stub.answers.set(Stub.getFilingDocumentPath(peopleInc, accession, "form4.xml"), Stub.makeXmlResponse(xml))
+      stub.responses.set(Stub.getFilingDocumentPath(peopleInc, accession, "form4.xml"), Stub.makeXmlResponse(xml))
     }
   }
   const ingest = (...args: ReadonlyArray<string>) =>
@@ -172,10 +172,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         const [first = "", second = "", changed = "", third = "", fourth = ""] = [40, 30, 25, 20, 10].map((age) =>
           subtractDays(today, age)
         )
-        stub.answers.set(Stub.tickerListPath, recordedList("07", "Sun, 07 Jun 2026 10:00:00 GMT"))
+        stub.responses.set(Stub.tickerListPath, recordedList("07", "Sun, 07 Jun 2026 10:00:00 GMT"))
         publish([second, first])
         yield* ingest("--tickers", "IAC")
-        stub.answers.set(Stub.tickerListPath, recordedList("17", "Wed, 17 Jun 2026 10:00:00 GMT"))
+        stub.responses.set(Stub.tickerListPath, recordedList("17", "Wed, 17 Jun 2026 10:00:00 GMT"))
         publish([third, second, first])
         const out = yield* ingest("--tickers", "PPLI")
         assert.include(out, "PPLI is a symbol of People Inc, whose rows carry IAC.")
@@ -259,7 +259,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         const [first = "", toNew = "", second = "", toOld = "", third = ""] = [40, 35, 30, 25, 20].map((age) =>
           subtractDays(today, age)
         )
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([third, second, first])
         yield* ingest("--tickers", "IAC")
         const original = yield* readSymbols
@@ -294,7 +294,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Rows of a company that
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
         const [first = "", changed = "", second = ""] = [40, 35, 30].map((age) => subtractDays(today, age))
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([second, first])
         yield* ingest("--tickers", "IAC")
         // Copies of two ingested rows under the new symbol, as a file of another source may have them.
@@ -381,10 +381,10 @@ const startList = Effect.gen(function* () {
   const list = (companies: ReadonlyArray<Stub.ListedCompany>) => {
     version += 1
     const lastModified = new Date(Date.UTC(2026, 5, version)).toUTCString()
-    stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(companies, lastModified))
+    stub.responses.set(Stub.tickerListPath, Stub.makeTickerList(companies, lastModified))
   }
   const publish = (company: Stub.ListedCompany, ...days: ReadonlyArray<string>) =>
-    stub.answers.set(
+    stub.responses.set(
       `/submissions/CIK${company.cik}.json`,
       Stub.makeSubmissions(
         company,
@@ -563,7 +563,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const { age, ingest, list, stub } = yield* startList
         const today = yield* todayInNewYork
         const filed = (company: Stub.ListedCompany, form: string, day: string) =>
-          stub.answers.set(
+          stub.responses.set(
             `/submissions/CIK${company.cik}.json`,
             Stub.makeSubmissions(company, [
               { accession: `0001354457-26-${company.cik.slice(4)}`, form, filingDate: day, fileNumber: "001-39244" },
@@ -602,18 +602,18 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const sql = yield* SqlClient.SqlClient
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([subtractDays(today, 40)])
         yield* ingest("--tickers", "IAC")
         const holding = { cik: "0009999999", name: "People Holding", tickers: ["IAC"] }
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
-        stub.answers.set(
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        stub.responses.set(
           `/submissions/CIK${holding.cik}.json`,
           Stub.makeSubmissions(holding, [
             { accession: "0009999999-26-000001", form: "8-K", filingDate: subtractDays(today, 5) },
           ]),
         )
-        stub.answers.set(`/api/xbrl/companyfacts/CIK${holding.cik}.json`, {
+        stub.responses.set(`/api/xbrl/companyfacts/CIK${holding.cik}.json`, {
           status: 200,
           type: "application/json",
           body: JSON.stringify({ cik: 9999999, entityName: "People Holding", facts: { dei: {} } }),
@@ -648,12 +648,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const { ingest, publish, stub } = yield* startCompany
         const today = yield* todayInNewYork
         const [first, changed, second] = [subtractDays(today, 40), subtractDays(today, 10), subtractDays(today, 5)]
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([first])
         yield* ingest("--tickers", "IAC")
         const holding = { cik: "0009999999", name: "People Holding", tickers: ["IACH"] }
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
-        stub.answers.set(
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([holding], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        stub.responses.set(
           `/submissions/CIK${holding.cik}.json`,
           Stub.makeSubmissions(holding, [{ accession: "0009999999-26-000001", form: "8-K", filingDate: second }]),
         )
@@ -687,14 +687,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const today = yield* todayInNewYork
         const [first, second] = [subtractDays(today, 40), subtractDays(today, 10)]
         const replaceIn = (path: string, from: string, to: string) => {
-          const answer = stub.answers.get(path)
-          if (answer?.body.includes(from) !== true) return assert.fail(path)
-          stub.answers.set(path, { ...answer, body: answer.body.replace(from, to) })
+          const response = stub.responses.get(path)
+          if (response?.body.includes(from) !== true) return assert.fail(path)
+          stub.responses.set(path, { ...response, body: response.body.replace(from, to) })
         }
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc]))
         publish([first])
         yield* ingest("--tickers", "IAC", "--only", datasets)
-        stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc], "Thu, 18 Jun 2026 10:00:00 GMT"))
+        stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([peopleInc], "Thu, 18 Jun 2026 10:00:00 GMT"))
         publish([second, first])
         replaceIn(Stub.tickerListPath, '"Nasdaq"', "null")
         replaceIn(`/submissions/CIK${peopleInc.cik}.json`, "Services-Prepackaged Software", "")
@@ -718,12 +718,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         const { ultimate: key } = yield* Service.TestKeys
         const { age, ingest, list, publish } = yield* startList
         const day = subtractDays(yield* todayInNewYork, 20)
-        const assertAnswers = Effect.fnUntraced(function* (...aliases: ReadonlyArray<string>) {
+        const assertSymbolsLeadToRows = Effect.fnUntraced(function* (...aliases: ReadonlyArray<string>) {
           for (const alias of aliases) {
             for (const name of ["news", "screener"]) {
               // A request sees a change a second later at the latest (D17).
               const { primary, tickers } = yield* Effect.repeat(request(`/v1/${name}?ticker=${alias}`), {
-                until: (answer) => answer.primary !== undefined,
+                until: (response) => response.primary !== undefined,
                 schedule: Schedule.spaced("100 millis"),
                 times: 600,
               })
@@ -744,7 +744,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
           if (index === 0) publish(alphabet, day)
           else yield* age(1)
           yield* ingest("--tickers", "GOOGL")
-          yield* assertAnswers("GOOG", ...(index === 0 ? [] : ["GGLC"]))
+          yield* assertSymbolsLeadToRows("GOOG", ...(index === 0 ? [] : ["GGLC"]))
         }
       })),
     60_000,
@@ -782,7 +782,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
       const day = subtractDays(yield* todayInNewYork, 5)
       list([alphabet, berkshire])
       publish(alphabet, day)
-      stub.answers.set(
+      stub.responses.set(
         `/submissions/CIK${berkshire.cik}.json`,
         Stub.makeSubmissions(berkshire, [{ accession: "0001354457-26-000001", form: "25-NSE", filingDate: day }]),
       )

@@ -36,7 +36,7 @@ const startMarket = Effect.gen(function* () {
     EDGAR_BASE_URL: stub.url,
     EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
   }
-  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([acme]))
+  stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([acme]))
 
   /** Lists these reports, the oldest first, with their facts. */
   const publish = (reports: ReadonlyArray<MadeReport>) => {
@@ -48,7 +48,7 @@ const startMarket = Effect.gen(function* () {
       isXbrl: true,
       primaryDocument: `r${index}.htm`,
     }))
-    stub.answers.set(`/submissions/CIK${acme.cik}.json`, Stub.makeSubmissions(acme, filings.toReversed()))
+    stub.responses.set(`/submissions/CIK${acme.cik}.json`, Stub.makeSubmissions(acme, filings.toReversed()))
     const listFacts = (find: (report: MadeReport) => ReadonlyArray<readonly [string, number]>) =>
       reports.flatMap((report, index) =>
         find(report).map(([end, val]) => ({
@@ -73,7 +73,7 @@ const startMarket = Effect.gen(function* () {
         Assets: { units: { USD: others } },
       },
     }
-    stub.answers.set(`/api/xbrl/companyfacts/CIK${acme.cik}.json`, {
+    stub.responses.set(`/api/xbrl/companyfacts/CIK${acme.cik}.json`, {
       status: 200,
       type: "application/json",
       body: JSON.stringify({ cik: 42, facts }),
@@ -81,7 +81,7 @@ const startMarket = Effect.gen(function* () {
     reports.forEach(({ classes }, index) => {
       if (classes === undefined) return
       const path = Stub.getFilingDocumentPath(acme, accessionOf(index), `r${index}_htm.xml`)
-      stub.answers.set(path, Stub.makeXmlResponse(makeInstance({ cik: acme.cik, counts: classes })))
+      stub.responses.set(path, Stub.makeXmlResponse(makeInstance({ cik: acme.cik, counts: classes })))
     })
   }
 
@@ -486,11 +486,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("A symbol that the SEC 
           const { ingest, stub } = yield* startMarket
           const sql = yield* SqlClient.SqlClient
           const list = (listed: ReadonlyArray<Stub.ListedCompany>, day: number) =>
-            stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(listed, `Fri, 1${day} Jun 2026 10:00:00 GMT`))
+            stub.responses.set(Stub.tickerListPath, Stub.makeTickerList(listed, `Fri, 1${day} Jun 2026 10:00:00 GMT`))
           for (const company of companies) {
             const filing = { accession: `${company.cik}-26-000001`, form: "8-K", filingDate: "2026-05-10" }
-            stub.answers.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, [filing]))
-            stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, Stub.missingSubmissionsResponse)
+            stub.responses.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, [filing]))
+            stub.responses.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, Stub.missingSubmissionsResponse)
           }
           const readCompanies = sql<{ readonly name: string }>`
             select company as name from screener where ticker = 'ACME'

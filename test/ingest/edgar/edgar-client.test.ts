@@ -54,9 +54,9 @@ describe("The client for the SEC", () => {
   it.effect("sends its User-Agent, and reads compressed responses (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      const answer = yield* requestPath(stub, "/submissions/CIK0001830056.json")
+      const response = yield* requestPath(stub, "/submissions/CIK0001830056.json")
       assert.strictEqual(
-        answer._tag === "Found" ? answer.text : "",
+        response._tag === "Found" ? response.text : "",
         Stub.readRecording("submissions/CIK0001830056.json"),
       )
       assert.strictEqual(stub.requests[0]?.headers["user-agent"], userAgent)
@@ -92,9 +92,9 @@ describe("The client for the SEC", () => {
     it.effect(`decodes XML in its declared encoding: ${encoding} (decision 0101)`, () =>
       Effect.gen(function* () {
         const stub = yield* Stub.startEdgarStub
-        stub.answers.set("/form.xml", { ...Stub.makeXmlResponse(xml), bytes })
-        const answer = yield* requestPath(stub, "/form.xml")
-        assert.strictEqual(answer._tag === "Found" ? answer.text : "", xml)
+        stub.responses.set("/form.xml", { ...Stub.makeXmlResponse(xml), bytes })
+        const response = yield* requestPath(stub, "/form.xml")
+        assert.strictEqual(response._tag === "Found" ? response.text : "", xml)
       }).pipe(Effect.provide(makeOpenAccess().access)))
   }
 
@@ -102,7 +102,7 @@ describe("The client for the SEC", () => {
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const reasonOf = (xml: string) => {
-        stub.answers.set("/form.xml", { ...Stub.makeXmlResponse(xml), bytes: Buffer.from(xml, "latin1") })
+        stub.responses.set("/form.xml", { ...Stub.makeXmlResponse(xml), bytes: Buffer.from(xml, "latin1") })
         return Effect.map(
           Effect.flip(requestPath(stub, "/form.xml")),
           (error) => error._tag === "DocumentRejected" ? error.reason : error._tag,
@@ -131,7 +131,7 @@ describe("The client for the SEC", () => {
   it.effect("sends the validators of the last response, and understands 304 (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([]))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([]))
       yield* Effect.gen(function* () {
         const { request } = yield* EdgarClient
         const first = yield* request({ url: stub.url + Stub.tickerListPath })
@@ -190,8 +190,8 @@ describe("The client for the SEC", () => {
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       stub.behaviour.intercept = () => stub.requests.length < 3 ? Stub.unavailableFileResponse : undefined
-      const answer = yield* advanceUntilDone(requestPath(stub, "/submissions/CIK0001830056.json"))
-      assert.strictEqual(answer._tag, "Found")
+      const response = yield* advanceUntilDone(requestPath(stub, "/submissions/CIK0001830056.json"))
+      assert.strictEqual(response._tag, "Found")
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
   it.effect.each([403, 429, 200])(
@@ -201,8 +201,8 @@ describe("The client for the SEC", () => {
         const stub = yield* Stub.startEdgarStub
         const { access, counts } = makeOpenAccess()
         stub.behaviour.intercept = () => stub.requests.length === 1 ? Stub.makeAccessRefusal(status) : undefined
-        const answer = yield* Effect.provide(requestPath(stub, "/submissions/CIK0001830056.json"), access)
-        assert.strictEqual(answer._tag, "Found")
+        const response = yield* Effect.provide(requestPath(stub, "/submissions/CIK0001830056.json"), access)
+        assert.strictEqual(response._tag, "Found")
         assert.deepStrictEqual(counts, { pauses: 1, requests: 2 })
         stub.behaviour.intercept = () => Stub.makeAccessRefusal(status)
         const error = yield* Effect.flip(Effect.provide(requestPath(stub, "/submissions/CIK0001830056.json"), access))
@@ -214,7 +214,7 @@ describe("The client for the SEC", () => {
   it.effect("follows no redirect (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.answers.set("/moved", { status: 301, type: "text/html", body: "", headers: { location: "/elsewhere" } })
+      stub.responses.set("/moved", { status: 301, type: "text/html", body: "", headers: { location: "/elsewhere" } })
       const error = yield* advanceUntilDone(Effect.flip(requestPath(stub, "/moved")))
       assert.match(error.message, /\/moved, even after retries: status 301\./)
       assert.isTrue(stub.requests.every(({ path }) => path === "/moved"))
@@ -223,7 +223,7 @@ describe("The client for the SEC", () => {
   it.effect("refuses a body of more than 64 MB (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.answers.set("/submissions/CIK0000000001.json", Stub.makeXmlResponse("x".repeat(64_000_001)))
+      stub.responses.set("/submissions/CIK0000000001.json", Stub.makeXmlResponse("x".repeat(64_000_001)))
       const error = yield* Effect.flip(requestPath(stub, "/submissions/CIK0000000001.json"))
       assert.match(error.message, /CIK0000000001\.json: is larger than 64 MB/)
     }).pipe(Effect.provide(makeOpenAccess().access)))

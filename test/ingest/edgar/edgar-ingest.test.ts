@@ -145,12 +145,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         filingDate: "2026-06-05",
         primaryDocument: "xslF345X05/form5.xml",
       }
-      stub.answers.set(
+      stub.responses.set(
         `/submissions/CIK${stubCompanies.snowflake.cik}.json`,
         Stub.makeSubmissions(stubCompanies.snowflake, [first, late, ...others]),
       )
       const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, late.accession, "form5.xml")
-      stub.answers.set(path, Stub.makeXmlResponse(Stub.readRecording("ownership/form5-snow.xml")))
+      stub.responses.set(path, Stub.makeXmlResponse(Stub.readRecording("ownership/form5-snow.xml")))
       const { out, paths } = assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(paths.filter((path) => path.startsWith("/Archives/")), [path])
       assert.match(out, /news: 1 row merged: 1 added/)
@@ -161,9 +161,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     withOwnDatabase(Effect.gen(function* () {
       const { environment, ingest, stub } = yield* startMarket
       const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, "0001640147-26-000001", "form3.xml")
-      const answer = stub.answers.get(path)
-      if (answer === undefined) return assert.fail()
-      stub.answers.delete(path)
+      const response = stub.responses.get(path)
+      if (response === undefined) return assert.fail()
+      stub.responses.delete(path)
       const options = ["--tickers", "SNOW", "--since", "2026-01-01", "--only", "ownership"]
       const { err } = assertSuccess(yield* ingest(...options))
       assert.include(err, "form3.xml: is not there")
@@ -176,7 +176,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.match(json, /"datasets": \[\],\s+"cik": "0001640147",\s+"reason": "is not there",\s+"attempts": 1,/)
       const doctor = yield* runCommandInProcess(["doctor"], environment)
       assert.match(doctor.out, /ingest: last succeeded 0 hours ago; 1 document will be requested again/)
-      stub.answers.set(path, answer)
+      stub.responses.set(path, response)
       const { out, paths } = assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(paths.filter((path) => path.startsWith("/Archives/")), [path])
       assert.match(out, /ownership: \d rows? merged: [1-9]/)
@@ -190,11 +190,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assertSuccess(yield* ingest(...options))
       const newcomer = { cik: "0000000042", name: "New Inc.", tickers: ["NEW"] }
       const list = Stub.makeTickerList([...Object.values(stubCompanies), newcomer], "Mon, 15 Jun 2026 10:00:00 GMT")
-      stub.answers.set(Stub.tickerListPath, list)
-      stub.answers.set("/submissions/CIK0000000042.json", Stub.makeSubmissions(newcomer, []))
+      stub.responses.set(Stub.tickerListPath, list)
+      stub.responses.set("/submissions/CIK0000000042.json", Stub.makeSubmissions(newcomer, []))
       const day = subtractDays(yield* todayInNewYork, 3)
       const { header, path: indexPath } = Stub.describeDailyIndex(day)
-      stub.answers.set(indexPath, {
+      stub.responses.set(indexPath, {
         status: 200,
         type: "application/octet-stream",
         body: `${header}1640147|Snowflake Inc.|4|${
@@ -222,16 +222,16 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         tickers: [`T${String.fromCharCode(65 + index % 26)}${String.fromCharCode(65 + Math.floor(index / 26))}`],
       }))
       const all = [...Object.values(stubCompanies), ...others]
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(all, "Mon, 15 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList(all, "Mon, 15 Jun 2026 10:00:00 GMT"))
       const options = ["--tickers", "SNOW", "--since", "2026-06-01", "--only", "news"]
       assertSuccess(yield* ingest(...options))
       const shrunk = all.slice(5)
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(shrunk, "Tue, 16 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList(shrunk, "Tue, 16 Jun 2026 10:00:00 GMT"))
       const { err } = assertSuccess(yield* ingest(...options))
       assert.match(err, /company_tickers_exchange\.json: has 195 rows after 200, so it is incomplete/)
       const lists = yield* sql<{ readonly row_count: number }>`select row_count from edgar_ticker_lists`
       assert.deepStrictEqual(lists.map(({ row_count }) => row_count), [200])
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(all.slice(0, 198), "Wed, 17 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList(all.slice(0, 198), "Wed, 17 Jun 2026 10:00:00 GMT"))
       assert.strictEqual(assertSuccess(yield* ingest(...options)).err, "")
     })))
 
@@ -248,7 +248,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
           values (${subtractDays(today, age)}::text::date, 2, ${(age > 8 ? before : now).body})
         `
       }
-      stub.answers.set(Stub.tickerListPath, now)
+      stub.responses.set(Stub.tickerListPath, now)
       assertSuccess(yield* ingest("--all", "--only", "ticker_changes"))
       const changes = yield* sql`
         select old_ticker, new_ticker, effective_date::text, status from ticker_changes where cik like '%1640147'
@@ -344,7 +344,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
   it.effect("ends after three consecutive downloads fail, and doctor reports the failure (decision 0105)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { environment, stub } = yield* startMarket
-      const list = stub.answers.get(Stub.tickerListPath)?.body ?? ""
+      const list = stub.responses.get(Stub.tickerListPath)?.body ?? ""
       const urls: Array<string> = []
       const client = Layer.succeed(EdgarClient, {
         request: ({ url }) => {

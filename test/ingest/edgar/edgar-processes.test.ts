@@ -180,7 +180,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
       const { imunon, snowflake, zivo } = stubCompanies
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([zivo, imunon, snowflake]))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([zivo, imunon, snowflake]))
       const folder = yield* writeArchives(stub, Object.values(stubCompanies))
       const oldest = Stub.getFilingDocumentPath(snowflake, "0001640147-26-000001", "form3.xml")
       stub.behaviour.intercept = ({ path }) => path === oldest ? "hang" : undefined
@@ -200,7 +200,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       const args = ingest("--all", "--archives", folder, "--since", "2026-05-01")
       const killed = yield* startCommandProcess(args, environment)
       yield* waitUntil("the oldest form is requested", () => stub.requests.some(({ path }) => path === oldest))
-      // The other forms are loaded although this one is not answered.
+      // The other forms are loaded although this one gets no response.
       yield* Effect.retry(
         Effect.filterOrFail(readState, ([state]) => state?.waiting === 1, () => "the forms are not loaded"),
         { schedule: Schedule.spaced("200 millis"), times: 400 },

@@ -45,7 +45,7 @@ layer(Layer.provideMerge(migratedDedicatedLayer, Layer.merge(NodeServices.layer,
       ["SIGKILL", "list of companies", Stub.tickerListPath],
     ] as const,
   )(
-    "continues after PostgreSQL has ended by %s before the answer to the request of the %s (decision 0105)",
+    "continues after PostgreSQL has ended by %s before the response to the request of the %s (decision 0105)",
     ([signal, , hanging]) =>
       Effect.gen(function* () {
         const server = yield* DedicatedPostgres

@@ -53,9 +53,9 @@ const startMarket = Effect.gen(function* () {
     facts?: Stub.EdgarStubResponse,
   ) => {
     lists += 1
-    stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([company], `Fri, 12 Jun 2026 10:00:0${lists} GMT`))
-    stub.answers.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, filings))
-    stub.answers.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, facts ?? Stub.missingSubmissionsResponse)
+    stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([company], `Fri, 12 Jun 2026 10:00:0${lists} GMT`))
+    stub.responses.set(`/submissions/CIK${company.cik}.json`, Stub.makeSubmissions(company, filings))
+    stub.responses.set(`/api/xbrl/companyfacts/CIK${company.cik}.json`, facts ?? Stub.missingSubmissionsResponse)
   }
 
   const ingest = Effect.fnUntraced(function* (since = "2020-01-01") {
@@ -194,8 +194,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("An ownership form", (i
         acme,
         forms.map((xml, index) => {
           const accession = accessionOf(9 - index)
-          const answer = { ...Stub.makeXmlResponse(xml), bytes: Buffer.from(xml, "latin1") }
-          stub.answers.set(Stub.getFilingDocumentPath(acme, accession, "form4.xml"), answer)
+          const response = { ...Stub.makeXmlResponse(xml), bytes: Buffer.from(xml, "latin1") }
+          stub.responses.set(Stub.getFilingDocumentPath(acme, accession, "form4.xml"), response)
           return { accession, form: "4", filingDate: "2026-02-03", primaryDocument: "xslF345X05/form4.xml" }
         }),
       )
@@ -273,7 +273,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
         [accessionOf(1), null, "2026-02-03 00:00:00"],
         [accessionOf(2), null, "2026-02-10 00:00:00"],
       ])
-      stub.answers.set(indexPath(2), Stub.makeIndexPage("2026-02-10 11:05:00"))
+      stub.responses.set(indexPath(2), Stub.makeIndexPage("2026-02-10 11:05:00"))
       assert.include(yield* ingest(), indexPath(2))
       const known = [
         [accessionOf(1), "2026-02-03 11:05:00", "2026-02-03 11:05:00"],
@@ -305,12 +305,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("Acceptance times", (it
       const { ingest, publish, stub } = yield* startMarket
       publish(acme, [undecided(3, "2026-02-10"), undecided(2, "2026-02-03", "07:00:00")])
       const path = `/submissions/CIK${acme.cik}.json`
-      const list = JSON.parse(stub.answers.get(path)?.body ?? "")
+      const list = JSON.parse(stub.responses.get(path)?.body ?? "")
       const name = `CIK${acme.cik}-submissions-001.json`
       list.filings.files = [{ name, filingCount: 2, filingFrom: "2025-02-03", filingTo: "2025-02-04" }]
-      stub.answers.set(path, { status: 200, type: "application/json", body: JSON.stringify(list) })
+      stub.responses.set(path, { status: 200, type: "application/json", body: JSON.stringify(list) })
       const older = [undecided(1, "2025-02-04", "23:05:00"), undecided(0, "2025-02-03", "01:05:00")]
-      stub.answers.set(`/submissions/${name}`, Stub.makeSubmissionsPage(older))
+      stub.responses.set(`/submissions/${name}`, Stub.makeSubmissionsPage(older))
       assert.notInclude((yield* ingest()).join(), "-index.htm")
       assert.deepStrictEqual((yield* readTimes).map(([, time]) => time), [
         "2025-02-02 20:05:00",

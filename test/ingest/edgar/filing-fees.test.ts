@@ -270,17 +270,17 @@ const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
   const setFilings = (filings: ReadonlyArray<Stub.ListedFiling>) =>
-    stub.answers.set(`/submissions/CIK${snowflake.cik}.json`, Stub.makeSubmissions(snowflake, filings))
+    stub.responses.set(`/submissions/CIK${snowflake.cik}.json`, Stub.makeSubmissions(snowflake, filings))
   const addExhibit = (number: number, exhibit: Exhibit) => {
     const item = ["a.htm", "ex107.htm", "ex107_htm.xml"].map((name) => ({ name }))
     const body = JSON.stringify({ directory: { item } })
-    stub.answers.set(pathOf(number, "index.json"), { status: 200, type: "application/json", body })
-    stub.answers.set(pathOf(number, "ex107_htm.xml"), Stub.makeXmlResponse(writeExhibit(exhibit)))
+    stub.responses.set(pathOf(number, "index.json"), { status: 200, type: "application/json", body })
+    stub.responses.set(pathOf(number, "ex107_htm.xml"), Stub.makeXmlResponse(writeExhibit(exhibit)))
   }
-  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
-  stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, []))
+  stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
+  stub.responses.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, []))
   setFilings(filings)
-  stub.answers.set(
+  stub.responses.set(
     pathOf(16, "form4.xml"),
     Stub.makeXmlResponse(Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
   )
@@ -409,8 +409,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest of fee exhi
       const sql = yield* SqlClient.SqlClient
       const { addExhibit, ingest, stub } = yield* startMarket
       addExhibit(13, { total: "NaN" })
-      stub.answers.set(pathOf(15, "ex107_htm.xml"), Stub.missingDocumentResponse)
-      stub.answers.set(pathOf(12, "index.json"), Stub.missingDocumentResponse)
+      stub.responses.set(pathOf(15, "ex107_htm.xml"), Stub.missingDocumentResponse)
+      stub.responses.set(pathOf(12, "index.json"), Stub.missingDocumentResponse)
       yield* ingest("--all")
       const urlOf = (number: number, document: string) => `https://www.sec.gov${pathOf(number, document)}`
       assert.sameDeepMembers((yield* readWork).map((row) => ({ ...row })), [

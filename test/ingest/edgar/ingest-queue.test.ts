@@ -87,9 +87,9 @@ const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
   Stub.addCompaniesAndFilings(stub)
-  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
+  stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo]))
   // Zivo's only form is not well-formed, and would be set aside by each test.
-  stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, []))
+  stub.responses.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, []))
   const { advance, clock } = yield* makeFastClock
 
   const run = Effect.fnUntraced(function* (options: Partial<IngestOptions> = {}) {
@@ -110,7 +110,7 @@ const startMarket = Effect.gen(function* () {
     return { exit, report, paths: stub.requests.slice(before).map(({ path }) => path) }
   })
 
-  /** Publishes an index of the given age that lists these companies. Unlike other documents, it may answer 304. */
+  /** Publishes an index of the given age that lists these companies. Unlike other documents, it may respond with 304. */
   const addIndex = Effect.fnUntraced(function* (age: number, companies: ReadonlyArray<Stub.ListedCompany>) {
     const day = subtractDays(yield* Effect.provideService(todayInNewYork, Clock.Clock, clock), age)
     const path = new URL(buildDailyIndexUrl(day)).pathname
@@ -118,7 +118,7 @@ const startMarket = Effect.gen(function* () {
     const rows = companies.map(({ cik, name }) =>
       `${Number(cik)}|${name}|4|${day.replaceAll("-", "")}|edgar/data/${Number(cik)}/0001640147-26-000002.txt\n`
     )
-    stub.answers.set(path, {
+    stub.responses.set(path, {
       status: 200,
       type: "application/octet-stream",
       body: `${header}${rows.join("")}`,
@@ -209,7 +209,7 @@ describe("The queue of documents", () => {
 
 layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: true })("The ingest", (it) => {
   it.effect.each(sampleUnlessThorough(faults, 4, 1))(
-    "requests a form again after %s, although its index answers 304 (decision 0105)",
+    "requests a form again after %s, although its index returns 304 (decision 0105)",
     ([, fault, reason]) =>
       withDatabase(Effect.gen(function* () {
         const { addIndex, advance, run, stub } = yield* startMarket
@@ -221,16 +221,16 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
           filingDate: "2026-06-11",
           primaryDocument: "x/f.xml",
         }
-        stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [late, ...Stub.snowflakeFilings]))
+        stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, [late, ...Stub.snowflakeFilings]))
         const path = Stub.getFilingDocumentPath(snowflake, late.accession, "x/f.xml")
-        stub.answers.set(path, fault)
+        stub.responses.set(path, fault)
         const before = yield* count("ownership")
         assert.strictEqual((yield* run()).report.rejections, 1)
         const [work] = yield* readWork
         assert.match(work?.reason ?? "", reason)
         assert.deepInclude(work, { cik: snowflake.cik, dataset: "", attempts: 1, final: false })
         assert.notInclude((yield* run()).paths, path, "before its time")
-        stub.answers.set(path, Stub.makeXmlResponse(Stub.readRecording("ownership/form5-snow.xml")))
+        stub.responses.set(path, Stub.makeXmlResponse(Stub.readRecording("ownership/form5-snow.xml")))
         yield* advance("61 minutes")
         assert.include((yield* run()).paths, path)
         assert.isAbove((yield* count("ownership")) ?? 0, before ?? 0)
@@ -243,13 +243,13 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const { addIndex, advance, run, stub } = yield* startMarket
       const list = Stub.makeSubmissions(snowflake, Stub.snowflakeFilings)
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
       yield* addIndex(1, [snowflake])
-      stub.answers.set(submissionsPath, Stub.missingSubmissionsResponse)
+      stub.responses.set(submissionsPath, Stub.missingSubmissionsResponse)
       yield* run()
       assert.strictEqual((yield* readWork).length, 1)
-      stub.answers.set(submissionsPath, list)
+      stub.responses.set(submissionsPath, list)
       yield* advance("61 minutes")
       yield* run()
       assert.strictEqual(yield* count("news"), 3)
@@ -260,15 +260,18 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("keeps a list in the queue that only a run over fewer datasets has read (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { addIndex, advance, run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
       yield* addIndex(1, [snowflake])
-      stub.answers.set(submissionsPath, Stub.missingSubmissionsResponse)
+      stub.responses.set(submissionsPath, Stub.missingSubmissionsResponse)
       yield* run()
       const report = { accession: "0001640147-26-000005", form: "10-Q", filingDate: "2026-06-11" }
       const statement = { ...report, accession: "0001640147-26-000004", form: "S-3", fileNumber: "333-1" }
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [report, statement, ...Stub.snowflakeFilings]))
-      stub.answers.set(factsPath, makeFacts(report.accession))
+      stub.responses.set(
+        submissionsPath,
+        Stub.makeSubmissions(snowflake, [report, statement, ...Stub.snowflakeFilings]),
+      )
+      stub.responses.set(factsPath, makeFacts(report.accession))
       yield* advance("61 minutes")
       yield* run({ datasets: ["news"] })
       assert.strictEqual(yield* count("news"), 5)
@@ -283,7 +286,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("requests filings that an index names before the company's list has them (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { addIndex, advance, run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
       yield* addIndex(1, [snowflake])
       for (const attempts of [1, 2]) {
@@ -297,7 +300,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         })
         yield* advance("121 minutes")
       }
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
       yield* advance("1 day")
       yield* run()
       assert.strictEqual(yield* count("news"), 3)
@@ -307,9 +310,9 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("hides no filing from a run over more datasets (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { addIndex, run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
       yield* addIndex(1, [snowflake])
       yield* run({ datasets: ["news"] })
       assert.strictEqual(yield* count("news"), 3)
@@ -326,7 +329,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         filingDate,
       }))
       const release = (number: number) =>
-        stub.answers.set(
+        stub.responses.set(
           submissionsPath,
           Stub.makeSubmissions(snowflake, [...Stub.snowflakeFilings, ...letters.slice(0, number)]),
         )
@@ -350,7 +353,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
           filingDate: stamp.slice(0, 10),
           stamp,
         }))
-        stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, filings))
+        stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, filings))
       }
       const readTimes = Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -372,7 +375,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { addIndex, run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
       // The interrupted run has visited the company.
       yield* sql`update edgar_runs set status = 'interrupted'`
@@ -383,7 +386,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       yield* sql`update edgar_progress set run_id = (select max(run_id) from edgar_runs)`
       yield* sql`update edgar_runs set status = 'interrupted' where run_id = (select max(run_id) from edgar_runs)`
       yield* sql`update edgar_runs set status = 'succeeded' where run_id = (select min(run_id) from edgar_runs)`
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
       yield* addIndex(1, [snowflake])
       const resumed = yield* run({ tickers: undefined, resume: true })
       assert.notInclude(resumed.paths, submissionsPath)
@@ -420,7 +423,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("fails, and is incomplete, if it read no document (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.missingSubmissionsResponse)
+      stub.responses.set(submissionsPath, Stub.missingSubmissionsResponse)
       const { exit } = yield* run({ tickers: ["SNOW"] })
       assert.deepStrictEqual(exit._tag === "Success" ? exit.value : "", "1 of 1 documents were set aside")
       assert.deepStrictEqual(yield* readStatuses, ["failed"])
@@ -522,7 +525,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         form: "S-3",
         filingDate: subtractDays(filingDate, 90),
       }
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [prospectus, statement]))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, [prospectus, statement]))
       const readRow = Effect.map(
         sql`select headline, effective_status, details, last_updated::text from registrations`,
         ([row]) => ({ ...row }),
@@ -554,7 +557,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { advance, run, stub } = yield* startMarket
       const filingDate = `${Number((yield* todayInNewYork).slice(0, 4)) - 2}-01-15`
       const shelf = { accession: "0001640147-24-000001", form: "S-3ASR", filingDate, fileNumber: "333-1" }
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [shelf]))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, [shelf]))
       yield* run()
       yield* sql`update registrations set headline = 'Loaded by hand: effective since 2020-01-01'`
       yield* advance("1200 days")
@@ -568,8 +571,8 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
       const companies = [snowflake, zivo, imunon]
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(companies))
-      for (const { cik } of companies) stub.answers.set(`/submissions/CIK${cik}.json`, Stub.unavailableFileResponse)
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList(companies))
+      for (const { cik } of companies) stub.responses.set(`/submissions/CIK${cik}.json`, Stub.unavailableFileResponse)
       for (let attempt = 0; attempt < 2; attempt++) {
         assert.strictEqual((yield* run({ tickers: ["SNOW", "ZIVO", "IMNN"] })).exit._tag, "Failure")
         yield* advance("61 minutes")
@@ -580,9 +583,9 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("requests due facts even if only the screener is filled (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
-      stub.answers.set(factsPath, Stub.unavailableFileResponse)
+      stub.responses.set(factsPath, Stub.unavailableFileResponse)
       yield* run({ datasets: ["screener"] })
-      stub.answers.set(factsPath, makeFacts("0001640147-26-000001"))
+      stub.responses.set(factsPath, makeFacts("0001640147-26-000001"))
       yield* advance("61 minutes")
       assert.include((yield* run({ datasets: ["screener"] })).paths, factsPath)
       yield* assertQueueIsEmpty
@@ -608,8 +611,8 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { advance, run, stub } = yield* startMarket
       const options = { tickers: ["SNOW"], datasets: ["news"] } as const
       const unreadable = json({ hello: 1 })
-      const runWith = Effect.fnUntraced(function* (answer: Stub.EdgarStubResponse) {
-        stub.answers.set(submissionsPath, answer)
+      const runWith = Effect.fnUntraced(function* (response: Stub.EdgarStubResponse) {
+        stub.responses.set(submissionsPath, response)
         yield* run(options)
         return (yield* readWork).map(({ attempts, final }) => ({ attempts, final }))
       })
@@ -645,13 +648,13 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       withDatabase(Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { addIndex, advance, run, stub } = yield* startMarket
-        stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, undecided))
-        stub.answers.set(indexPath ?? "", fault)
+        stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, undecided))
+        stub.responses.set(indexPath ?? "", fault)
         yield* run()
         yield* addIndex(1, [])
         assert.strictEqual((yield* readWork)[0]?.url, `https://www.sec.gov${indexPath}`)
         const page = `<div class="infoHead">Accepted</div><div class="info">2026-06-01 10:30:00</div>`
-        stub.answers.set(indexPath ?? "", { status: 200, type: "text/html", body: page })
+        stub.responses.set(indexPath ?? "", { status: 200, type: "text/html", body: page })
         yield* advance("61 minutes")
         yield* run()
         const [row] = yield* sql<{ readonly time: string }>`select filed_at_time::text as time from news`
@@ -663,11 +666,11 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("requests facts again that could not be downloaded (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
-      stub.answers.set(factsPath, Stub.unavailableFileResponse)
+      stub.responses.set(factsPath, Stub.unavailableFileResponse)
       yield* run()
       assert.strictEqual(yield* count("historical_float_pro"), 0)
       assert.strictEqual((yield* readWork)[0]?.url, `https://data.sec.gov${factsPath}`)
-      stub.answers.set(factsPath, makeFacts("0001640147-26-000001"))
+      stub.responses.set(factsPath, makeFacts("0001640147-26-000001"))
       yield* advance("61 minutes")
       yield* run()
       assert.strictEqual(yield* count("historical_float_pro"), 1)
@@ -681,15 +684,15 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const filing = { accession, form: "10-Q", filingDate: "2026-06-12", isXbrl: true, primaryDocument: "q.htm" }
       const path = Stub.getFilingDocumentPath(snowflake, accession, "q_htm.xml")
       const balance = { accn: accession, form: "10-Q", filed: "2026-06-12", end: "2026-04-30", val: 1_000_000 }
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [filing, ...Stub.snowflakeFilings]))
-      stub.answers.set(
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, [filing, ...Stub.snowflakeFilings]))
+      stub.responses.set(
         factsPath,
         json({
           cik: Number(snowflake.cik),
           facts: { "us-gaap": { CommonStockSharesOutstanding: { units: { shares: [balance] } } } },
         }),
       )
-      stub.answers.set(path, Stub.unavailableFileResponse)
+      stub.responses.set(path, Stub.unavailableFileResponse)
       const readCount = Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const rows = yield* sql<{ readonly count: string }>`
@@ -706,7 +709,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.include((yield* run()).paths, path)
       assert.deepInclude((yield* readWork)[0], { attempts: 2, final: false })
       const counts = ["a:A", "a:B"].map((member) => ({ member, shares: 510_000, date: "2026-05-20" }))
-      stub.answers.set(path, Stub.makeXmlResponse(makeInstance({ cik: snowflake.cik, counts })))
+      stub.responses.set(path, Stub.makeXmlResponse(makeInstance({ cik: snowflake.cik, counts })))
       yield* advance("121 minutes")
       assert.include((yield* run()).paths, path)
       assert.deepStrictEqual(yield* readCount, ["1020000"])
@@ -719,14 +722,14 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
       const report = { accession: "0001640147-26-000005", form: "10-Q", filingDate: "2026-06-12", isXbrl: true }
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [report, ...Stub.snowflakeFilings]))
-      stub.answers.set(factsPath, makeFacts("0001640147-26-000001"))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, [report, ...Stub.snowflakeFilings]))
+      stub.responses.set(factsPath, makeFacts("0001640147-26-000001"))
       yield* run()
       assert.strictEqual((yield* readWork)[0]?.reason, "does not contain 0001640147-26-000005 yet")
       yield* advance("61 minutes")
       yield* run()
       assert.deepInclude((yield* readWork)[0], { attempts: 2, final: false })
-      stub.answers.set(factsPath, makeFacts("0001640147-26-000001", report.accession))
+      stub.responses.set(factsPath, makeFacts("0001640147-26-000001", report.accession))
       yield* advance("121 minutes")
       yield* run()
       assert.strictEqual(yield* count("historical_float_pro"), 2)
@@ -739,12 +742,12 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const amendment = { accession: "0001640147-26-000006", form: "10-Q/A", filingDate: "2026-06-12", isXbrl: true }
       const report = { ...amendment, accession: "0001640147-26-000005", form: "10-Q" }
       const oldReport = { ...report, accession: "0001640147-26-000000", filingDate: "2026-03-12" }
-      stub.answers.set(
+      stub.responses.set(
         submissionsPath,
         Stub.makeSubmissions(snowflake, [amendment, report, ...Stub.snowflakeFilings, oldReport]),
       )
       const readReasons = Effect.fnUntraced(function* (...accessions: ReadonlyArray<string>) {
-        stub.answers.set(factsPath, makeFacts("0001640147-26-000001", ...accessions))
+        stub.responses.set(factsPath, makeFacts("0001640147-26-000001", ...accessions))
         yield* run()
         yield* advance("1 day")
         return (yield* readWork).map(({ reason }) => reason)
@@ -762,7 +765,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { advance, run, stub } = yield* startMarket
       const facts = makeFacts("0001640147-26-000001", "0001640147-26-000002", "0001640147-26-000003")
       const damaged = facts.body.replace('"val":1000001', '"val":null').replace('"end":"2026-03-01",', "")
-      stub.answers.set(factsPath, { ...facts, body: damaged })
+      stub.responses.set(factsPath, { ...facts, body: damaged })
       const { exit } = yield* run()
       assert.strictEqual(exit._tag, "Success")
       for (const table of ["historical_float_pro", "float_outstanding", "screener"]) {
@@ -775,7 +778,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
           ["float_outstanding", "historical_float_pro", "screener"].map((dataset) => `${path}/${place} ${dataset}`)
         ),
       )
-      stub.answers.set(factsPath, facts)
+      stub.responses.set(factsPath, facts)
       assert.notInclude((yield* run()).paths, factsPath, "before its time")
       yield* advance("61 minutes")
       yield* run()
@@ -788,12 +791,12 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const { advance, run, stub } = yield* startMarket
       const page = `CIK${snowflake.cik}-submissions-001.json`
       const older = { accession: "0001640147-26-000000", form: "S-3", filingDate: "2026-01-05", fileNumber: "333-1" }
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings, [page]))
-      stub.answers.set(`/submissions/${page}`, Stub.unavailableFileResponse)
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings, [page]))
+      stub.responses.set(`/submissions/${page}`, Stub.unavailableFileResponse)
       yield* run()
       assert.strictEqual(yield* count("news"), 3, "the filings of the first page")
       assert.strictEqual(yield* count("registrations"), 0)
-      stub.answers.set(`/submissions/${page}`, Stub.makeSubmissionsPage([older]))
+      stub.responses.set(`/submissions/${page}`, Stub.makeSubmissionsPage([older]))
       yield* advance("61 minutes")
       yield* run()
       assert.strictEqual(yield* count("news"), 4)
@@ -809,15 +812,15 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       const page = `CIK${snowflake.cik}-submissions-001.json`
       const [first, ...older] = Stub.snowflakeFilings
       if (first === undefined) return assert.fail()
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, [first], [page]))
-      stub.answers.set(`/submissions/${page}`, Stub.makeSubmissionsPage(older))
-      const answer = stub.answers.get(form4)
-      stub.answers.delete(form4)
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, [first], [page]))
+      stub.responses.set(`/submissions/${page}`, Stub.makeSubmissionsPage(older))
+      const response = stub.responses.get(form4)
+      stub.responses.delete(form4)
       yield* run()
       // A run that visits the company before the document is due does not forget it.
       yield* addIndex(1, [snowflake])
       yield* run()
-      if (answer !== undefined) stub.answers.set(form4, answer)
+      if (response !== undefined) stub.responses.set(form4, response)
       yield* advance("61 minutes")
       assert.include((yield* run()).paths, form4)
       yield* assertQueueIsEmpty
@@ -826,18 +829,18 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("sets an unreadable index aside, and reads it until it is readable, even after weeks (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { addIndex, advance, run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
       yield* run()
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
       const path = yield* addIndex(1, [snowflake])
-      const index = stub.answers.get(path)
-      stub.answers.set(path, Stub.unavailableFileResponse)
+      const index = stub.responses.get(path)
+      stub.responses.set(path, Stub.unavailableFileResponse)
       assert.strictEqual((yield* run()).exit._tag, "Success")
       yield* advance("9 days")
       yield* run()
       yield* advance("9 days")
       assert.include((yield* run()).paths, path, "beyond the week that each run reads")
-      if (index !== undefined) stub.answers.set(path, index)
+      if (index !== undefined) stub.responses.set(path, index)
       yield* advance("1 day")
       yield* run()
       assert.strictEqual(yield* count("news"), 3)
@@ -848,7 +851,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { advance, run, stub } = yield* startMarket
-      stub.answers.set(form4, Stub.makeXmlResponse("<damaged></other>"))
+      stub.responses.set(form4, Stub.makeXmlResponse("<damaged></other>"))
       yield* run()
       for (const delay of ["1 hour", "2 hours"] as const) {
         yield* advance(delay)
@@ -860,7 +863,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
       assert.notInclude((yield* run({ tickers: ["SNOW"] })).paths, form4, "a run over this company")
       assert.include((yield* run({ tickers: ["SNOW"], retryRejected: true })).paths, form4)
       yield* sql`update edgar_work set next_try_at = null, parser_version = 0`
-      stub.answers.set(
+      stub.responses.set(
         form4,
         Stub.makeXmlResponse(Stub.readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
       )
@@ -872,7 +875,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { run, stub } = yield* startMarket
-      stub.answers.set(form4, Stub.makeXmlResponse("<damaged></other>"))
+      stub.responses.set(form4, Stub.makeXmlResponse("<damaged></other>"))
       yield* run()
       yield* sql`update edgar_work set next_try_at = null`
       yield* sql`
@@ -892,8 +895,8 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         filingDate: "2026-06-01",
         primaryDocument: `f${index}.xml`,
       }))
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, forms))
-      stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, Stub.zivoFilings))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, forms))
+      stub.responses.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, Stub.zivoFilings))
       stub.behaviour.intercept = ({ path }) => /f\d\.xml/.test(path) ? Stub.unavailableFileResponse : undefined
       assert.strictEqual((yield* run()).exit._tag, "Failure")
       assert.isAtLeast((yield* readWork).length, 2)
@@ -910,12 +913,12 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
       const list = Stub.makeSubmissions(snowflake, Stub.snowflakeFilings)
-      stub.answers.set(submissionsPath, { ...list, body: list.body.replace("2026-06-09", "2026-06-39") })
+      stub.responses.set(submissionsPath, { ...list, body: list.body.replace("2026-06-09", "2026-06-39") })
       const { report } = yield* run()
       assert.strictEqual(report.rejections, 1)
       assert.strictEqual(yield* count("news"), 2)
       assert.isAbove((yield* count("ownership")) ?? 0, 0, "the other form")
-      stub.answers.set(submissionsPath, list)
+      stub.responses.set(submissionsPath, list)
       yield* advance("61 minutes")
       assert.include((yield* run()).paths, form4)
       assert.strictEqual(yield* count("news"), 3)
@@ -959,14 +962,14 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("loads what a company filed while the SEC's list lacked it (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { addIndex, advance, run, stub } = yield* startMarket
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
-      stub.answers.set(`/submissions/CIK${seven.cik}.json`, Stub.makeSubmissions(seven, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, []))
+      stub.responses.set(`/submissions/CIK${seven.cik}.json`, Stub.makeSubmissions(seven, []))
       yield* run()
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([seven, zivo], "Sat, 13 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, Stub.snowflakeFilings))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([seven, zivo], "Sat, 13 Jun 2026 10:00:00 GMT"))
       yield* addIndex(1, [snowflake])
       assert.notInclude((yield* run()).paths, submissionsPath)
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo], "Sun, 14 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([snowflake, zivo], "Sun, 14 Jun 2026 10:00:00 GMT"))
       yield* advance("61 minutes")
       yield* run()
       assert.strictEqual(yield* count("news"), 3)
@@ -983,10 +986,10 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         filingDate: "2026-06-01",
         primaryDocument: `f${index}.xml`,
       }))
-      stub.answers.set(submissionsPath, Stub.makeSubmissions(snowflake, forms))
-      stub.answers.set(`/submissions/CIK${seven.cik}.json`, Stub.makeSubmissions(seven, []))
+      stub.responses.set(submissionsPath, Stub.makeSubmissions(snowflake, forms))
+      stub.responses.set(`/submissions/CIK${seven.cik}.json`, Stub.makeSubmissions(seven, []))
       yield* run()
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([seven, zivo], "Sat, 13 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([seven, zivo], "Sat, 13 Jun 2026 10:00:00 GMT"))
       yield* advance("61 minutes")
       const { exit, report } = yield* run()
       assert.isTrue(exit._tag === "Success" && exit.value === null)
@@ -998,9 +1001,9 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
   it.effect("keeps the queue of a company that the SEC no longer lists, but not for ever (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { advance, run, stub } = yield* startMarket
-      stub.answers.delete(form4)
+      stub.responses.delete(form4)
       yield* run()
-      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([zivo], "Mon, 15 Jun 2026 10:00:00 GMT"))
+      stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([zivo], "Mon, 15 Jun 2026 10:00:00 GMT"))
       yield* Effect.flatMap(SqlClient.SqlClient, (sql) => sql`delete from edgar_ticker_lists`)
       yield* advance("61 minutes")
       yield* run()

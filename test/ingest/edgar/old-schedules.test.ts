@@ -163,15 +163,15 @@ const getHeaderPath = (accession: string) => Stub.getFilingDocumentPath(snowflak
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
-  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([snowflake]))
-  stub.answers.set(`/submissions/CIK${snowflake.cik}.json`, Stub.makeSubmissions(snowflake, filings))
+  stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([snowflake]))
+  stub.responses.set(`/submissions/CIK${snowflake.cik}.json`, Stub.makeSubmissions(snowflake, filings))
   const xml = Stub.readRecording("schedule13/schedule13g-spirit.xml").replaceAll("0001498710", snowflake.cik)
-  stub.answers.set(
+  stub.responses.set(
     Stub.getFilingDocumentPath(snowflake, "0001640147-24-000009", "primary_doc.xml"),
     Stub.makeXmlResponse(xml),
   )
   const addHeader = (accession: string, form: string, filers: ReadonlyArray<Party>) =>
-    stub.answers.set(getHeaderPath(accession), {
+    stub.responses.set(getHeaderPath(accession), {
       status: 200,
       type: "text/plain",
       body: writeHeader(form, subject, filers),

@@ -24,12 +24,12 @@ const publishAndIngest = Effect.fnUntraced(function* (forms: ReadonlyArray<Reado
   const stub = yield* Stub.startEdgarStub
   yield* Stub.removeRequestLimit
   const published = filings.slice(-forms.length)
-  stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([zivo]))
-  stub.answers.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, published))
+  stub.responses.set(Stub.tickerListPath, Stub.makeTickerList([zivo]))
+  stub.responses.set(`/submissions/CIK${zivo.cik}.json`, Stub.makeSubmissions(zivo, published))
   for (const [index, shares] of forms.entries()) {
     const { accession, form } = published[index] ?? assert.fail("there is no filing")
     const text = writeForm({ type: form, issuer: zivo.cik, owners: owner(""), period: "2026-06-09", shares })
-    stub.answers.set(Stub.getFilingDocumentPath(zivo, accession, "form4.xml"), Stub.makeXmlResponse(text))
+    stub.responses.set(Stub.getFilingDocumentPath(zivo, accession, "form4.xml"), Stub.makeXmlResponse(text))
   }
   const ended = yield* runCommandInProcess(
     ["ingest", "edgar", "--since", "2026-01-01", "--only", "ownership", "--tickers", "ZIVO"],

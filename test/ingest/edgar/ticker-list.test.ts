@@ -113,7 +113,7 @@ describe("A ticker list", () => {
 })
 
 describe("Copies of the ticker list", () => {
-  it("suggest no change while the SEC's answers alternate between two states (pitfall 2)", () => {
+  it("suggest no change while the SEC's responses alternate between two states (pitfall 2)", () => {
     assert.deepStrictEqual(tickerListCopies().map(({ day }) => day), [
       "2026-06-07",
       "2026-06-08",

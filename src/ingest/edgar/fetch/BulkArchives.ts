@@ -1,4 +1,4 @@
-/** The SEC's nightly archives of lists of filings and company facts, as a source of documents (decision 0128). */
+/** Reads documents from the SEC's nightly archives of all lists of filings and all company facts (decision 0128). */
 import { Clock, Effect, FileSystem, Path, Result } from "effect"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { decodeDocumentText } from "./DocumentText.ts"
@@ -9,27 +9,31 @@ import { IngestRefused } from "../schedule/IngestOptions.ts"
 import { readCompaniesWithFilingsAfter } from "../store/IngestState.ts"
 import { openZipArchive } from "./ZipArchive.ts"
 
-/** Documents that need not be requested from the SEC. */
+/** Opened archives. Documents in them need not be requested from the SEC. */
 export interface DocumentArchives {
-  /** All filings up to this day are in the archives, `YYYY-MM-DD`. */
+  /** The day up to which the archives have all filings, `YYYY-MM-DD`. */
   readonly day: string
-  /** Returns the text of a document; undefined if the archives do not have it. The URL is that of the SEC. */
+  /** Returns the text of the document with this URL at the SEC; undefined if the archives do not have it. */
   readonly read: (url: string) => Effect.Effect<string | undefined, DocumentRejected>
 }
 
 type ArchiveName = keyof typeof bulkArchiveUrls
 
+/** Returns the archive that has documents with such a URL, if one has. */
 const findArchive = (url: string): ArchiveName | undefined =>
   url.includes("/submissions/") ? "submissions.zip" : url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
 
-/** Maximum age of the archives. After older ones, the next run would visit all companies again. */
+/**
+ * Maximum age of the archives. The run after this one reads the daily indexes from the archives' day on, but visits all
+ * companies again if that is too long ago (`maxIndexDays`).
+ */
 const maxAgeDays = 21
 
 const dayMillis = 86_400_000
 
 const toDay = (millis: number) => new Date(millis).toISOString().slice(0, 10)
 
-/** Fails if the folder lacks an archive that the datasets need. Returns the names of the archives. */
+/** Returns the names of the archives that the datasets need. Fails if the folder lacks one of them. */
 export const checkArchivesExist = Effect.fnUntraced(
   function* (folder: string, datasets: ReadonlyArray<IngestedDataset>) {
     const fs = yield* FileSystem.FileSystem
@@ -47,8 +51,8 @@ export const checkArchivesExist = Effect.fnUntraced(
 )
 
 /**
- * Opens `submissions.zip` and, if a dataset needs it, `companyfacts.zip` of the folder, for the companies with these
- * CIKs. The scope closes them. Fails if a file is missing, damaged, of other content or too old.
+ * Opens `submissions.zip` and, if a dataset needs it, `companyfacts.zip` in the folder, for the companies with these
+ * CIKs. The scope closes them. Fails if a file is missing, damaged, too old, or not one of the SEC's archives.
  */
 export const openBulkArchives = Effect.fnUntraced(
   function* (folder: string, ciks: ReadonlySet<string>, datasets: ReadonlyArray<IngestedDataset>) {
@@ -59,6 +63,7 @@ export const openBulkArchives = Effect.fnUntraced(
 
     const needed = yield* checkArchivesExist(folder, datasets)
 
+    /** Opens an archive, and checks its content and age. */
     const open = Effect.fnUntraced(function* (name: ArchiveName) {
       const file = path.join(folder, name)
       let hasCompanies = false
@@ -84,13 +89,15 @@ export const openBulkArchives = Effect.fnUntraced(
       "companyfacts.zip": needed.includes("companyfacts.zip") ? yield* open("companyfacts.zip") : undefined,
     }
     const newest = Object.values(archives).map((archive) => archive?.newest ?? now)
-    // Entries have no time zone, and the SEC needs hours to write them.
+    // A day earlier than the newest entry, because entries have no time zone, and the SEC needs hours to write them
+    // all.
     const day = toDay(Math.min(now, ...newest) - dayMillis)
-    const newer = yield* readCompaniesWithFilingsAfter(day)
-    const found: DocumentArchives = {
+    // The archives are out of date for companies of which an earlier run has ingested a newer filing.
+    const outdated = yield* readCompaniesWithFilingsAfter(day)
+    const opened: DocumentArchives = {
       day,
       read: Effect.fnUntraced(function* (url) {
-        const name = newer.has(findCik(url) ?? "") ? undefined : findArchive(url)
+        const name = outdated.has(findCik(url) ?? "") ? undefined : findArchive(url)
         const archive = name === undefined ? undefined : archives[name]
         const bytes = yield* Effect.mapError(
           archive?.read(url.slice(url.lastIndexOf("/") + 1), maxDocumentMegabytes * 1_000_000) ??
@@ -102,6 +109,6 @@ export const openBulkArchives = Effect.fnUntraced(
         )
       }),
     }
-    return found
+    return opened
   },
 )

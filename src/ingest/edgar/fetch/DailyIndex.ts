@@ -1,9 +1,9 @@
-/** Decodes the list of one day's or one quarter's filings in the `master` format: CIK, company, form, date, path. */
+/** Decodes the list of the filings of a day or a quarter in the `master` format: CIK, company, form, date, path. */
 import { Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 
-/** A filing, listed under one company or person. A filing that names several has an entry for each. */
+/** An entry of an index: a filing of one company or person. A filing that names several has an entry for each. */
 export interface DailyIndexFiling {
   readonly cik: string
   readonly form: string
@@ -16,7 +16,9 @@ const isDate = Schema.is(CalendarDate)
 
 const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
 
-/** Parses a line from its end, because the company's name near the beginning may contain the separator. */
+/**
+ * Parses a line. Counts its cells from the end, because the company's name, the second one, may contain a separator.
+ */
 const parseRow = (line: string): DailyIndexFiling | undefined => {
   const cells = line.trim().split("|")
   const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
@@ -29,12 +31,13 @@ const parseRow = (line: string): DailyIndexFiling | undefined => {
     : undefined
 }
 
-/** Decodes an index. One unreadable line rejects the whole index, because the filing of that line would be lost. */
+/** Decodes an index. One unreadable line rejects the whole index, because its filing would be lost otherwise. */
 export const decodeDailyIndex = (
   text: string,
   url: string,
 ): Result.Result<ReadonlyArray<DailyIndexFiling>, DocumentRejected> => {
   const lines = text.split(/\r?\n/)
+  // A line of hyphens separates the heading from the entries.
   const ruler = lines.findIndex((line) => /^-{20,}\s*$/.test(line))
   const heading = lines.slice(0, ruler).find((line) => line.startsWith("CIK|Company Name|Form Type|Date Filed|"))
   if (ruler < 0 || heading === undefined) {

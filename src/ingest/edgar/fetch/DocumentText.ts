@@ -1,18 +1,21 @@
-/** Decodes the bytes of a document: JSON and HTML as UTF-8, XML in the encoding that it declares (XML 1.0, 4.3.3). */
+/** Decodes the bytes of a document: XML in the encoding that it declares (XML 1.0, 4.3.3), JSON and HTML as UTF-8. */
 import { Result } from "effect"
 import { Buffer } from "node:buffer"
 
 const startsWith = (bytes: Uint8Array, ...start: ReadonlyArray<number>) =>
   start.every((byte, index) => bytes[index] === byte)
 
-/** Returns the encoding that the byte order mark or, without one, the first two characters of UTF-16 show. */
+/** Returns the encoding that a byte order mark or, in UTF-16 without one, the characters `<?` at the start show. */
 const detectUnicode = (bytes: Uint8Array) => {
   if (startsWith(bytes, 0xef, 0xbb, 0xbf)) return "utf-8"
   if (startsWith(bytes, 0xff, 0xfe) || startsWith(bytes, 0x3c, 0, 0x3f, 0)) return "utf-16le"
   return startsWith(bytes, 0xfe, 0xff) || startsWith(bytes, 0, 0x3c, 0, 0x3f) ? "utf-16be" : undefined
 }
 
-/** Returns the encoding in an XML declaration, which has only ASCII characters. Without one, XML is UTF-8. */
+/**
+ * Returns the encoding in the XML declaration, which has only ASCII characters. A declaration without an encoding means
+ * UTF-8. Undefined if there is no declaration.
+ */
 const findDeclaredEncoding = (bytes: Uint8Array) => {
   const [declaration] = /^\s*<\?xml\s[^>]*/.exec(Buffer.from(bytes.subarray(0, 256)).toString("latin1")) ?? []
   if (declaration === undefined) return undefined
@@ -28,8 +31,8 @@ const makeDecoder = (encoding: string) => {
 }
 
 /**
- * Decodes a document. Fails with a reason if XML declares an unknown encoding, or is not valid in its encoding. Other
- * documents are UTF-8; their invalid bytes become U+FFFD.
+ * Decodes a document. Fails with a reason if its XML declaration or byte order mark names an encoding that is unknown,
+ * or in which the bytes are not valid. Other documents are read as UTF-8, and invalid bytes in them become U+FFFD.
  */
 export const decodeDocumentText = (bytes: Uint8Array): Result.Result<string, string> => {
   const encoding = detectUnicode(bytes) ?? findDeclaredEncoding(bytes)

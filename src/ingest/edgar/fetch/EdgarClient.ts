@@ -13,9 +13,11 @@ import { EdgarRateLimiter } from "./EdgarRateLimiter.ts"
 export const isUserAgentWithEmail = (text: string) =>
   /^[\x20-\x7e]+$/.test(text) && text.split(/[\s<>(),;]+/).some(isEmailAddress)
 
+/** Says what is wrong with a User-Agent. Continues a sentence that begins with the name of the setting. */
 export const edgarUserAgentRequirement =
   "must name you and contain an email address, which the SEC requires of programs"
 
+/** A value of the User-Agent header that the SEC accepts. */
 export const EdgarUserAgent = Schema.String.check(
   Schema.makeFilter(isUserAgentWithEmail, { message: edgarUserAgentRequirement }),
 )
@@ -29,13 +31,13 @@ const HttpUrl = Schema.String.check(
   }),
 )
 
-/** Address to which tests send the requests instead of to the SEC. */
+/** The base URL to which tests send all requests instead of to the SEC; `None` if it is not set. */
 export const EdgarBaseUrlConfig = Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL"))
 
 /** The SEC still refuses requests after a pause of ten minutes. */
 export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
 
-/** The SEC did not send the document, but a server error, another page or a part of it, even after retries. */
+/** Even after retries, the SEC did not send the document, but an error, another page, or only a part of it. */
 export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
   readonly url: string
   readonly reason: string
@@ -45,22 +47,29 @@ export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
   }
 }
 
-/** Headers of a response that make the next request for the same document conditional; null if absent. */
+/**
+ * Headers of a response that make the next request for the same document conditional, so that the SEC need not send an
+ * unchanged document again; null if absent.
+ */
 export interface CacheValidators {
   readonly etag: string | null
   readonly lastModified: string | null
 }
 
+/** What the SEC sent for a document, or instead of it. */
 export type EdgarResponse =
   | { readonly _tag: "Found"; readonly text: string; readonly validators: CacheValidators }
   /** The SEC has no such document (yet). */
   | { readonly _tag: "Missing" }
-  /** The document has not changed since the earlier response whose validators the request contains. */
+  /** The document has not changed since the response from which the validators of the request are. */
   | { readonly _tag: "Unchanged" }
 
+/** Why a request failed. */
 export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | SqlError.SqlError
 
+/** A request for a document. */
 export interface EdgarDocumentRequest {
+  /** The document's URL at the SEC, even if `EDGAR_BASE_URL` sends the request elsewhere. */
   readonly url: string
   readonly validators?: CacheValidators | undefined
 }
@@ -82,10 +91,13 @@ const isRefusalPage = (html: string) =>
   /Request Rate Threshold Exceeded|Undeclared Automated Tool|comply with SEC\.gov(?:'|&#39;|’)s Privacy and Security/i
     .test(html.slice(0, 8192))
 
+/** The SEC refuses automated requests from this address for now. */
 class RequestRefused extends Data.TaggedError("RequestRefused")<{ readonly status: number }> {}
 
+/** The request failed in a way that a retry may mend. */
 class TransientFailure extends Data.TaggedError("TransientFailure")<{ readonly reason: string }> {}
 
+/** Reads and decodes the body of a response. Stops reading if it is too large. */
 const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const chunks: Array<Uint8Array> = []
   let size = 0
@@ -97,6 +109,7 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
     chunks.push(chunk)
     return Effect.void
   }).pipe(
+    // The client reports a response without a body as an error.
     Effect.catchIf(
       (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
       () => Effect.void,
@@ -107,19 +120,23 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
   )
 })
 
+/** The result for a complete document. */
 const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
   _tag: "Found",
   text,
   validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
 })
 
-/** Whether the end of a JSON or XML document is there. Other documents show no end. */
+/** Whether the document ends as JSON or XML does. Other documents do not show whether they are complete. */
 const isComplete = (url: string, body: string) => {
   const end = url.endsWith(".json") ? /\}\s*$/ : url.endsWith(".xml") ? />\s*$/ : /$/
   return end.test(body.slice(-100))
 }
 
-/** Interprets a response. The SEC sends status 403 both to refuse a request (HTML) and for a missing file (XML). */
+/**
+ * Interprets a response: the document, its absence, a refusal, or a failure. The SEC sends status 403 both to refuse a
+ * request (HTML) and for a missing file (XML).
+ */
 const interpretResponse = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const { status } = response
   const isHtml = (response.headers["content-type"] ?? "").startsWith("text/html")
@@ -127,29 +144,33 @@ const interpretResponse = Effect.fnUntraced(function* (url: string, response: Ht
   if (status === 429 || (status === 403 && isHtml) || (status === 200 && isHtml && isRefusalPage(body))) {
     return yield* new RequestRefused({ status })
   }
-  const answer: EdgarResponse = { _tag: status === 304 ? "Unchanged" : "Missing" }
-  if (status === 304 || status === 404 || status === 403) return answer
+  const withoutDocument: EdgarResponse = { _tag: status === 304 ? "Unchanged" : "Missing" }
+  if (status === 304 || status === 404 || status === 403) return withoutDocument
   if (status >= 500 || (status >= 300 && status < 400)) {
     return yield* new TransientFailure({ reason: `status ${status}` })
   }
-  if (status !== 200) return yield* new DocumentRejected({ url, reason: `was answered with status ${status}` })
-  // During maintenance, a page with status 200 may replace every document.
+  if (status !== 200) return yield* new DocumentRejected({ url, reason: `returned status ${status}` })
+  // During maintenance, the SEC may send an HTML page with status 200 instead of any document.
   if ((isHtml || /^\s*(<\?xml[^>]*\?>\s*)?<(!doctype html|html)\b/i.test(body)) && !url.endsWith(".htm")) {
     return yield* new TransientFailure({ reason: "an HTML page instead of the document" })
   }
   return isComplete(url, body) ? found(body, response) : yield* new TransientFailure({ reason: "a truncated document" })
 })
 
+/** Describes a request that got no response. */
 const toTransientFailure = (error: { readonly _tag: string }) =>
   new TransientFailure({
     reason: HttpClientError.isHttpClientError(error)
       ? describeCertificateError(error) ?? "no connection, or it was closed"
-      : `no answer within ${Duration.format(responseTimeout)}`,
+      : `no response within ${Duration.format(responseTimeout)}`,
   })
 
+/** Downloads documents from the SEC, within its rate limit. */
 export class EdgarClient extends Context.Service<EdgarClient, {
+  /** Requests a document, with retries. */
   readonly request: (document: EdgarDocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {
+  /** The client. `userAgent` names the operator; `baseUrl` replaces the SEC's address in tests. */
   static readonly layer = (userAgent: string, baseUrl: Option.Option<string>) =>
     Layer.effect(
       EdgarClient,
@@ -157,13 +178,14 @@ export class EdgarClient extends Context.Service<EdgarClient, {
         const client = yield* HttpClient.HttpClient
         const { acquire, pause } = yield* EdgarRateLimiter
 
-        /** Replaces the SEC's address, if there is a base URL. */
+        /** Replaces the SEC's address by the base URL, if one is set. */
         const locate = (url: string) =>
           Option.match(baseUrl, {
             onNone: () => url,
             onSome: (base) => url.replace(/^https:\/\/[^/]+/, base.replace(/\/+$/, "")),
           })
 
+        /** Sends one request, as soon as the rate limit allows it. */
         const attempt = Effect.fnUntraced(function* ({ url, validators }: EdgarDocumentRequest) {
           yield* acquire
           const headers = {
@@ -179,6 +201,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
           )
         })
 
+        /** Repeats the request after transient failures, and then gives up. */
         const attemptWithRetries = (request: EdgarDocumentRequest) =>
           attempt(request).pipe(
             Effect.retry({ schedule: edgarRetrySchedule, while: ({ _tag }) => _tag === "TransientFailure" }),
@@ -209,7 +232,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
       Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })),
     )
 
-  /** The client, with a rate limit that all processes with the same database share. */
+  /** The client, with the rate limit that all processes with the same database share. */
   static readonly limitedLayer = (userAgent: string, baseUrl: Option.Option<string>) =>
     Layer.provide(EdgarClient.layer(userAgent, baseUrl), EdgarRateLimiter.layer)
 }

@@ -1,6 +1,6 @@
 /**
- * The SEC's limit of 10 requests per second, which all processes share through one row of `edgar_access`. Each request
- * reserves a slot of 125 ms, measured by PostgreSQL's clock (docs/decisions/0104-fair-access.md).
+ * Keeps to the SEC's limit of 10 requests per second. All processes share it through the only row of `edgar_access`:
+ * each request reserves a slot of 125 ms there, measured by PostgreSQL's clock (docs/decisions/0104-fair-access.md).
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -8,12 +8,12 @@ import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { makeMonotonicClock } from "../../../postgres/metrics/MonotonicTime.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 
-/** Length of a slot. With 8 slots per second, requests that start late still stay within the limit of 10. */
+/** Length of a slot. There are 8 slots per second, fewer than 10 requests, because requests may start late. */
 const slotInterval = Duration.millis(125)
 
 /**
- * A process that misses the start of its slot by more than this reserves another slot.
- * So no second has more than 8 × (1 + 0.25) = 10 requests.
+ * A process that misses the start of its slot by more than this reserves another one. The requests of one second are
+ * thus from slots that began within 1.25 seconds: at most 8 × 1.25 = 10.
  */
 const maxLatenessMillis = 250
 
@@ -25,6 +25,7 @@ const pausePollInterval = Duration.seconds(5)
 
 const decodeSlot = decodeRows(Schema.Struct({ pause_millis: Schema.Finite, wait_millis: Schema.Finite }))
 
+/** Builds the rate limiter. */
 const makeFairAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock
@@ -32,7 +33,10 @@ const makeFairAccess = Effect.gen(function* () {
 
   const interval = sql`make_interval(secs => ${Duration.toSeconds(slotInterval)}::float8)`
 
-  /** Reserves the next slot, unless requests are paused. Returns the remaining pause and the time until the slot. */
+  /**
+   * Reserves the next slot, unless requests are paused. Returns how long the pause lasts, negative if there is none,
+   * and the time until the slot begins, both in milliseconds. `next_request_at` is the end of the last reserved slot.
+   */
   const reserve = Effect.map(
     retryLostConnection(decodeSlot(sql`
       update edgar_access set next_request_at = case
@@ -45,6 +49,9 @@ const makeFairAccess = Effect.gen(function* () {
     ([slot = { pause_millis: 0, wait_millis: 0 }]) => slot,
   )
 
+  /**
+   * Waits for the end of the pause, but only up to `pausePollInterval`, because it may change. Reports each pause once.
+   */
   const waitForPause = Effect.fnUntraced(function* (millis: number) {
     if (!isPauseReported) {
       isPauseReported = true
@@ -57,6 +64,7 @@ const makeFairAccess = Effect.gen(function* () {
     yield* Effect.sleep(Duration.min(pausePollInterval, Duration.millis(millis)))
   })
 
+  /** Waits for a slot. Reserves another one if this one was missed, because the process was busy or suspended. */
   const acquire: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
     const requestedAt = now()
     const { pause_millis, wait_millis } = yield* reserve

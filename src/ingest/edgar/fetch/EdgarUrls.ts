@@ -1,4 +1,7 @@
-/** URLs of the SEC's documents. `EDGAR_BASE_URL` changes only where `EdgarClient` sends the requests. */
+/**
+ * URLs of the SEC's documents. They are the same in tests: `EDGAR_BASE_URL` only changes where `EdgarClient` sends the
+ * requests.
+ */
 
 /** Address of filings, indexes and ticker lists. */
 const www = "https://www.sec.gov"
@@ -21,7 +24,7 @@ export const buildSubmissionsPageUrl = (name: string) => `${data}/submissions/${
  */
 export const buildCompanyFactsUrl = (cik: string) => `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 
-/** The nightly archives of all submissions and of all company facts. */
+/** URLs of the nightly archives of all lists of filings and of all company facts, by file name. */
 export const bulkArchiveUrls = {
   "submissions.zip": `${www}/Archives/edgar/daily-index/bulkdata/submissions.zip`,
   "companyfacts.zip": `${www}/Archives/edgar/daily-index/xbrl/companyfacts.zip`,
@@ -37,7 +40,10 @@ export const buildDailyIndexUrl = (day: string) => {
   return `${folder}/master.${day.replaceAll("-", "")}.idx`
 }
 
-/** Returns the URL of a filing's folder, with a slash at the end. Any CIK that the filing names leads to the folder. */
+/**
+ * Returns the URL of a filing's folder, with a slash at the end. The CIK may be that of any company or person that the
+ * filing names: all these URLs lead to the same folder.
+ */
 export const buildFilingFolderUrl = (cik: string, accession: string) =>
   `${www}/Archives/edgar/data/${cik.replace(/^0+(?=\d)/, "")}/${accession.replaceAll("-", "")}/`
 
@@ -45,15 +51,18 @@ export const buildFilingFolderUrl = (cik: string, accession: string) =>
 export const buildFilingIndexUrl = (cik: string, accession: string) =>
   `${buildFilingFolderUrl(cik, accession)}${accession}-index.htm`
 
-/** Returns the URL of a filing's main document as people read it, or of its index page if the SEC names no document. */
+/**
+ * Returns the URL of a filing's main document in the form for readers, or of its index page if the SEC names no main
+ * document.
+ */
 export const buildFilingDocumentUrl = (cik: string, accession: string, primaryDocument: string) =>
   primaryDocument === ""
     ? buildFilingIndexUrl(cik, accession)
     : `${buildFilingFolderUrl(cik, accession)}${encodeURI(primaryDocument)}`
 
 /**
- * Returns the URL of a form's XML. The main document of a filing may be a rendering of it: `xslF345X05/form4.xml`
- * instead of `form4.xml`.
+ * Returns the URL of a form's XML. The SEC may name an HTML rendering of it as the main document, such as
+ * `xslF345X05/form4.xml` for `form4.xml`.
  */
 export const buildFilingXmlUrl = (cik: string, accession: string, primaryDocument: string) =>
   buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""))
@@ -62,6 +71,7 @@ export const buildFilingXmlUrl = (cik: string, accession: string, primaryDocumen
 export const buildInstanceUrl = (cik: string, accession: string, primaryDocument: string) =>
   buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/\.htm$/, "_htm.xml"))
 
+/** Whether the URL is that of such an instance, or of an element in it. */
 export const isInstanceUrl = (url: string) => /_htm\.xml(#|$)/.test(url)
 
 /** Returns the CIK in the URL of a company's document; null for the ticker list and the daily indexes. */

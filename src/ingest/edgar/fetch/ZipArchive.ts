@@ -1,4 +1,4 @@
-/** Reads single entries of a ZIP file, of any size, without unpacking the others (decision 0128). */
+/** Reads single entries of a ZIP file, however large it is, without unpacking the others (decision 0128). */
 import { Data, Effect, Predicate } from "effect"
 import { Buffer } from "node:buffer"
 import { type FileHandle, open } from "node:fs/promises"
@@ -9,16 +9,17 @@ import yauzl from "yauzl"
 
 const inflate = promisify(inflateRaw)
 
-/** The file or an entry of it is damaged, or its form is not supported. The message completes "the file …". */
+/** The file or an entry is damaged, or in a form that is not supported. The message completes "the file …". */
 export class ZipDamaged extends Data.TaggedError("ZipDamaged")<{ readonly message: string }> {}
 
+/** Describes an error of the file system or of the decoder. */
 const toDamage = (error: unknown) => {
-  // Errors of the file system have a system call, others are about the content.
+  // Errors of the file system name a system call. Others are about the content.
   const problem = Predicate.hasProperty(error, "syscall") ? "cannot be read" : "is damaged or incomplete"
   return new ZipDamaged({ message: `${problem} (${error instanceof Error ? error.message : String(error)})` })
 }
 
-/** Size of a read of the list of entries, which may be 100 MB long. */
+/** How many bytes of the list of entries are read at once. The list may be 100 MB long. */
 const windowBytes = 1 << 20
 
 /** Reads the list of entries in large pieces, because `yauzl` reads 46 bytes at a time. */
@@ -39,6 +40,7 @@ class WindowedReader extends yauzl.RandomAccessReader {
     position: number,
     callback: (error: Error | null) => void,
   ) {
+    /** Copies the bytes from the window. Returns false if it does not have them. */
     const copy = () => {
       const from = position - this.#start
       const isInside = from >= 0 && from + length <= this.#window.length
@@ -55,7 +57,7 @@ class WindowedReader extends yauzl.RandomAccessReader {
   }
 }
 
-/** The entry without its name and comment, whose buffers are larger than the rest. */
+/** Copies what reading an entry needs. Its name and comment are left out, because they are larger than the rest. */
 const keepEntry = (entry: yauzl.Entry) => {
   const { compressedSize, compressionMethod, crc32, generalPurposeBitFlag, relativeOffsetOfLocalHeader } = entry
   return Object.assign(new yauzl.Entry(), {
@@ -68,7 +70,7 @@ const keepEntry = (entry: yauzl.Entry) => {
   })
 }
 
-/** Reads the list of entries. Returns the wanted ones, and the newest time of any entry. */
+/** Reads the list of entries. Returns the wanted ones by name, and the newest time, as in `ZipArchive`. */
 const readEntries = async (path: string, isWanted: (name: string) => boolean) => {
   const file = await open(path)
   try {
@@ -86,7 +88,10 @@ const readEntries = async (path: string, isWanted: (name: string) => boolean) =>
   }
 }
 
-/** Reads an entry. `maxOutputLength` limits what a wrong size in the list of entries can do. */
+/**
+ * Reads and unpacks an entry. `maxOutputLength` ends the unpacking as soon as the entry is larger than the list says,
+ * so that a damaged or malicious file cannot fill the memory.
+ */
 const readEntry = async (zip: yauzl.ZipFile, entry: yauzl.Entry) => {
   const stored = await buffer(await zip.openReadStreamPromise(entry, { decodeFileData: false }))
   if (!entry.canDecodeFileData()) throw new Error("its compression method is not supported")
@@ -97,14 +102,18 @@ const readEntry = async (zip: yauzl.ZipFile, entry: yauzl.Entry) => {
   return bytes
 }
 
+/** An open ZIP file. */
 export interface ZipArchive {
-  /** Newest time of an entry or, if that is earlier, of the file. Unix milliseconds; entries have no time zone. */
+  /**
+   * The newest time of an entry or, if that is earlier, of the file, in milliseconds since 1970. Entries have no time
+   * zone; their times are taken as UTC.
+   */
   readonly newest: number
   /** Reads an entry into memory; undefined if there is none. Fails if it is damaged, or larger than `maxBytes`. */
   readonly read: (name: string, maxBytes: number) => Effect.Effect<Uint8Array | undefined, ZipDamaged>
 }
 
-/** Opens a ZIP file. Keeps the wanted entries of its list in memory. The scope closes the file. */
+/** Opens a ZIP file, and keeps the wanted entries of its list in memory. The scope closes the file. */
 export const openZipArchive = Effect.fnUntraced(function* (path: string, isWanted: (name: string) => boolean) {
   const { entries, newest } = yield* Effect.tryPromise({ try: () => readEntries(path, isWanted), catch: toDamage })
   const zip = yield* Effect.acquireRelease(

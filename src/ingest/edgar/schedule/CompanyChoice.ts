@@ -1,4 +1,4 @@
-/** Chooses the companies that a run visits: those with new filings, or with documents in the queue (decision 0105). */
+/** Chooses the companies that a run visits: those with new filings or with queued documents (decision 0105). */
 import { Effect, Predicate, Result } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { formatNameSuggestion } from "../../../contract/rules/Suggestions.ts"
@@ -22,10 +22,13 @@ import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 /** Maximum number of past days whose daily indexes are read. After a longer gap, all companies are visited. */
 const maxIndexDays = 30
 
-/** Number of days before the last run whose indexes are read again, because late filings may be added to them. */
+/** The indexes of this many days before the last run are read again, because late filings may be added to them. */
 const lateIndexDays = 7
 
-/** Finds the companies with these symbols. Reports symbols that the list lacks, and fails if it lacks all of them. */
+/**
+ * Finds the companies with these symbols, current or former. Reports symbols that the SEC's list lacks, and fails if it
+ * lacks all of them.
+ */
 const findCompanies = Effect.fnUntraced(function* (
   issuers: ReadonlyArray<Issuer>,
   tickers: ReadonlyArray<string>,
@@ -58,7 +61,7 @@ const findCompanies = Effect.fnUntraced(function* (
 })
 
 /** Says which symbol the rows carry if a company was requested by another of its symbols. */
-const listAnsweringSymbols = (companies: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) =>
+const describePrimarySymbols = (companies: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) =>
   tickers.flatMap((ticker) => {
     const issuer = companies.find(({ tickers }) => tickers.includes(ticker))
     return issuer === undefined || issuer.ticker === ticker
@@ -66,8 +69,8 @@ const listAnsweringSymbols = (companies: ReadonlyArray<Issuer>, tickers: Readonl
       : [`${ticker} is a symbol of ${issuer.name}, whose rows carry ${issuer.ticker}.`]
   })
 
-/** Says to which company a symbol is left that the list has for several. */
-const listContestedSymbols = ({ contested }: SymbolAssignment, tickers: ReadonlyArray<string> | null) => {
+/** Says which company gets the rows of a symbol that the SEC's list has for several companies. */
+const describeContestedSymbols = ({ contested }: SymbolAssignment, tickers: ReadonlyArray<string> | null) => {
   const describe = ({ cik, name }: ListedTicker) => `${name} (CIK ${cik})`
   return contested.filter(({ ticker }) => tickers === null || tickers.includes(ticker)).map(
     ({ others, owner, ticker }) =>
@@ -78,15 +81,15 @@ const listContestedSymbols = ({ contested }: SymbolAssignment, tickers: Readonly
   )
 }
 
-/** The content of daily indexes, and the state to record when all companies are visited. */
+/** The content of daily indexes, and what to store about them once all companies are visited. */
 class IndexRead {
-  /** The filings that the indexes name, by the CIK of each company. */
+  /** The filings in the indexes, by the company's CIK. */
   readonly filings = new Map<string, Array<DailyIndexFiling>>()
-  /** Indexes that need not be read again once all companies are visited. */
+  /** Queue entries for indexes, to be deleted once all companies are visited. */
   readonly done: Array<Work.WorkKey> = []
   /**
-   * By URL and datasets. Stored only after all companies were visited. If the run fails earlier, the next run reads the
-   * indexes again.
+   * What makes the next request for an index conditional, by its URL and the datasets of the run. Stored only once all
+   * companies are visited: if the run fails before, the next run must read the indexes again.
    */
   readonly validators = new Map<string, CacheValidators>()
   readonly setAside: Array<Work.SetAside> = []
@@ -99,8 +102,8 @@ const findIndexDay = (url: string) => {
 }
 
 /**
- * Reads the CIKs in the daily indexes of these days. Skips indexes that have not changed since a run that visited their
- * companies for the same datasets. An index that cannot be read is set aside.
+ * Reads the filings in the daily indexes of these days. Skips an index that has not changed since a run that visited
+ * its companies for the same datasets. Sets an index aside if it cannot be read.
  */
 const readIndexes = Effect.fnUntraced(
   function* (
@@ -114,14 +117,14 @@ const readIndexes = Effect.fnUntraced(
       const url = buildDailyIndexUrl(day)
       const name = `${url} ${datasets.toSorted().join(",")}`
       const validators = yield* State.readCacheValidators(name)
-      const answer = yield* requestDocument(url, { validators })
+      const response = yield* requestDocument(url, { validators })
       // Weekends and holidays have no index. The index of the current day appears in the evening.
-      if (Result.isFailure(answer) && !answer.failure.isMissing) {
-        read.setAside.push(answer.failure.setAside)
+      if (Result.isFailure(response) && !response.failure.isMissing) {
+        read.setAside.push(response.failure.setAside)
         continue
       }
-      if (Result.isSuccess(answer) && answer.success._tag === "Found") {
-        const entries = decodeDailyIndex(answer.success.text, url)
+      if (Result.isSuccess(response) && response.success._tag === "Found") {
+        const entries = decodeDailyIndex(response.success.text, url)
         if (Result.isFailure(entries)) {
           read.setAside.push(setDocumentAside("rejected", entries.failure))
           continue
@@ -130,7 +133,7 @@ const readIndexes = Effect.fnUntraced(
         for (const [cik, filings] of Map.groupBy(entries.success, ({ cik }) => cik)) {
           read.filings.set(cik, [...read.filings.get(cik) ?? [], ...filings])
         }
-        read.validators.set(name, answer.success.validators)
+        read.validators.set(name, response.success.validators)
       }
       read.done.push({ url, dataset: "" })
     }
@@ -138,13 +141,14 @@ const readIndexes = Effect.fnUntraced(
   },
 )
 
+/** Lists the days from the first to the last, both included; none if the last is earlier. */
 const listDays = (firstDay: string, lastDay: string): ReadonlyArray<string> =>
   firstDay > lastDay ? [] : [firstDay, ...listDays(subtractDays(firstDay, -1), lastDay)]
 
 /**
- * Chooses the companies to visit. Without `tickers`, these are companies with documents in the queue, new companies,
- * and those in the daily indexes since the last run over all companies. If there was no such run, or not recently, all
- * companies are visited, and `isFirstLoad` is true. So they are if the rows are written to files.
+ * Chooses the companies to visit. Without `tickers`, these are companies with queued documents, new companies, and
+ * those in the daily indexes since the last run over all companies. If there was no such run, or none recently, or if
+ * the rows are written to files, they are all companies, and `isFirstLoad` is true.
  */
 const chooseCompanies = Effect.fnUntraced(
   function* (
@@ -165,8 +169,8 @@ const chooseCompanies = Effect.fnUntraced(
     const lastDay = yield* State.findLastRunDayOfAllCompanies(datasets)
     const firstDay = lastDay === undefined ? undefined : subtractDays(lastDay, lateIndexDays)
     const queued = (yield* Work.readDueWorkWithoutCompany).flatMap((url) => findIndexDay(url) ?? [])
-    const isComplete = Predicate.isObject(options.target)
-    if (isComplete || firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
+    const writesFiles = Predicate.isObject(options.target)
+    if (writesFiles || firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
       const done = queued.map((day) => ({ url: buildDailyIndexUrl(day), dataset: "" }))
       return { companies: issuers, isFirstLoad: true, indexes: { ...new IndexRead(), done } }
     }
@@ -182,35 +186,94 @@ const chooseCompanies = Effect.fnUntraced(
   },
 )
 
-const makeUnlistedRejection = (url: string) =>
+/** Sets aside a document that cannot be read, because its company is not in the ticker list. */
+const setUnlistedAside = (url: string) =>
   setDocumentAside(
     "absent",
     new DocumentRejected({ url, reason: "is about a company that the SEC's ticker list lacks" }),
   )
 
-/** Listed forms of unlisted companies that one run sets aside. */
+/** Maximum number of queued forms that one run sets aside because their companies are unlisted. */
 const maxUnlistedForms = 5_000
 
-/** Sets aside again what the queue has of companies that the SEC no longer lists, because they cannot be visited. */
+/** Sets aside the due entries of companies that the SEC no longer lists: a visit needs the entry in the ticker list. */
 const findWorkOfUnlistedCompanies = Effect.fnUntraced(
   function* (issuers: ReadonlyArray<Issuer>) {
     const due = yield* Work.readCompaniesWithDueWork("instance", "decided", "absent", "rejected")
     const unlisted = due.difference(new Set(issuers.map(({ cik }) => cik)))
     const work = yield* Effect.forEach(unlisted, (cik) => Work.readCompanyWork(cik, false))
     return work.flat().filter(({ isDue }) => isDue)
-      .map(({ dataset, url }): Work.SetAside => ({ ...makeUnlistedRejection(url), dataset }))
+      .map(({ dataset, url }): Work.SetAside => ({ ...setUnlistedAside(url), dataset }))
   },
 )
 
-/** Keeps what the indexes name of known companies that the list lacks, often only for a day, until it has them. */
+/**
+ * Sets aside the filings in the indexes whose companies are stored but missing in the ticker list, often only for a
+ * day. They stay queued until the list has the company again.
+ */
 const findFilingsOfUnlistedCompanies = ({ issuers, stored }: SymbolAssignment, { filings }: IndexRead) => {
   const listed = new Set(issuers.map(({ cik }) => cik))
   return Array.from(filings).flatMap(([cik, named]) =>
     listed.has(cik) || !stored.has(cik)
       ? []
-      : named.map(({ accession }) => makeUnlistedRejection(`${buildSubmissionsUrl(cik)}#${accession}`))
+      : named.map(({ accession }) => setUnlistedAside(`${buildSubmissionsUrl(cik)}#${accession}`))
   )
 }
+
+/**
+ * Downloads the ticker list and compares it with the stored companies. Notes what an operator should know about it in
+ * the report. `rejections` says why an earlier copy of the list was used, if it was.
+ */
+const readTickerList = Effect.fnUntraced(
+  function* (
+    { scheduled, target }: ResolvedOptions,
+    day: string,
+    tickers: ReadonlyArray<string> | null,
+    report: IngestReport,
+  ) {
+    const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, target === "load")
+    if (unreadable > 0) {
+      report.notes.push(`Unreadable rows of the SEC's ticker list, which were left out: ${unreadable}.`)
+    }
+    const assignment = yield* assignSymbols(list, listDay)
+    const contested = describeContestedSymbols(assignment, tickers)
+    report.notes.push(...contested)
+    if (scheduled) { for (const message of contested) yield* Effect.logWarning(message) }
+    return { assignment, rejections }
+  },
+)
+
+/**
+ * Finds the forms that earlier runs have queued: the companies with such forms that are not visited anyway, and the
+ * forms of companies that the ticker list lacks.
+ */
+const findQueuedForms = Effect.fnUntraced(
+  function* (
+    issuers: ReadonlyArray<Issuer>,
+    chosen: ReadonlyArray<Issuer>,
+    datasets: ResolvedOptions["datasets"],
+  ) {
+    const counts = yield* Work.countListedForms(datasets)
+    const unlisted = Array.from(new Set(counts.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
+    return {
+      issuers: issuers.filter((issuer) => counts.has(issuer.cik) && !chosen.includes(issuer)),
+      unlistedForms: unlisted.length === 0 ? [] : yield* Work.readListedForms(unlisted, datasets, maxUnlistedForms),
+    }
+  },
+)
+
+/**
+ * Returns the queue entries for the ticker list and for the symbol changes in it. Every run reads the list and finds
+ * its changes again, so these entries are done, except for a list that was rejected again.
+ */
+const findTickerListWork = Effect.fnUntraced(
+  function* (datasets: ResolvedOptions["datasets"], isRejected: boolean) {
+    const list: ReadonlyArray<Work.WorkKey> = isRejected ? [] : [{ url: tickerListUrl, dataset: "" }]
+    if (!datasets.includes("ticker_changes")) return list
+    const urls = (yield* Work.readDueWorkWithoutCompany).filter((url) => url.startsWith(`${tickerListUrl}#`))
+    return [...list, ...urls.map((url) => ({ url, dataset: "ticker_changes" }))]
+  },
+)
 
 /** Reads the ticker list, and chooses the companies to visit. */
 export const prepareVisits = Effect.fnUntraced(
@@ -220,17 +283,13 @@ export const prepareVisits = Effect.fnUntraced(
     yield* learn(options.tickers ?? [])
     const tickers = options.tickers?.map(spell) ?? null
     const day = yield* todayInNewYork
-    const { day: listDay, list, rejections, unreadable } = yield* downloadTickerList(day, target === "load")
-    if (unreadable > 0) {
-      report.notes.push(`Unreadable rows of the SEC's ticker list, which were left out: ${unreadable}.`)
-    }
-    const assignment = yield* assignSymbols(list, listDay)
+    const { assignment, rejections } = yield* readTickerList(options, day, tickers, report)
     const { issuers } = assignment
-    const contested = listContestedSymbols(assignment, tickers)
-    report.notes.push(...contested)
-    if (options.scheduled) { for (const message of contested) yield* Effect.logWarning(message) }
+
     if (target === "load") yield* Work.requeueWorkOfOlderParsers
     const retries = target === "load" && options.retryRejected === true
+    // Without `tickers`, companies are chosen by their due entries, so the entries must be due before the choice. With
+    // `tickers`, only the entries of the chosen companies are made due, so the choice comes first.
     if (retries && tickers === null) yield* Work.requeueAllWork(null)
     const { companies: chosen, indexes, isFirstLoad } = yield* chooseCompanies(
       issuers,
@@ -240,40 +299,30 @@ export const prepareVisits = Effect.fnUntraced(
       report,
     )
     if (retries && tickers !== null) yield* Work.requeueAllWork(chosen.map(({ cik }) => cik))
-    const waiting = target === "load" ? yield* Work.countListedForms(datasets) : new Map<string, number>()
-    const alsoWaiting = tickers === null
-      ? issuers.filter((issuer) => waiting.has(issuer.cik) && !chosen.includes(issuer))
-      : []
-    const unlisted = tickers === null
-      ? Array.from(new Set(waiting.keys()).difference(new Set(issuers.map(({ cik }) => cik))))
-      : []
-    const unlistedForms = unlisted.length === 0 ? [] : yield* Work.readListedForms(unlisted, datasets, maxUnlistedForms)
-    const known = yield* addSymbolPeriods(assignment, [...chosen, ...alsoWaiting], target === "load")
+
+    const queuedForms = target === "load" && tickers === null
+      ? yield* findQueuedForms(issuers, chosen, datasets)
+      : { issuers: [], unlistedForms: [] }
+    const known = yield* addSymbolPeriods(assignment, [...chosen, ...queuedForms.issuers], target === "load")
     const companies = known.slice(0, chosen.length)
-    report.notes.push(...listAnsweringSymbols(companies, tickers ?? []))
+    report.notes.push(...describePrimarySymbols(companies, tickers ?? []))
     const completed = interrupted === undefined ? new Set() : yield* State.readCompaniesCompletedByRun(runId)
     const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
-    // The list is read by every run, and the changes of symbols are found again.
-    const listWork = [
-      ...(rejections.length === 0 ? [{ url: tickerListUrl, dataset: "" }] : []),
-      ...(datasets.includes("ticker_changes")
-        ? (yield* Work.readDueWorkWithoutCompany).filter((url) => url.startsWith(`${tickerListUrl}#`))
-          .map((url) => ({ url, dataset: "ticker_changes" }))
-        : []),
-    ]
     return {
+      /** The companies to visit. A resumed run omits those that it has completed, unless an entry of theirs is due. */
       companies: companies.filter(({ cik }) => !completed.has(cik) || due.has(cik)),
-      /** The companies whose deferred forms are downloaded, by CIK. */
+      /** The companies whose queued forms are downloaded after the visits, by CIK. */
       formIssuers: new Map(known.map((issuer) => [issuer.cik, issuer])),
       indexes,
       isFirstLoad,
-      served: listWork,
+      /** Queue entries that are done already. */
+      done: yield* findTickerListWork(datasets, rejections.length > 0),
       setAside: [...rejections.map((rejection) => setDocumentAside("absent", rejection)), ...indexes.setAside],
-      /** The queue's documents of companies that the SEC no longer lists. They are set aside, but not requested. */
+      /** Queued documents of companies that the SEC no longer lists. They are set aside without a request. */
       unlistedWork: [
         ...(tickers === null && !isFirstLoad ? yield* findWorkOfUnlistedCompanies(issuers) : []),
         ...findFilingsOfUnlistedCompanies(assignment, indexes),
-        ...unlistedForms.map(({ url }) => makeUnlistedRejection(url)),
+        ...queuedForms.unlistedForms.map(({ url }) => setUnlistedAside(url)),
       ],
     }
   },

@@ -1,4 +1,7 @@
-/** Visits one company: requests its new documents and those of the queue, and turns them into rows. */
+/**
+ * Visits one company: downloads its new documents and those that are due in the queue (`edgar_work`), and makes rows
+ * from them. The steps are listed in `visitCompany`, at the end.
+ */
 import { Effect, Result, Semaphore } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
@@ -64,73 +67,84 @@ import {
 } from "../read/Submissions.ts"
 import { type CoverCounts, decodeCoverCounts } from "../read/XbrlCover.ts"
 
-/** Datasets for which more is read of a filing than its entry in the list. */
+/** Datasets that need documents of a filing, and not only its entry in the company's list. */
 const datasetsOfForms: ReadonlyArray<IngestedDataset> = ["ownership", "registrations"]
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
 
-/** Bounds the memory for XBRL instances of all companies, because each may have 50 million characters. */
+/**
+ * Limits how many XBRL instances are in memory at the same time, for all companies together: one instance may have 50
+ * million characters.
+ */
 const instancePermits = Semaphore.makeUnsafe(4)
 
 const statesShareCounts = ({ form }: EdgarFiling) => isPeriodicReport(form)
 
-/** Whether the filing is an annual or quarterly report, or an amendment, whose values the SEC adds to the facts. */
+/** Whether the SEC adds the values of this annual or quarterly report, or of this amendment, to the company's facts. */
 const isXbrlReport = (filing: EdgarFiling) => filing.isXbrl && statesShareCounts(filing)
 
-/** Whether the filing belongs to a registration. Such a filing may also change the screener's column `pending_s1`. */
+/** Whether the filing belongs to a registration. It may then also change the screener's column `pending_s1`. */
 const isPartOfRegistration = ({ form }: EdgarFiling) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
+/** What a run wants from each of its visits. */
 export interface CompanyVisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
-  /** The filings that daily indexes name, by the CIK of each company. */
+  /** The filings in the daily indexes, by the company's CIK. */
   readonly indexedFilings: ReadonlyMap<string, ReadonlyArray<DailyIndexFiling>>
   /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
-  /** Requests only lists of filings, and counts the other documents without requesting them. */
+  /** Downloads only lists of filings, and counts the other documents without requesting them. */
   readonly isDryRun: boolean
-  /** Ignores the progress and the queue of earlier runs, so all filings from `since` on are ingested again. */
+  /** Ignores the progress and the queue of earlier runs, so that all filings since `since` are ingested again. */
   readonly isFresh: boolean
-  /** Whether documents of the queue are requested before their time, unless they are final. */
+  /** Whether queued documents are requested before their next attempt is due. Final entries are not. */
   readonly ignoresDelays: boolean
-  /** Whether new ownership forms and statements are only listed, and their documents read later. */
+  /** Whether new ownership forms and registration statements are only queued, so that a later step reads them. */
   readonly defersForms: boolean
-  /** Whether new XBRL instances are only listed, and read by another visit. */
+  /** Whether new XBRL instances are only queued, so that a second visit reads them. */
   readonly defersInstances: boolean
 }
 
-/** The new progress of companies, and the changes of the queue. */
+/** What visits produce besides rows: progress, changes to the queue, and values for tables of the ingest. */
 export class VisitResults {
   readonly progress: Array<IngestDatasetProgress> = []
+  /** Documents and rows that failed. They are queued, to be tried again. */
   readonly setAside: Array<SetAside> = []
-  /** Entries of the queue that are done, unless they are also set aside. */
-  readonly served: Array<WorkKey> = []
-  /** Documents that are read later. */
+  /** Queue entries to delete, because nothing is left to do for them. An entry that is also in `setAside` stays. */
+  readonly done: Array<WorkKey> = []
+  /** Documents to queue without an attempt, because a later step of the run reads them. */
   readonly listed: Array<ListedDocument> = []
-  /** The XBRL instances of filings. */
+  /** Share counts from the XBRL instances of filings. */
   readonly instances: Array<FilingInstance> = []
+  /** Amounts from the fee exhibits of registration statements. */
   readonly fees: Array<RegistrationFees> = []
   /** When the registrations of the visited companies end. */
   readonly registrationEnds: Array<CompanyRegistrationEnds> = []
   /** The values that are not believed. */
   readonly doubts: Array<Doubt> = []
-  /** Documents whose doubts are in `doubts`, if they have any, so that earlier ones are gone. */
-  readonly read: Array<string> = []
-  /** Number of documents that were read or, in a dry run, would be downloaded. Those set aside are counted apart. */
+  /** URLs of the documents that were read. Stored doubts about them are deleted, unless `doubts` has them again. */
+  readonly readUrls: Array<string> = []
+  /** Number of documents that were read or, in a dry run, would be downloaded. Those set aside do not count. */
   documents = 0
 }
 
-/** The results of one company. */
+/** The results for one company. */
 export class CompanyVisit extends VisitResults {
-  /** By dataset. */
+  /** New rows by dataset. */
   readonly rows = new Map<string, ReadonlyArray<RowCells>>()
 }
 
+/** Whether the URL is that of a list of filings, or of one filing in it. */
 const isList = (url: string) => url.includes("/submissions/")
 
-const isListElement = ({ url }: WorkKey) => /\/submissions\/.+#/.test(url)
+/** Whether the entry is about one filing in a list, whose accession number is the URL's fragment. */
+const isListedFiling = ({ url }: WorkKey) => /\/submissions\/.+#/.test(url)
 
-/** Returns the accession number in the URL of a form or of an element of a list of filings. */
+/**
+ * Returns the accession number of the filing that the entry is about: the fragment of `…/CIK0000320193.json#…`, or the
+ * folder of `…/edgar/data/320193/000032019326000006/…`, which omits the hyphens.
+ */
 const findAccession = ({ url }: WorkKey) => {
   const [, fragment] = /#(\d{10}-\d{2}-\d{6})$/.exec(url) ?? []
   const [, ...parts] = /\/edgar\/data\/\d+\/(\d{10})(\d{2})(\d{6})\//.exec(url) ?? []
@@ -139,39 +153,44 @@ const findAccession = ({ url }: WorkKey) => {
 
 const isIndexPage = ({ url }: WorkKey) => url.endsWith("-index.htm")
 
-/** Whether the entry is about the XBRL instance of a report, and not of a fee exhibit. */
+/** Whether the entry is about the XBRL instance of a report. A fee exhibit has an instance, too, but it is a form. */
 const isReportInstance = ({ url }: WorkKey) =>
   isInstanceUrl(url) && !isFeeInstance(url.replace(/#.*$/, "").replace(/^.*\//, ""))
 
+/** Whether the entry is about an ownership form or the fee exhibit of a registration statement. */
 const isForm = (entry: WorkKey) => entry.url.includes("/edgar/data/") && !isReportInstance(entry) && !isIndexPage(entry)
 
-/** Whether the whole instance is due, rather than a row that was made from it. */
+/** Whether an instance is to be downloaded, rather than only a row made from it to be made again. */
 const isDueInstance = (entry: CompanyWork) => entry.isDue && entry.dataset === "" && isReportInstance(entry)
 
-/** The results of earlier runs for the company. */
+/** What earlier runs have stored about the company. */
 interface KnownState {
+  /** By dataset. */
   readonly progress: ReadonlyMap<string, IngestDatasetProgress>
   readonly work: ReadonlyArray<CompanyWork>
 }
 
+/** Why a filing is queued that only a daily index names. */
 const notListedYet = "is in a daily index, but not in the company's list of filings yet"
 
+/** What the steps of a visit need. They write their results to `visit`. */
 interface VisitContext extends CompanyVisitOptions, KnownState {
   readonly issuer: Issuer
   readonly visit: CompanyVisit
   readonly downloader: DocumentDownloader
 }
 
-/** Whether a row of the dataset, or the document as a whole if `dataset` is empty, is due. */
-const isDatasetDue = ({ work }: KnownState, dataset: string) =>
+/** Whether a row of the dataset was set aside and is due. */
+const isRowDue = ({ work }: KnownState, dataset: IngestedDataset) =>
   work.some((entry) => entry.dataset === dataset && entry.isDue)
 
+/** Whether the document as a whole is queued and due. */
 const isDocumentDue = ({ work }: KnownState, url: string) =>
   work.some((entry) => entry.url === url && entry.dataset === "" && entry.isDue)
 
 /**
- * Downloads and decodes a document. Sets it aside and returns undefined if that fails. If `whenMissing` is given, it is
- * returned instead if there is no such document.
+ * Downloads and decodes a document. If that fails, sets it aside and returns undefined. If the SEC has no such document
+ * and `whenMissing` is given, returns `whenMissing` instead, and the document is not set aside.
  */
 const readDocument = Effect.fnUntraced(
   function* <A, B = never>(
@@ -180,10 +199,11 @@ const readDocument = Effect.fnUntraced(
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
     whenMissing?: B,
   ) {
+    // An entry of the kind `instance` was only queued, so this is the first attempt.
     const isRepeated = work.some((entry) => entry.url === url && entry.kind !== "instance")
     const text = yield* downloader.download(url, { isRepeated })
     if (Result.isFailure(text) && text.failure.isMissing && whenMissing !== undefined) {
-      visit.served.push({ url, dataset: "" })
+      visit.done.push({ url, dataset: "" })
       return whenMissing
     }
     const decoded = Result.isFailure(text)
@@ -194,15 +214,15 @@ const readDocument = Effect.fnUntraced(
       return undefined
     }
     visit.documents += 1
-    visit.read.push(url)
-    visit.served.push({ url, dataset: "" })
+    visit.readUrls.push(url)
+    visit.done.push({ url, dataset: "" })
     return decoded.success
   },
 )
 
 /**
- * Returns the filings of the dataset that are new, or of which the queue has an element. Those of registrations may be
- * older than `since`.
+ * Returns the filings that are new for the dataset, and those of which the queue has an entry for it. For
+ * `registrations`, they may be older than `since`: fee exhibits are read since `firstFeeDay`.
  */
 const findPending = (
   context: Pick<VisitContext, "progress" | "since" | "work">,
@@ -210,7 +230,7 @@ const findPending = (
   dataset: IngestedDataset,
 ) => {
   const queued = new Set(
-    context.work.filter((entry) => entry.dataset === dataset && (entry.isDue || isListElement(entry)))
+    context.work.filter((entry) => entry.dataset === dataset && (entry.isDue || isListedFiling(entry)))
       .map(findAccession),
   )
   const since = dataset === "registrations" ? firstFeeDay : context.since
@@ -220,75 +240,103 @@ const findPending = (
   return filings.filter((filing) => pending.has(filing) || queued.has(filing.accession))
 }
 
-/** Keeps filings in the queue that a daily index names until the company's list has them. */
-const noteMissingFilings = (
+/** Queues filings that a daily index names but the company's list lacks. Removes those that the list has by now. */
+const queueMissingFilings = (
   { indexedFilings, visit, work }: VisitContext,
   { cik, filings, pages, url }: CompanySubmissions,
   olderFilings: ReadonlyArray<EdgarFiling>,
 ) => {
   const listed = new Set([...filings, ...olderFilings].map(({ accession }) => accession))
-  // Filings that are older than the list are on its other pages. An index names them if they were released late.
+  // An index also names filings that were released late. Those older than the list are on its other pages, which this
+  // visit may not have read, so their absence here means nothing.
   const oldest = pages.length === 0 ? "" : filings.at(-1)?.filingDate ?? ""
   const indexed = (indexedFilings.get(cik) ?? []).filter(({ filingDate }) => filingDate > oldest)
-  const queued = work.filter((entry) => entry.dataset === "" && entry.isDue && isListElement(entry))
+  const queued = work.filter((entry) => entry.dataset === "" && entry.isDue && isListedFiling(entry))
   for (const accession of new Set([...indexed.map(({ accession }) => accession), ...queued.map(findAccession)])) {
     const key = { url: `${url}#${accession}`, dataset: "" }
-    if (listed.has(accession)) visit.served.push(key)
+    if (listed.has(accession)) visit.done.push(key)
     else visit.setAside.push(setDocumentAside("absent", new DocumentRejected({ url: key.url, reason: notListedYet })))
   }
 }
 
+/** Decodes the acceptance time on the index page of a filing. */
 const decodeAcceptanceTime = (html: string, url: string) =>
   Result.fromNullishOr(
     readAcceptanceTimeFromIndexPage(html),
     () => new DocumentRejected({ url, reason: "has no time of acceptance" }),
   )
 
-/** Reads the company's lists of filings, and decides which tables get new rows from them. */
-const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
-  const { datasets, isDryRun, issuer: { cik }, progress, since, visit, work } = context
-  const submissions = yield* readDocument(context, buildSubmissionsUrl(cik), decodeSubmissions)
-  if (submissions === undefined) return undefined
-  const isFirst = (name: IngestedDataset) => datasets.has(name) && !isIngestedSince(progress.get(name), since)
+/** Whether the dataset is ingested for the first time, or from an earlier day on than before. */
+const isFirstIngest = ({ datasets, progress, since }: VisitContext, name: IngestedDataset) =>
+  datasets.has(name) && !isIngestedSince(progress.get(name), since)
+
+/**
+ * Finds the datasets whose rows combine several filings and must be made again, because one of these filings is new or
+ * a part of them is due in the queue.
+ */
+const findOutdatedRows = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) => {
+  const { datasets, issuer: { cik }, progress, since, work } = context
+  const isFirst = (name: IngestedDataset) => isFirstIngest(context, name)
   const hasNew = (name: IngestedDataset, isRelevant: (filing: EdgarFiling) => boolean) =>
-    datasets.has(name) && (isDatasetDue(context, name) ||
-      findPendingFilings(submissions.filings, progress.get(name), since).some(isRelevant))
+    datasets.has(name) &&
+    (isRowDue(context, name) || findPendingFilings(filings, progress.get(name), since).some(isRelevant))
   const areCountsDue = datasetsWithCounts.some((name) => datasets.has(name)) &&
     (isDocumentDue(context, buildCompanyFactsUrl(cik)) || work.some(isDueInstance))
-  const makes = {
+  return {
     registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
     screener: isFirst("screener") || areCountsDue ||
       hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
     floats: areCountsDue || floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
   }
-  const listed = new Set(submissions.filings.map(({ accession }) => accession))
+}
+
+/** Selects the pages with older filings that this visit needs. */
+const selectPages = (
+  context: VisitContext,
+  { filings, pages }: CompanySubmissions,
+  outdated: ReturnType<typeof findOutdatedRows>,
+) => {
+  const { datasets, progress, since, work } = context
+  // The rows of these datasets combine filings that may be years apart, so they need all pages.
+  if (outdated.registrations || outdated.screener || outdated.floats) return pages
+  const listed = new Set(filings.map(({ accession }) => accession))
   const hasOldDueForm = (datasets.has("ownership") || datasets.has("registrations")) &&
     work.some((entry) => entry.isDue && isForm(entry) && !listed.has(findAccession(entry)))
   const firstDays = [since, progress.get("ownership")?.since ?? since, ...(hasOldDueForm ? [firstFeeDay] : [])]
   const firstDay = firstDays.toSorted()[0] ?? since
-  // Rows of these datasets combine filings that may be years apart, so they need all pages.
-  const needsAllPages = makes.registrations || makes.screener || makes.floats
-  const needsOldPages = isFirst("news") || isFirst("ownership") || hasOldDueForm
-  const pages = submissions.pages.filter(({ filingTo, name }) =>
-    needsAllPages || (needsOldPages && filingTo >= firstDay) || isDocumentDue(context, buildSubmissionsPageUrl(name))
+  const needsOldPages = isFirstIngest(context, "news") || isFirstIngest(context, "ownership") || hasOldDueForm
+  return pages.filter(({ filingTo, name }) =>
+    (needsOldPages && filingTo >= firstDay) || isDocumentDue(context, buildSubmissionsPageUrl(name))
   )
+}
+
+/**
+ * Downloads the company's list of filings and the pages with older ones that are needed. Returns undefined if the list
+ * was set aside.
+ */
+const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
+  const { datasets, isDryRun, issuer: { cik }, since, visit, work } = context
+  const submissions = yield* readDocument(context, buildSubmissionsUrl(cik), decodeSubmissions)
+  if (submissions === undefined) return undefined
+  const outdated = findOutdatedRows(context, submissions.filings)
   const older = yield* Effect.forEach(
-    pages,
+    selectPages(context, submissions, outdated),
     (page) =>
       Effect.map(
         readDocument(context, buildSubmissionsPageUrl(page.name), decodeSubmissionsPage),
         (decoded) => ({ page, decoded }),
       ),
   )
-  noteMissingFilings(context, submissions, older.flatMap(({ decoded }) => decoded?.filings ?? []))
+  queueMissingFilings(context, submissions, older.flatMap(({ decoded }) => decoded?.filings ?? []))
   const lists = [submissions, ...older.flatMap(({ decoded }) => decoded ?? [])]
   for (const rejection of lists.flatMap(({ rejections }) => rejections)) {
     const lacking = datasetsFromCompanyFilings.filter((name) => datasets.has(name))
     visit.setAside.push(...lacking.map((dataset): SetAside => ({ rejection, dataset, kind: "rejected" })))
   }
   const failedPages = older.flatMap(({ decoded, page }) => decoded === undefined ? [page] : [])
-  // If the time zone is known meanwhile, the index page is not needed any more.
-  visit.served.push(...work.filter(isIndexPage))
+  // Index pages are only requested to learn the time zone of the acceptance times. If it is known by now, none is
+  // requested, and a queued one is not needed any more.
+  visit.done.push(...work.filter(isIndexPage))
   const requestAcceptanceTime = ({ accession }: EdgarFiling) =>
     isDryRun ? Effect.undefined : readDocument(context, buildFilingIndexUrl(cik, accession), decodeAcceptanceTime)
   return {
@@ -296,17 +344,23 @@ const readFilings = Effect.fnUntraced(function* (context: VisitContext) {
       ...submissions,
       filings: yield* resolveAcceptanceTimes(cik, lists.flatMap(({ filings }) => filings), requestAcceptanceTime),
     },
-    makes,
-    /** Whether all pages were read that the dataset needs. If not, the next visit makes its rows. */
+    outdated,
+    /** Whether all pages that the dataset needs were read. If not, the next visit makes its rows. */
     isComplete: (name: IngestedDataset) =>
       name === "news" || name === "ownership"
-        ? !isFirst(name) || failedPages.every(({ filingTo }) => filingTo < since)
+        ? !isFirstIngest(context, name) || failedPages.every(({ filingTo }) => filingTo < since)
         : failedPages.length === 0,
     hasAllPages: failedPages.length === 0,
   }
 })
 
-/** Selects the forms to download for these datasets: the new forms, and the forms in the queue that are due. */
+type FilingsRead = NonNullable<Effect.Success<ReturnType<typeof readFilings>>>
+
+/**
+ * Selects the forms to download for these datasets: new ones, and those that are due in the queue. Queued forms that
+ * the company's list has no longer, or that are not read any more, are not requested. `due` has the queue entries of
+ * due forms by accession number.
+ */
 const selectForms = (
   context: VisitContext,
   filings: ReadonlyArray<EdgarFiling>,
@@ -323,7 +377,8 @@ const selectForms = (
   const listed = new Map(filings.map((filing) => [filing.accession, filing]))
   for (const [accession, entries] of due) {
     const filing = listed.get(accession)
-    if (filing !== undefined && findFormKind(filing) === undefined) visit.served.push(...entries)
+    if (filing !== undefined && findFormKind(filing) === undefined) visit.done.push(...entries)
+    // Without all pages, nobody can say that the filing is gone.
     if (filing !== undefined || !hasAllPages) continue
     visit.setAside.push(
       ...entries.map(({ url }) =>
@@ -342,10 +397,10 @@ const selectForms = (
   return { due, forms }
 }
 
-/** Here, `work` has only the queue's documents of the form. */
+/** What reading one form needs. Here, `work` has only the queue entries for its documents. */
 type FormContext = Pick<VisitContext, "downloader" | "issuer" | "visit" | "work">
 
-/** Downloads the fee exhibit of a statement, if it has one. */
+/** Downloads the fee exhibit of a registration statement, if it has one, and adds its amounts to the visit. */
 const readFees = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
   const { issuer: { cik }, visit } = context
   const { accession, fileNumber, filingDate } = filing
@@ -359,28 +414,31 @@ const readFees = Effect.fnUntraced(function* (context: FormContext, filing: Form
   visit.fees.push({ cik, accession, fileNumber, filingDate, ...amounts, source })
 })
 
-/** Downloads an ownership form, and returns its rows. */
+/** Downloads an ownership form, and returns its rows. For an old schedule, only the header is downloaded. */
 const readOwnershipForm = Effect.fnUntraced(function* (context: FormContext, filing: FormFiling) {
   const { issuer, visit } = context
   const url = buildFormUrl(issuer.cik, filing)
   const urls = findFormKind(filing) === "header"
     ? { documentUrl: buildFilingDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument), headerUrl: url }
     : { documentUrl: url }
-  visit.served.push({ url, dataset: "" })
+  visit.done.push({ url, dataset: "" })
   const decode = (text: string) => makeOwnershipRows({ issuer, filing: { ...filing, ...urls }, text })
   const { doubts, rows } = (yield* readDocument(context, url, decode)) ?? { doubts: [], rows: [] }
   visit.doubts.push(...doubts)
   return rows
 })
 
-/** Reads the documents of a form: adds fees to the visit, or returns the rows of `ownership`. */
+/** Reads the documents of a form. Adds the fees of a statement to the visit, or returns the rows of `ownership`. */
 const readForm = (context: FormContext, filing: FormFiling) => {
   // The document may have had another name when it was added to the queue.
-  context.visit.served.push(...context.work)
+  context.visit.done.push(...context.work)
   return findFormKind(filing) === "fees" ? Effect.as(readFees(context, filing), []) : readOwnershipForm(context, filing)
 }
 
-/** Downloads the forms and adds their rows to the visit. If forms are deferred, downloads only those due. */
+/**
+ * Downloads the forms and adds their rows to the visit. If forms are deferred, downloads only those that are due in the
+ * queue, and queues the new ones.
+ */
 const addForms = Effect.fnUntraced(
   function* (context: VisitContext, { due, forms }: ReturnType<typeof selectForms>) {
     const { defersForms, issuer: { cik }, visit } = context
@@ -400,33 +458,36 @@ const addForms = Effect.fnUntraced(
   },
 )
 
-/** Reads the documents of a form that was only listed, and writes the result to `visit`. */
+/** Reads the documents of a form that an earlier visit queued, and writes the results to `visit`. */
 export const visitListedForm = Effect.fnUntraced(
   function* (issuer: Issuer, { filing, url }: ListedForm, downloader: DocumentDownloader, visit: CompanyVisit) {
     visit.rows.set("ownership", yield* readForm({ downloader, issuer, visit, work: [] }, filing))
-    visit.served.push({ url, dataset: "" })
+    visit.done.push({ url, dataset: "" })
   },
 )
 
 /**
- * Requests the XBRL instance of a filing. Returns null if it has no usable counts, or if there is none, and undefined
- * if it was set aside. The instance of a new filing may appear later.
+ * Downloads the XBRL instance of a filing, and returns the share counts on its cover. Returns null if it has no usable
+ * counts or does not exist, and undefined if it was set aside. The instance of a new filing may still appear, so it is
+ * set aside if it does not exist.
  */
 const readCover = Effect.fnUntraced(
   function* (context: VisitContext, filing: EdgarFiling, url: string) {
     const isOld = filing.filingDate < subtractDays(yield* todayInNewYork, lateFilingDays)
-    context.visit.served.push({ url, dataset: "" })
+    context.visit.done.push({ url, dataset: "" })
     return yield* readDocument(context, url, decodeCoverCounts, isOld ? null : undefined)
   },
   instancePermits.withPermit,
 )
 
 /**
- * Adds the counts of instances to the facts, for filings without a count on the cover in the facts: the newest report,
- * and filings of the requested days. `text` is that of the facts, which a new filing may not have reached yet.
+ * Adds the counts of XBRL instances to the company's facts, for reports whose count the facts lack. An earlier run has
+ * stored some of them. The others are downloaded if they are due in the queue, filed since `since`, or of the newest
+ * report. `factsText` is the document with the facts. A filing that it does not mention waits until the SEC has added
+ * it, because the facts may then have its count.
  */
 const addCovers = Effect.fnUntraced(
-  function* (context: VisitContext, facts: CompanyFacts, filings: ReadonlyArray<EdgarFiling>, text: string) {
+  function* (context: VisitContext, facts: CompanyFacts, filings: ReadonlyArray<EdgarFiling>, factsText: string) {
     const { defersInstances, issuer: { cik }, since, visit, work } = context
     const withCover = new Set(facts.counts.map(({ accn }) => accn))
     const lacking = filings.filter((filing) => mayHaveInstance(filing) && !withCover.has(filing.accession))
@@ -434,34 +495,43 @@ const addCovers = Effect.fnUntraced(
     const newest = filings.find((filing) => isXbrlReport(filing) && !filing.form.endsWith("/A"))
     const entries = work.filter((entry) => entry.dataset === "" && isReportInstance(entry))
     const queued = new Map(entries.map((entry) => [findAccession(entry), entry]))
-    const covers = yield* Effect.forEach(lacking, (filing) => {
+
+    /** Returns the stored or downloaded counts of a filing; undefined if it has none yet. */
+    const findCover = Effect.fnUntraced(function* (filing: EdgarFiling, url: string) {
       const { accession, filingDate } = filing
-      const url = buildInstanceUrl(cik, accession, filing.primaryDocument)
-      const note = (cover: CoverCounts | null): ReadonlyArray<FilingInstance> => [{ cik, accession, filingDate, cover }]
-      const cover = known.get(accession)
-      if (cover !== undefined) {
-        // Rows that were set aside are made again.
-        visit.served.push({ url, dataset: "" })
-        visit.read.push(url)
-        return Effect.succeed(note(cover))
+      const stored = known.get(accession)
+      if (stored !== undefined) {
+        // The rows are made again from the stored counts, so entries for rows that were set aside are done, too.
+        visit.done.push({ url, dataset: "" })
+        visit.readUrls.push(url)
+        return stored
       }
       const entry = queued.get(accession)
       const isRequested = entry?.isDue ?? (filingDate >= since || filing === newest)
-      if (!isRequested || !text.includes(accession)) return Effect.succeed([])
+      if (!isRequested || !factsText.includes(accession)) return undefined
       if (defersInstances && entry === undefined) {
         visit.listed.push({ url, filing: null })
-        return Effect.succeed([])
+        return undefined
       }
-      return Effect.map(readCover(context, filing, url), (read) => read === undefined ? [] : note(read))
+      return yield* readCover(context, filing, url)
     })
-    visit.instances.push(...covers.flat())
-    return addInstanceCounts(facts, lacking, covers.flat())
+
+    const instances = yield* Effect.forEach(lacking, (filing) => {
+      const { accession, filingDate, primaryDocument } = filing
+      return Effect.map(
+        findCover(filing, buildInstanceUrl(cik, accession, primaryDocument)),
+        (cover): ReadonlyArray<FilingInstance> => cover === undefined ? [] : [{ cik, accession, filingDate, cover }],
+      )
+    })
+    visit.instances.push(...instances.flat())
+    return addInstanceCounts(facts, lacking, instances.flat())
   },
 )
 
 /**
- * Downloads the company's facts. Keeps them in the queue until they have the newest report. Returns "none" if there are
- * no facts, as for funds and new companies, and undefined if they were set aside.
+ * Downloads the company's facts, with the counts of XBRL instances added. Queues the facts again until the SEC has
+ * added the newest reports. Returns "none" if the company has no facts, as funds and new companies do, and undefined if
+ * the facts were set aside.
  */
 const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) {
   const { issuer, visit } = context
@@ -488,14 +558,14 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
 })
 
 /**
- * Adds the rows with share counts to the visit: the screener and the floats. Without facts, the stored count stays, and
- * so do a stored industry and exchange that the SEC no longer names (D38).
+ * Adds the rows with share counts to the visit: those of the screener and of the float datasets. If there are no facts,
+ * the stored count is kept. If the SEC no longer names the industry or the exchange, the stored one is kept (D38).
  */
 const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFilings: CompanySubmissions) {
   const { datasets, visit } = context
   const read = yield* readFacts(context, listedFilings.filings)
-  // Instances that this visit did not request are not needed any more, for example because the facts have the count.
-  if (read !== undefined) visit.served.push(...context.work.filter(isDueInstance))
+  // A due instance that `addCovers` did not request is not needed any more: the facts have the count, for example.
+  if (read !== undefined) visit.done.push(...context.work.filter(isDueInstance))
   const facts = read === "none" ? undefined : read
   const stored = yield* readStoredCounts(context.issuer)
   const issuer = { ...context.issuer, exchange: context.issuer.exchange ?? stored.exchange }
@@ -522,80 +592,125 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
   }
 })
 
-/** Returns the datasets whose rows depend on a document. Forms concern only the dataset that requests them. */
+/**
+ * Returns the datasets whose rows are made from a document. For a form, there are none to wait for: only `ownership` or
+ * `registrations` reads it, and it is downloaded only if that dataset is ingested.
+ */
 const findDependentDatasets = (entry: WorkKey): ReadonlyArray<IngestedDataset> => {
   if (isList(entry.url)) return datasetsFromCompanyFilings
   if (isReportInstance(entry) || entry.url.includes("/companyfacts/")) return datasetsWithCounts
   return isIndexPage(entry) ? ["news"] : []
 }
 
-/** Finds the entries for single rows that this visit has made again. */
-const findServedRows = ({ visit, work }: VisitContext) => {
-  const read = new Set(visit.served.map(({ url }) => url))
+/** Finds the queue entries for single rows that this visit has made again, from a document that it has read. */
+const findRemadeRows = ({ visit, work }: VisitContext) => {
+  const read = new Set(visit.done.map(({ url }) => url))
   return work.filter((entry) =>
-    entry.dataset !== "" && (entry.isDue || isListElement(entry)) && visit.rows.has(entry.dataset) &&
+    entry.dataset !== "" && (entry.isDue || isListedFiling(entry)) && visit.rows.has(entry.dataset) &&
     read.has(entry.url.split("#")[0] ?? "")
   )
 }
 
+/** Adds rows of `news`: of new filings, and of earlier ones whose row is missing or has another acceptance time. */
+const addNews = Effect.fnUntraced(function* (context: VisitContext, { submissions: { filings } }: FilingsRead) {
+  const { datasets, issuer, progress, since, visit } = context
+  if (!datasets.has("news")) return
+  const pending = findPending(context, filings, "news")
+  const first = progress.get("news")?.since
+  const stale = first === undefined ? [] : yield* findStaleNews(issuer.cik, filings, first < since ? first : since)
+  const changed = new Set([...pending, ...stale])
+  visit.rows.set("news", makeNewsRows(issuer, Array.from(changed)))
+  visit.doubts.push(...findNewsDoubts(filings))
+})
+
+/** Adds all rows of `registrations`, with the sources of amounts that are stored, if one of the rows may change. */
+const addRegistrations = Effect.fnUntraced(
+  function* (context: VisitContext, { hasAllPages, outdated, submissions: { filings } }: FilingsRead) {
+    const { isFresh, issuer, visit } = context
+    if (!outdated.registrations || !hasAllPages) return
+    const feeSources = isFresh ? new Map() : yield* readFeeSources(issuer.cik)
+    visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork, feeSources))
+    visit.registrationEnds.push({ cik: issuer.cik, ends: listRegistrationEnds(issuer, filings) })
+  },
+)
+
+/** Reads the new and due forms, or only counts them in a dry run. */
+const addSelectedForms = Effect.fnUntraced(
+  function* (context: VisitContext, { hasAllPages, isComplete, submissions: { filings } }: FilingsRead) {
+    const { datasets, isDryRun, isFresh, visit } = context
+    // A fresh run writes files. All rows of a file have the same columns, so a file with the amounts of some statements
+    // would, when it is loaded, replace the amounts of the others, which another source may have loaded, by null.
+    const complete = datasetsOfForms.filter((name) =>
+      datasets.has(name) && isComplete(name) && !(isFresh && name === "registrations")
+    )
+    if (complete.length === 0) return
+    const selected = selectForms(context, filings, complete, hasAllPages)
+    if (isDryRun) visit.documents += selected.forms.length
+    else yield* addForms(context, selected)
+  },
+)
+
+/** Makes outdated rows with share counts again. A dry run counts the facts as one document. */
+const updateCounts = Effect.fnUntraced(
+  function* (context: VisitContext, { hasAllPages, outdated, submissions }: FilingsRead) {
+    const { isDryRun, issuer, visit } = context
+    if (!(outdated.floats || outdated.screener) || !hasAllPages) return
+    if (!isDryRun) return yield* addCounts(context, submissions)
+    if (outdated.screener) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
+    visit.documents += 1
+  },
+)
+
+/** Adds the progress of the datasets for which all pages were read. */
+const addProgress = (context: VisitContext, { isComplete, submissions: { filings } }: FilingsRead) => {
+  const { datasets, issuer: { cik }, progress, since, visit } = context
+  for (const name of datasetsFromCompanyFilings) {
+    if (!datasets.has(name) || !isComplete(name)) continue
+    visit.progress.push(makeIngestDatasetProgress(cik, name, filings, since, progress.get(name)))
+  }
+}
+
 /**
- * Visits a company, and writes the result to `visit`. If the visit fails, because the SEC is down, `visit` has the
+ * Completes the list of queue entries that are done. An entry for a document stays if a dataset that this run does not
+ * fill also needs the document.
+ */
+const finishQueueEntries = (context: VisitContext) => {
+  const { datasets, progress, visit } = context
+  visit.done.push(...findRemadeRows(context))
+  const isDone = (entry: WorkKey) =>
+    entry.dataset !== "" ||
+    findDependentDatasets(entry).every((name) => datasets.has(name) || !progress.has(name))
+  visit.done.splice(0, Infinity, ...visit.done.filter(isDone))
+}
+
+/** Reads what earlier runs have stored about a company. A fresh run ignores it. */
+const readKnownState = Effect.fnUntraced(
+  function* (cik: string, { defersInstances, ignoresDelays, isFresh }: CompanyVisitOptions) {
+    const unknown: KnownState = { progress: new Map(), work: [] }
+    if (isFresh) return unknown
+    const progress = yield* readIngestProgress(cik)
+    const work = yield* readCompanyWork(cik, ignoresDelays)
+    // Queued instances are left to the second visit.
+    const known: KnownState = { progress, work: work.filter(({ kind }) => !defersInstances || kind !== "instance") }
+    return known
+  },
+)
+
+/**
+ * Visits a company, and writes the results to `visit`. If the visit fails because the SEC is down, `visit` has the
  * documents that were set aside until then.
  */
 export const visitCompany = Effect.fnUntraced(
   function* (issuer: Issuer, options: CompanyVisitOptions, downloader: DocumentDownloader, visit: CompanyVisit) {
-    const { datasets, defersInstances, isDryRun, isFresh, since } = options
-    const known: KnownState = isFresh ? { progress: new Map(), work: [] } : {
-      progress: yield* readIngestProgress(issuer.cik),
-      work: (yield* readCompanyWork(issuer.cik, options.ignoresDelays))
-        .filter(({ kind }) => !defersInstances || kind !== "instance"),
-    }
+    const known = yield* readKnownState(issuer.cik, options)
     const context: VisitContext = { ...options, ...known, issuer, visit, downloader }
     const read = yield* readFilings(context)
     if (read === undefined) return
-
-    const { hasAllPages, isComplete, makes, submissions } = read
-    const { filings } = submissions
-    const noteProgress = (dataset: IngestedDataset) => {
-      if (!datasets.has(dataset) || !isComplete(dataset)) return
-      visit.progress.push(
-        makeIngestDatasetProgress(issuer.cik, dataset, filings, since, known.progress.get(dataset)),
-      )
-    }
-
-    if (datasets.has("news")) {
-      const pending = findPending(context, filings, "news")
-      const first = known.progress.get("news")?.since
-      const stale = first === undefined ? [] : yield* findStaleNews(issuer.cik, filings, first < since ? first : since)
-      const changed = new Set([...pending, ...stale])
-      visit.rows.set("news", makeNewsRows(issuer, Array.from(changed)))
-      visit.doubts.push(...findNewsDoubts(filings))
-    }
-    if (makes.registrations && hasAllPages) {
-      const feeSources = isFresh ? new Map() : yield* readFeeSources(issuer.cik)
-      visit.rows.set("registrations", makeRegistrationRows(issuer, filings, yield* todayInNewYork, feeSources))
-      visit.registrationEnds.push({ cik: issuer.cik, ends: listRegistrationEnds(issuer, filings) })
-    }
-    // All rows of a file have the same columns, so a file with amounts would replace amounts of other sources by null.
-    const complete = datasetsOfForms.filter((name) =>
-      datasets.has(name) && isComplete(name) && !(isFresh && name === "registrations")
-    )
-    if (complete.length > 0) {
-      const selected = selectForms(context, filings, complete, hasAllPages)
-      if (isDryRun) visit.documents += selected.forms.length
-      else yield* addForms(context, selected)
-    }
-    if ((makes.floats || makes.screener) && hasAllPages) {
-      if (makes.screener && isDryRun) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
-      if (isDryRun) visit.documents += 1
-      else yield* addCounts(context, submissions)
-    }
-    datasetsFromCompanyFilings.forEach(noteProgress)
-    visit.served.push(...findServedRows(context))
-    // Datasets that this run does not fill still need what the documents have.
-    const isServed = (entry: WorkKey) =>
-      entry.dataset !== "" ||
-      findDependentDatasets(entry).every((name) => datasets.has(name) || !known.progress.has(name))
-    visit.served.splice(0, Infinity, ...visit.served.filter(isServed))
+    yield* addNews(context, read)
+    yield* addRegistrations(context, read)
+    yield* addSelectedForms(context, read)
+    yield* updateCounts(context, read)
+    addProgress(context, read)
+    finishQueueEntries(context)
   },
 )

@@ -24,11 +24,14 @@ type BatchWriter = Effect.Success<ReturnType<typeof makeBatchWriter>>
 /** Interval at which a run records that its process is alive. */
 const heartbeatInterval = Duration.seconds(30)
 
+/** A note in the report. */
 const archivesNotNeeded =
   "The archives were not read, because an earlier run has covered all companies: only companies " +
   "with new filings are visited."
 
-/** Opens the archives, if there are any, and records their day, from which the next run reads the daily indexes. */
+/**
+ * Opens the archives, if the run has any, and records their day: from that day on, the next run reads daily indexes.
+ */
 const openArchives = Effect.fnUntraced(
   function* ({ archives, datasets, target }: ResolvedOptions, runId: number, companies: ReadonlyArray<Issuer>) {
     if (archives === undefined) return undefined
@@ -38,13 +41,13 @@ const openArchives = Effect.fnUntraced(
   },
 )
 
-/** Companies that are visited at the same time. The rate limit applies to the requests of all of them. */
+/** Number of concurrent visits. The rate limit applies to the requests of all of them. */
 const visitConcurrency = 8
 
-/** Deferred forms that are read from the database at once. */
+/** Number of deferred forms that one query reads from the database. */
 const formsAtOnce = 500
 
-/** Saves the earlier visits, and the failed documents of this one, if the SEC no longer answers. */
+/** If the SEC is down or blocks requests, saves the completed visits, and the documents that this visit set aside. */
 const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
 <A, E extends { readonly _tag: string }, R>(
   effect: Effect.Effect<A, E, R>,
@@ -54,11 +57,15 @@ const keepFailedVisit = (batches: BatchWriter, visit: CompanyVisit) =>
     ({ _tag }) => _tag === "EdgarUnavailable" || _tag === "EdgarBlocked" ? batches.addFailedVisit(visit) : Effect.void,
   )
 
+/** Advances the progress display by one company or form. */
 const noteDone = Effect.map(OperationProgress, (progress) => {
   progress.done += 1
 })
 
-/** Visits the companies, several at a time. */
+/**
+ * Visits the companies, several at a time, and saves their rows. `isFirstVisit` is false for second visits, which read
+ * the XBRL instances that the first visits queued.
+ */
 const visitCompanies = Effect.fnUntraced(
   function* (
     companies: ReadonlyArray<Issuer>,
@@ -85,7 +92,7 @@ const visitCompanies = Effect.fnUntraced(
   },
 )
 
-/** Downloads the deferred forms of these companies and datasets, newest first. */
+/** Downloads the deferred forms of these companies and datasets, newest first, and saves their rows. */
 const downloadListedForms = Effect.fnUntraced(
   function* (
     issuers: ReadonlyMap<string, Issuer>,
@@ -117,36 +124,30 @@ const downloadListedForms = Effect.fnUntraced(
   },
 )
 
-/** Visits the companies, and then downloads the deferred forms. Saves the rows in batches. */
-const ingestCompanies = Effect.fnUntraced(
-  function* (options: ResolvedOptions, runId: number, report: IngestReport) {
-    const { datasets, since, target, tickers } = options
-    const batches = yield* makeBatchWriter(options, runId, report)
-    const listDownloader = yield* makeDocumentDownloader()
-    const prepare = Effect.suspend(() => {
-      Object.assign(report, new IngestReport())
-      return prepareVisits(options, runId, listDownloader, report)
-    })
-    const { companies, formIssuers, indexes, isFirstLoad, served, setAside, unlistedWork } = yield* retryLostConnection(
-      prepare,
-    )
-    const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
-    if (options.archives !== undefined && !isFirstLoad) report.notes.push(archivesNotNeeded)
-    const downloader = yield* makeDocumentDownloader(archives)
-    report.companies = companies.length
+/** Adds the new symbol changes: all of them or, if companies were requested, theirs. */
+const addTickerChanges = Effect.fnUntraced(
+  function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedOptions, batches: BatchWriter) {
+    const ciks = new Set(companies.map(({ cik }) => cik))
+    const changes = yield* retryLostConnection(findNewTickerChanges)
+    const requested = changes.filter(({ cik }) => tickers === null || ciks.has(String(cik)))
+    yield* batches.add(new Map([["ticker_changes", requested]]), [])
+  },
+)
 
-    yield* batches.add(new Map(), setAside, { served, unrequested: unlistedWork })
-    if (target === "load" && datasets.includes("registrations")) {
-      yield* retryLostConnection(expireRegistrations(yield* todayInNewYork))
-    }
-    if (datasets.includes("ticker_changes")) {
-      const ciks = new Set(companies.map(({ cik }) => cik))
-      const changes = yield* retryLostConnection(findNewTickerChanges)
-      yield* batches.add(
-        new Map([["ticker_changes", changes.filter(({ cik }) => tickers === null || ciks.has(String(cik)))]]),
-        [],
-      )
-    }
+type PreparedVisits = Effect.Success<ReturnType<typeof prepareVisits>>
+
+/**
+ * Visits the companies. On a first load, the visits only queue XBRL instances and forms, so that most rows of all
+ * companies are there soon. The instances are read by second visits, and the forms at the end (decision 0128).
+ */
+const runVisits = Effect.fnUntraced(
+  function* (
+    options: ResolvedOptions,
+    { companies, formIssuers, indexes, isFirstLoad }: PreparedVisits,
+    downloader: DocumentDownloader,
+    batches: BatchWriter,
+  ) {
+    const { datasets, since, target, tickers } = options
     const visitOptions: CompanyVisitOptions = {
       datasets: new Set(datasets),
       indexedFilings: indexes.filings,
@@ -158,20 +159,43 @@ const ingestCompanies = Effect.fnUntraced(
       defersInstances: target === "load" && isFirstLoad,
     }
     const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
-    const visits = Effect.gen(function* () {
-      yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches, true)
-      if (visitOptions.defersInstances) {
-        const listed = yield* retryLostConnection(Work.readCompaniesWithDueWork("instance"))
-        const issuers = Array.from(formIssuers.values()).filter(({ cik }) => listed.has(cik))
-        if (issuers.length > 0) {
-          yield* visitCompanies(issuers, { ...visitOptions, defersInstances: false }, downloader, batches, false)
-        }
+    yield* visitCompanies(needsVisits ? companies : [], visitOptions, downloader, batches, true)
+    if (visitOptions.defersInstances) {
+      const listed = yield* retryLostConnection(Work.readCompaniesWithDueWork("instance"))
+      const issuers = Array.from(formIssuers.values()).filter(({ cik }) => listed.has(cik))
+      if (issuers.length > 0) {
+        yield* visitCompanies(issuers, { ...visitOptions, defersInstances: false }, downloader, batches, false)
       }
-      if (target === "load") yield* downloadListedForms(formIssuers, options, downloader, batches)
-    })
-    yield* Effect.raceFirst(visits, batches.saveOldResults)
-    // A resumed run does not visit again what it visited before it was interrupted, although an index may name newer
-    // filings. The next run therefore reads the indexes again.
+    }
+    if (target === "load") yield* downloadListedForms(formIssuers, options, downloader, batches)
+  },
+)
+
+/** Chooses the companies, visits them, and then downloads the deferred forms. Saves the rows in batches. */
+const ingestCompanies = Effect.fnUntraced(
+  function* (options: ResolvedOptions, runId: number, report: IngestReport) {
+    const { datasets, target } = options
+    const batches = yield* makeBatchWriter(options, runId, report)
+    const listDownloader = yield* makeDocumentDownloader()
+    const prepared = yield* retryLostConnection(Effect.suspend(() => {
+      // A repeated preparation counts from the beginning.
+      Object.assign(report, new IngestReport())
+      return prepareVisits(options, runId, listDownloader, report)
+    }))
+    const { companies, indexes, isFirstLoad } = prepared
+    const archives = isFirstLoad ? yield* openArchives(options, runId, companies) : undefined
+    if (options.archives !== undefined && !isFirstLoad) report.notes.push(archivesNotNeeded)
+    const downloader = yield* makeDocumentDownloader(archives)
+    report.companies = companies.length
+
+    yield* batches.add(new Map(), prepared.setAside, { done: prepared.done, unrequested: prepared.unlistedWork })
+    if (target === "load" && datasets.includes("registrations")) {
+      yield* retryLostConnection(expireRegistrations(yield* todayInNewYork))
+    }
+    if (datasets.includes("ticker_changes")) yield* addTickerChanges(companies, options, batches)
+    yield* Effect.raceFirst(runVisits(options, prepared, downloader, batches), batches.saveOldResults)
+    // A resumed run does not visit a company again that it visited before the interruption, although an index may name
+    // newer filings of it. The next run therefore reads the indexes again.
     if (target !== "load" || options.interrupted !== undefined) return
     yield* retryLostConnection(Effect.gen(function* () {
       for (const [url, validators] of indexes.validators) yield* State.saveCacheValidators(url, validators)
@@ -181,23 +205,25 @@ const ingestCompanies = Effect.fnUntraced(
   Effect.scoped,
 )
 
+/** Returns the status to record for a run that has ended. */
 const toStatus = (exit: Exit.Exit<unknown, unknown>, report: IngestReport): State.IngestRunStatus => {
   if (Exit.isSuccess(exit)) {
     if (findIncompleteness(report) === null) return "succeeded"
-    // Without a document, the SEC is probably down, so the run is continued soon.
+    // If no document could be read, the SEC is probably down. A failed run is continued soon, an incomplete one is not.
     return report.documents === 0 ? "failed" : "incomplete"
   }
-  // Without a listed company, there is nothing to continue.
+  // If the ticker list has none of the requested symbols, there is nothing to continue.
   if (report.companies === undefined && report.unlisted.length > 0) return "incomplete"
   return Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 }
 
+/** Returns why the run failed or is incomplete; null if it succeeded or was interrupted. */
 const getMessage = (exit: Exit.Exit<unknown, unknown>, report: IngestReport) => {
   if (Exit.isSuccess(exit)) return findIncompleteness(report)
   return Cause.hasInterruptsOnly(exit.cause) ? null : describeIngestError(Cause.squash(exit.cause))
 }
 
-/** Records that the run has ended. The statement has its own fiber, because timeouts do not work in a finalizer. */
+/** Records that the run has ended. The statement runs in its own fiber, because timeouts do not work in a finalizer. */
 const recordEnd = Effect.fnUntraced(
   function* (runId: number, exit: Exit.Exit<unknown, unknown>, report: IngestReport) {
     const record = State.recordIngestRunEnd(runId, toStatus(exit, report), getMessage(exit, report))
@@ -208,14 +234,19 @@ const recordEnd = Effect.fnUntraced(
 
 const decodeLock = decodeRows(Schema.Struct({ acquired: Schema.Boolean }))
 
-/** A service that restarts after a kill waits until PostgreSQL has noticed the end of the old process. */
+/** After a service was killed, its successor waits until PostgreSQL has noticed that the old connection is gone. */
 const lockRetrySchedule = Schedule.spaced("1 second").pipe(Schedule.upTo({ times: 20 }))
 
-/** Acquires a lock on a connection of its own. PostgreSQL releases it if the scope or the process ends. */
+/**
+ * Acquires the lock for ingesting all companies, on a connection of its own. It is released when the scope ends, and by
+ * PostgreSQL if the process ends. If `waits`, tries for 20 seconds. `check` fails if the connection is lost.
+ */
 const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
   const sql = yield* SqlClient.SqlClient
   const key = sql`hashtext('tickerline ingest of all companies')`
   const connection = yield* sql.reserve
+  // Statements run on the connection that the transaction service has. The 0 is the depth of a transaction, which here
+  // does not exist.
   const onConnection = Effect.provideService(sql.transactionService, [connection, 0])
   const lock = Effect.gen(function* () {
     const [row] = yield* onConnection(decodeLock(sql`select pg_try_advisory_lock(${key}) as acquired`))
@@ -234,7 +265,8 @@ const acquireMarketLock = Effect.fnUntraced(function* (waits: boolean) {
 
 /**
  * Ensures that only one process ingests all companies: two would request the same documents. Returns an effect that
- * never ends. It acquires the lock again if its connection is lost, and fails if another process has acquired it since.
+ * never ends. It checks the connection of the lock, acquires the lock again if the connection was lost, and fails if
+ * another process has acquired it in the meantime.
  */
 const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOptions, "scheduled">) {
   const lock = yield* ScopedRef.fromAcquire(acquireMarketLock(scheduled))
@@ -246,8 +278,8 @@ const lockMarket = Effect.fnUntraced(function* ({ scheduled }: Pick<IngestOption
 })
 
 /**
- * Runs the ingest, and updates `report` meanwhile. Returns why the run is incomplete, or null if it is complete.
- * A run that loads is recorded before its first request.
+ * Runs the ingest, and updates `report` while it runs. Returns why the run is incomplete, or null if it is complete. A
+ * run that loads rows is recorded in `edgar_runs` before its first request, so that it can be resumed.
  */
 export const runIngest = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
   Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })

@@ -1,4 +1,7 @@
-/** The scheduled ingest: a background job that runs once a day in one process (docs/decisions/0105-ingest-runs.md). */
+/**
+ * The scheduled ingest: a background job that runs once a day, in one of the service's processes
+ * (docs/decisions/0105-ingest-runs.md).
+ */
 import { Clock, type Config, Cron, Data, Duration, Effect, Metric, Option, Schema, type Scope } from "effect"
 import type { ChildProcessSpawner } from "effect/process"
 import { SqlClient } from "effect/sql"
@@ -26,12 +29,13 @@ const pollInterval = Duration.minutes(1)
 /** Delay before a failed run is continued. */
 const failureDelay = Duration.minutes(30)
 
-/** Interval at which a process reads its metrics from the database during a run. */
+/** Interval at which the job reads its metrics from the database during a run. */
 const metricsInterval = Duration.seconds(30)
 
+/** The run has failed. The message tells an operator why. */
 class ScheduledIngestFailed extends Data.TaggedError("ScheduledIngestFailed")<{ readonly message: string }> {}
 
-/** How long a process that is not permitted to load data leaves the job to other processes. */
+/** A process that is not permitted to load data leaves the job to other processes for this time. */
 const notPermittedPause = Duration.hours(1)
 
 const documentCounter = makeCounter(
@@ -55,21 +59,25 @@ const mayLoad = Effect.gen(function* () {
   return role?.may === true
 })
 
+/** What to run, and when. */
 interface ScheduledIngest {
   readonly schedule: Cron.Cron
   readonly userAgent: string
+  /** Symbols of the companies; null for all companies. */
   readonly tickers: ReadonlyArray<string> | null
   /**
-   * When this process set up the job, in milliseconds since 1970.
-   * If there has been no run yet, the first is due at the next scheduled time after this.
+   * When this process set up the job, in milliseconds since 1970. If there has been no run yet, the first is due at the
+   * next scheduled time after this.
    */
   readonly preparedAt: number
 }
 
 /**
- * Whether a run is due: at the scheduled time, immediately after a crash, or `failureDelay` after a failure.
+ * Whether a run is due: at the scheduled time, immediately if the process of the last run was killed, or `failureDelay`
+ * after a failure.
  *
- * @param failedAt when a run last failed in this process, even if the database does not know; milliseconds since 1970
+ * @param failedAt when a run last failed in this process, in milliseconds since 1970. The database may not know of it,
+ *   for example because it could not be reached.
  */
 const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest, failedAt: number) {
   const now = yield* Clock.currentTimeMillis
@@ -82,7 +90,7 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
     now >= endedAt + Duration.toMillis(failureDelay)
 })
 
-/** Runs the ingest in its own process, and records its end if the process could not. */
+/** Runs the ingest in a process of its own. If the process was killed, records the end of its run. */
 const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseUrl: Option.Option<string>) {
   const reason = yield* runIngestProcess({ ...ingest, baseUrl })
   if (reason === null) return
@@ -92,10 +100,10 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest, baseU
   if (last?.status !== "incomplete") return yield* new ScheduledIngestFailed({ message: last?.error ?? reason })
 })
 
-const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
-  const baseUrl = yield* EdgarBaseUrlConfig
+/** Registers the metrics of the job. Returns an effect that reads their values from the database. */
+const registerMetrics = Effect.gen(function* () {
   let last: Effect.Success<typeof readScheduledIngestMetrics>[number] | undefined
-  let [failedAt, waiting, doubts] = [-Infinity, 0, 0]
+  let [waiting, doubts] = [0, 0]
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
     name: "tickerline_ingest_last_success_timestamp_seconds",
@@ -118,16 +126,27 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     description: "Values of the SEC's documents that are not believed, and about which nobody has decided.",
     read: () => doubts,
   })
-  const readMetrics = Effect.gen(function* () {
+  return Effect.gen(function* () {
     waiting = (yield* readWorkSize).waiting
     doubts = yield* countOpenDoubts
     const [metrics] = yield* readScheduledIngestMetrics
     if (metrics === undefined) return
+    // The counters of a process count from its start. The database has the totals of all processes.
     const { documents, rejections } = last ?? metrics
     yield* Metric.update(documentCounter, Math.max(0, metrics.documents - documents))
     yield* Metric.update(rejectionCounter, Math.max(0, metrics.rejections - rejections))
     last = metrics
   })
+})
+
+/**
+ * Prepares the job. Returns an effect that runs the ingest if it is due, and returns how long to leave the job to
+ * others.
+ */
+const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
+  const baseUrl = yield* EdgarBaseUrlConfig
+  const readMetrics = yield* registerMetrics
+  let failedAt = -Infinity
   const noteFailure = Effect.map(Clock.currentTimeMillis, (now) => {
     failedAt = now
   })
@@ -151,7 +170,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   })
 })
 
-/** Runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A failed run is continued later. */
+/** The job, which runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A failed run is continued later. */
 export const ingestJob = {
   name: "ingest-edgar",
   every: pollInterval,

@@ -1,4 +1,4 @@
-/** The options of an ingest, and those of the interrupted run that it continues. */
+/** The options of an ingest, which may be those of the interrupted run that it continues. */
 import { Config, Data, Effect, Schema } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { tickerPattern } from "../../../contract/rules/Tickers.ts"
@@ -6,20 +6,23 @@ import { type IngestedDataset, ingestedDatasets } from "./IngestedDatasets.ts"
 import * as State from "../store/IngestState.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 
+/** The ingest cannot run as requested. The message tells an operator why. */
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
 
+/** What to ingest, and where the rows go. */
 export interface IngestOptions {
   /** Symbols of the companies; null for the whole ticker list; undefined for the companies of the interrupted run. */
   readonly tickers: ReadonlyArray<string> | null | undefined
   readonly datasets: ReadonlyArray<IngestedDataset>
   /** Filings of this day and later are ingested, `YYYY-MM-DD`. */
   readonly since: string
-  /** Continues the newest run if it did not succeed. */
+  /** Whether to continue the newest run that has not visited all of its companies, if there is one. */
   readonly resume: boolean
-  /** `load` loads rows into the tables; `dry-run` only reads lists of filings; `folder` receives the rows as files. */
+  /** `load` loads the rows; `dry-run` only reads lists of filings, and counts; `folder` receives the rows as files. */
   readonly target: "load" | "dry-run" | { readonly folder: string }
+  /** Whether INGEST_EDGAR starts the run, and not a person. */
   readonly scheduled: boolean
-  /** Requests all documents that earlier runs set aside, including those that were rejected for good. */
+  /** Whether to request all documents that earlier runs set aside, even those that were given up. */
   readonly retryRejected?: boolean
   /** The folder with the SEC's nightly archives, which are read instead of requesting their documents. */
   readonly archives?: string | undefined
@@ -32,7 +35,7 @@ export const getDefaultIngestStartDate = Effect.map(todayInNewYork, (today) => s
 export const parseTickers = (text: string): ReadonlyArray<string> =>
   text.split(",").map((ticker) => ticker.trim().toUpperCase().replaceAll(".", "-")).filter((ticker) => ticker !== "")
 
-/** Symbols of companies, separated by commas. */
+/** A text with symbols of companies, separated by commas. */
 export const Companies = Schema.String.check(
   Schema.makeFilter((text) => {
     const tickers = parseTickers(text)
@@ -41,20 +44,23 @@ export const Companies = Schema.String.check(
 )
 
 /**
- * Symbols of the companies that the scheduled ingest covers; null for all companies, as for the value `all`, even in
- * capitals, although `ALL` is also a symbol.
+ * `EDGAR_TICKERS`, the symbols of the companies that the scheduled ingest covers; null for all companies, if it is
+ * `all` or not set. `ALL` in capitals also means all companies, although it is a symbol.
  */
 export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe(
   Config.map((text) => text.trim().toLowerCase() === "all" ? null : parseTickers(text)),
   Config.withDefault(null),
 )
 
-/** Returns the options of the interrupted run if it is continued, and otherwise the given options. */
+/**
+ * Returns the options with which to run: with `resume`, the companies, datasets and first day are those of the
+ * interrupted run. Fails if there is no such run and no companies are given, or if the options contradict that run.
+ */
 export const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   const found = options.resume ? yield* State.findUnfinishedIngestRun(options.scheduled) : undefined
-  const isSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
+  const coversSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
   // If EDGAR_TICKERS has changed since the interruption, a scheduled run starts from the beginning.
-  const interrupted = isSame || !options.scheduled ? found : undefined
+  const interrupted = coversSame || !options.scheduled ? found : undefined
   if (interrupted === undefined) {
     if (options.tickers !== undefined) return { interrupted, ...options, tickers: options.tickers }
     return yield* new IngestRefused({
@@ -67,7 +73,7 @@ export const resolveOptions = Effect.fnUntraced(function* (options: IngestOption
       message: `The interrupted run covers ${tickers.join(",")}, but --archives is for all companies. Omit --archives.`,
     })
   }
-  if (!isSame) {
+  if (!coversSame) {
     return yield* new IngestRefused({
       message: `The interrupted run covers ${tickers === null ? "all companies" : tickers.join(",")}. ` +
         "To continue it, run the command again with --resume but without --tickers or --all; to start a new run, " +
@@ -83,4 +89,5 @@ export const resolveOptions = Effect.fnUntraced(function* (options: IngestOption
   }
 })
 
+/** The options of a run, and in `interrupted` the run that it continues. */
 export type ResolvedOptions = Effect.Success<ReturnType<typeof resolveOptions>>

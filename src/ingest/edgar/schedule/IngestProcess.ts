@@ -1,6 +1,6 @@
 /**
- * The process in which a service runs its scheduled ingest, so that decoding documents never delays requests
- * (decision 0128). It ends when its standard input is closed, even if the service was killed.
+ * Runs the scheduled ingest in a process of its own, so that decoding documents never delays the service's requests
+ * (decision 0128). The process ends when its standard input is closed, which happens even if the service is killed.
  */
 import { Duration, Effect, Option, Redacted } from "effect"
 import { ChildProcess } from "effect/process"
@@ -8,22 +8,25 @@ import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { DirectConnectionConfig } from "../../../postgres/pool/ConnectionSettings.ts"
 
-/** The hidden option of `ingest edgar` that the service sets. */
+/** The name of the hidden option of `ingest edgar` that marks a run as scheduled. */
 export const scheduledRunFlag = "scheduled"
 
-/** After this time, a process that has not ended yet is killed. */
+/** A process that has been asked to end is killed after this time. */
 const stopTimeout = Duration.seconds(15)
 
 /**
- * Variables that the command may need: of the system, of TLS and proxies, and its own settings. No secrets of the
- * service are among them.
+ * The environment variables that the process inherits: those of the system, of TLS and of proxies, and settings that
+ * the command reads. The service's secrets are not among them.
  */
 const passedVariables = new RegExp(
   "^(PATH|HOME|USER|LOGNAME|TMPDIR|TZ|LANG|LC_\\w+|NO_COLOR|DENO_DIR|NODE_EXTRA_CA_CERTS|SSL_\\w+|PG\\w+|" +
     "NODE_USE_\\w+|HTTPS?_PROXY|https?_proxy|NO_PROXY|no_proxy|TICKERLINE_HOME|LOG_\\w+|DATABASE_POOL_\\w+)$",
 )
 
-/** Starts this program, on the same runtime. A bundle is its own entry point. */
+/**
+ * Returns the arguments with which this runtime (Node or Deno) starts this program. A bundle has no `main.ts`, so the
+ * file with which the service was started is used.
+ */
 const getProgram = () => {
   const [, started, command] = process.argv
   const main = command === "serve" && started !== undefined
@@ -32,16 +35,17 @@ const getProgram = () => {
   return "Deno" in globalThis ? ["run", "--allow-all", main] : [main]
 }
 
+/** What the process is told. */
 export interface IngestProcessOptions {
   readonly userAgent: string
-  /** Null for all companies. */
+  /** Symbols of the companies; null for all companies. */
   readonly tickers: ReadonlyArray<string> | null
   readonly baseUrl: Option.Option<string>
 }
 
 /**
- * Runs the scheduled ingest in a process of its own. Returns why it failed; null if it ended with status 0. Ends the
- * process if interrupted.
+ * Runs the scheduled ingest in a process of its own, and waits until it has ended. Returns why it failed, or null if
+ * its exit code is 0. If this effect is interrupted, the process is ended.
  */
 export const runIngestProcess = Effect.fnUntraced(
   function* ({ baseUrl, tickers, userAgent }: IngestProcessOptions) {
@@ -75,12 +79,14 @@ export const runIngestProcess = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** Completes when the standard input is closed. Afterwards, it no longer keeps the process alive. */
+/**
+ * Completes when the standard input is closed. If interrupted, stops reading it, which would keep the process alive.
+ */
 const standardInputEnd = Effect.callback<void>((resume) => {
   process.stdin.once("end", () => resume(Effect.void)).once("error", () => resume(Effect.void)).resume()
   return Effect.sync(() => process.stdin.destroy())
 })
 
-/** Interrupts the run when the service closes the standard input or ends. */
+/** Runs an effect, and interrupts it when the service closes this process's standard input or ends. */
 export const untilServiceEnds = <A, E, R>(run: Effect.Effect<A, E, R>) =>
   Effect.raceFirst(run, Effect.andThen(standardInputEnd, Effect.interrupt))

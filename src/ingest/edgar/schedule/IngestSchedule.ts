@@ -1,4 +1,4 @@
-/** The daily time of the scheduled ingest, such as `daily 22:15 America/New_York`. */
+/** The setting for the daily time of the scheduled ingest, such as `daily 22:15 America/New_York`. */
 import { Config, Cron, DateTime, Option, Schema } from "effect"
 
 const pattern = /^daily ([01]\d|2[0-3]):([0-5]\d) (\S+)$/
@@ -21,7 +21,7 @@ const ScheduleText = Schema.String.check(
   Schema.makeFilter((text) => Option.isSome(parseSchedule(text)), { message: rule }),
 )
 
-/** The schedule on which this process runs the ingest; `None` if this process does not run the ingest. */
+/** `INGEST_EDGAR`, the schedule on which this process runs the ingest; `None` if it does not run it. */
 export const IngestScheduleConfig = Config.schema(ScheduleText, "INGEST_EDGAR").pipe(
   Config.map(parseSchedule),
   Config.withDefault(Option.none()),

@@ -1,4 +1,4 @@
-/** Datasets that the ingest fills from the SEC's documents. */
+/** The datasets that the ingest can fill from the SEC's documents. */
 export const ingestedDatasets = [
   "news",
   "registrations",
@@ -9,12 +9,14 @@ export const ingestedDatasets = [
   "ticker_changes",
 ] as const
 
+/** The name of such a dataset. */
 export type IngestedDataset = typeof ingestedDatasets[number]
 
+/** The datasets with the shares outstanding and the public float: newest, and by filing. */
 export const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
 
-/** Datasets that contain values from the company facts. */
+/** The datasets with share counts, which come from the company's facts and from XBRL instances. */
 export const datasetsWithCounts = [...floatDatasets, "screener"] as const
 
-/** Datasets that are made from each company's filings. `ticker_changes` is made from the ticker list instead. */
+/** The datasets for which companies are visited. `ticker_changes` is made from the ticker list instead. */
 export const datasetsFromCompanyFilings = ingestedDatasets.filter((dataset) => dataset !== "ticker_changes")

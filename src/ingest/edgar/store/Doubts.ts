@@ -1,4 +1,7 @@
-/** Doubts about values of the SEC's documents (`edgar_doubts`), and what operators decide about them. */
+/**
+ * Doubts about values in the SEC's documents (`edgar_doubts`), and what operators decide about them
+ * (`tickerline ingest doubts`).
+ */
 import { Data, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { requireDataset, type RowCells } from "../../../contract/Datasets.ts"
@@ -10,7 +13,7 @@ import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../re
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requestAgain } from "./IngestWork.ts"
 
-/** An operator has asked for something that cannot be decided. */
+/** The doubt does not exist, or cannot be decided in the way that an operator has asked for. */
 export class DoubtNotDecidable extends Data.TaggedError("DoubtNotDecidable")<{ readonly message: string }> {}
 
 const OptionalText = Schema.NullOr(Schema.String)
@@ -24,7 +27,7 @@ const decodeDecisions = decodeRows(Schema.Struct({
   decided: OptionalText,
 }))
 
-/** Reads what operators have decided about values of a company's documents. */
+/** Reads what operators have decided about values in a company's documents, by the key of the doubt. */
 export const readDecisions = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeDecisions(sql`
@@ -38,7 +41,7 @@ export const readDecisions = Effect.fnUntraced(function* (cik: string) {
 
 const hasSource = ({ source }: RowCells, url: string) => Array.isArray(source) && source.includes(url)
 
-/** Splits doubts into those that are open, and those about which an operator has decided. */
+/** Separates the doubts about which an operator has decided, each with the decision, from those that are open. */
 export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions) => {
   const decided = doubts.flatMap((doubt) => {
     const decision = decisions.get(formatDoubtKey(doubt))
@@ -47,7 +50,10 @@ export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions)
   return { decided, open: doubts.filter((doubt) => !decisions.has(formatDoubtKey(doubt))) }
 }
 
-/** Gives the rows of a table the values that operators have decided on. */
+/**
+ * Replaces values in new rows of a table by those that operators have decided on. A cell is replaced if its row is made
+ * from the element that the doubt is about, and if it has the value that is published because of the doubt.
+ */
 export const applyDecisions = (
   table: string,
   rows: ReadonlyArray<RowCells>,
@@ -63,12 +69,16 @@ export const applyDecisions = (
   })
 }
 
-/** Replaces the open doubts about these documents, as far as they are about datasets that the run fills. */
+/**
+ * Replaces the open doubts about the documents that were read, for the datasets that the run fills. Those that were not
+ * found again are deleted. Doubts about which an operator has decided stay as they are.
+ */
 export const saveDoubts = Effect.fnUntraced(function* (
-  { doubts, read }: { readonly doubts: ReadonlyArray<Doubt>; readonly read: ReadonlyArray<string> },
+  { doubts, readUrls }: { readonly doubts: ReadonlyArray<Doubt>; readonly readUrls: ReadonlyArray<string> },
   filled: ReadonlyArray<IngestedDataset>,
 ) {
   const sql = yield* SqlClient.SqlClient
+  // A visit finds the doubts about all share counts, even if the run fills only one of the datasets with counts.
   const hasCounts = datasetsWithCounts.some((name) => filled.includes(name))
   const datasets = hasCounts ? [...filled, ...datasetsWithCounts] : filled
   const given = JSON.stringify(
@@ -77,11 +87,11 @@ export const saveDoubts = Effect.fnUntraced(function* (
       cik: findCik(doubt.url),
     })),
   )
-  const ciks = Array.from(new Set(read.flatMap((url) => findCik(url) ?? [])))
+  const ciks = Array.from(new Set(readUrls.flatMap((url) => findCik(url) ?? [])))
   yield* sql`
     delete from edgar_doubts as known
     where cik = any(${ciks}::text[]) and decision is null and dataset = any(${datasets}::text[])
-      and split_part(url, '#', 1) in (select jsonb_array_elements_text(${JSON.stringify(read)}::text::jsonb))
+      and split_part(url, '#', 1) in (select jsonb_array_elements_text(${JSON.stringify(readUrls)}::text::jsonb))
       and not exists (
         select from jsonb_to_recordset(${given}::text::jsonb)
           as given ("table" text, url text, "column" text, read text)
@@ -114,6 +124,7 @@ const ListedDoubt = Schema.Struct({
   decision: OptionalText,
 })
 
+/** Which doubts to list. */
 export interface DoubtFilter {
   readonly ticker?: string | undefined
   readonly dataset?: string | undefined
@@ -121,7 +132,7 @@ export interface DoubtFilter {
   readonly isDecided: boolean
 }
 
-/** Lists doubts by company. */
+/** Lists doubts, ordered by company. */
 export const listDoubts = Effect.fnUntraced(function* ({ dataset, isDecided, ticker }: DoubtFilter) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ListedDoubt)(sql`
@@ -145,6 +156,7 @@ export const countOpenDoubts = Effect.gen(function* () {
   return row?.count ?? 0
 })
 
+/** A row of `edgar_doubts`. `published` is the value that rows have without a decision, `decided` with one. */
 const StoredDoubt = Schema.Struct({
   cik: Schema.String,
   dataset: Schema.String,
@@ -156,7 +168,10 @@ const StoredDoubt = Schema.Struct({
   decided: OptionalText,
 })
 
-/** Returns the value that the operator chooses, if the column can have it. */
+/**
+ * Returns the value on which the operator decides: `chosen`, or what the document states if that is undefined. Fails if
+ * the column cannot have it.
+ */
 const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, chosen: string | null | undefined) {
   const { field, read } = doubt
   const value = chosen === undefined ? read : chosen
@@ -167,7 +182,7 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   }
   const dataset = yield* Effect.orDie(requireDataset(doubt.dataset))
   const refuse = (reason: string) => new DoubtNotDecidable({ message: `${doubt.dataset}.${field} ${reason}` })
-  // A public float, which is in a sentence of `details`.
+  // The doubt is about a public float, which has no column, but is in a sentence of `details`.
   if (field === "details") {
     return value === null || /^\d{1,15}$/.test(value) ? value : yield* refuse("has an amount in whole USD")
   }
@@ -179,13 +194,16 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   return problem === undefined ? value : yield* refuse(problem.reason)
 })
 
-/** The columns that repeat a count, with their tables. */
+/** The columns that repeat the newest `outstanding_shares` of a company, with their tables. */
 const currentCounts: ReadonlyArray<readonly [string, string]> = [
   ["float_outstanding", "outstanding"],
   ["screener", "outstanding"],
 ]
 
-/** Gives the rows that are made from the element the value. Returns the symbols of the changed rows. */
+/**
+ * Changes a column of the rows that are made from the element of the doubt, if they still have the value from before
+ * the decision. Returns the symbols of the changed rows.
+ */
 const changeRows = Effect.fnUntraced(
   function* (
     table: string,
@@ -195,6 +213,8 @@ const changeRows = Effect.fnUntraced(
   ) {
     const sql = yield* SqlClient.SqlClient
     const name = sql(column)
+    // Converts a text to the type of the column, which only the table knows: the text becomes a field of a JSON object,
+    // and PostgreSQL makes a row of the table from it.
     const makeValue = (text: string | null) =>
       sql`(jsonb_populate_record(null::${sql(table)}, jsonb_build_object(${column}::text, ${text}::text))).${name}`
     const isRow = sql`
@@ -209,8 +229,9 @@ const changeRows = Effect.fnUntraced(
 )
 
 /**
- * Decides on a doubt: the value is what the document states or, if `chosen` is given, another one. Changes the rows
- * that are made from the element. If share counts depend on it, the next run makes those of the company again.
+ * Records an operator's decision about a doubt: the value is what the document states or, if `chosen` is given, another
+ * one (null: unknown). Changes the rows that are made from the element. If share counts depend on the value, the next
+ * run makes those of the company again.
  */
 export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: string | null) {
   const sql = yield* SqlClient.SqlClient
@@ -236,7 +257,7 @@ export const decideDoubt = Effect.fnUntraced(function* (id: number, chosen?: str
     `
     const places = [[dataset, field] as const, ...(field === "outstanding_shares" ? currentCounts : [])]
     const tickers = (yield* Effect.forEach(
-      // The text about a float is made again.
+      // A public float is in a text, which the next run makes again.
       field === "details" ? [] : places,
       ([table, column]) => changeRows(table, column, doubt, value),
     )).flat()

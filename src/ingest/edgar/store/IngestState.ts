@@ -1,4 +1,7 @@
-/** The state of the ingest in PostgreSQL: runs, progress per company and copies of the ticker list. */
+/**
+ * The state of the ingest in PostgreSQL: runs (`edgar_runs`), progress per company (`edgar_progress`), cache validators
+ * (`edgar_validators`) and copies of the ticker list (`edgar_ticker_lists`).
+ */
 import { Clock, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
@@ -8,7 +11,7 @@ import type { CacheValidators } from "../fetch/EdgarClient.ts"
 /** A run is `incomplete` if it visited all companies but set many documents aside. */
 export type IngestRunStatus = "succeeded" | "incomplete" | "failed" | "interrupted"
 
-/** How far one dataset of a company was ingested. */
+/** Up to which filing one dataset of a company was ingested. */
 export const IngestDatasetProgress = Schema.Struct({
   cik: Schema.String,
   dataset: Schema.String,
@@ -16,7 +19,10 @@ export const IngestDatasetProgress = Schema.Struct({
   since: Schema.String,
   last_accession: Schema.NullOr(Schema.String),
   last_filing_date: Schema.NullOr(Schema.String),
-  /** Accession numbers of the filings in the week up to `last_filing_date`. Any other filing of that week is new. */
+  /**
+   * Accession numbers of the filings in the week up to `last_filing_date`. Another filing of that week is new: it has
+   * appeared late in the SEC's list.
+   */
   recent_accessions: Schema.Array(Schema.String),
 })
 export type IngestDatasetProgress = typeof IngestDatasetProgress.Type
@@ -32,6 +38,7 @@ const StoredIngestRun = Schema.Struct({
 
 type NewIngestRun = Omit<typeof StoredIngestRun.Type, "run_id"> & { readonly scheduled: boolean }
 
+/** The ticker list of a day, `YYYY-MM-DD`. `entries` is the JSON text that the SEC sent. */
 const StoredTickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
 export type StoredTickerListCopy = typeof StoredTickerListCopy.Type
 
@@ -48,7 +55,7 @@ const decodeValidators = decodeRows(
 
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
 
-/** Reads the CIKs that a query returns. */
+/** Runs a query that returns a column `cik`, and returns the set of its values. */
 export const readCiks = <E, R>(
   makeQuery: (sql: SqlClient.SqlClient) => Effect.Effect<ReadonlyArray<object>, E, R>,
 ) =>
@@ -58,14 +65,14 @@ export const readCiks = <E, R>(
     Effect.map((rows): ReadonlySet<string> => new Set(rows.map(({ cik }) => cik))),
   )
 
-/** SQL for the current time of `Clock`. */
+/** An SQL expression for the current time of `Clock`, which tests control, unlike `now()`. */
 export const currentTime = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
   return sql`to_timestamp(${now / 1000}::float8)`
 })
 
-/** Records a new run, and returns its number. */
+/** Records a new run. Returns its `run_id`. */
 export const recordIngestRunStart = Effect.fnUntraced(
   function* ({ datasets, scheduled, since, tickers }: NewIngestRun) {
     const sql = yield* SqlClient.SqlClient
@@ -79,7 +86,7 @@ export const recordIngestRunStart = Effect.fnUntraced(
   },
 )
 
-/** Marks an unfinished run as running again. The companies that it has completed are not visited again. */
+/** Marks an unfinished run as running again. Returns its `run_id`. */
 export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -89,12 +96,13 @@ export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
   return runId
 })
 
-/** Records that the process of the run is alive. */
+/** Records that the process of the run is still alive. */
 export const recordIngestRunHeartbeat = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update edgar_runs set seen_at = now() where run_id = ${runId}::float8`
 })
 
+/** Records how a run has ended. `error` is why it failed or is incomplete, and null otherwise. */
 export const recordIngestRunEnd = Effect.fnUntraced(
   function* (runId: number, status: IngestRunStatus, error: string | null) {
     const sql = yield* SqlClient.SqlClient
@@ -106,6 +114,7 @@ export const recordIngestRunEnd = Effect.fnUntraced(
   },
 )
 
+/** Adds to a run the counts of one batch: documents that were read, rows to load, and what was set aside. */
 export const addIngestRunCounts = Effect.fnUntraced(
   function* (
     runId: number,
@@ -141,7 +150,7 @@ export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: b
   return run
 })
 
-/** Reads the CIKs of the companies that a run has completed. */
+/** Reads the CIKs of the companies that a run has visited, and whose rows it has loaded. */
 export const readCompaniesCompletedByRun = (runId: number) =>
   readCiks((sql) => sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
 
@@ -155,7 +164,7 @@ export const readIngestedCompanies = (datasets: ReadonlyArray<string>, since: st
   `
   )
 
-/** Records the day up to which the archives of a run are complete. */
+/** Records the day up to which the archives of a run are complete. If the run is resumed, the earlier day counts. */
 export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -163,7 +172,7 @@ export const recordArchiveDay = Effect.fnUntraced(function* (runId: number, day:
   `
 })
 
-/** Reads the CIKs of the companies of which a filing after this day was ingested. */
+/** Reads the CIKs of the companies with an ingested filing that is dated after this day. */
 export const readCompaniesWithFilingsAfter = (day: string) =>
   readCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
 
@@ -181,6 +190,7 @@ export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (dataset
   return row?.day
 })
 
+/** Reads the progress of a company, by dataset. */
 export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeProgress(sql`
@@ -190,6 +200,7 @@ export const readIngestProgress = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map((progress) => [progress.dataset, progress]))
 })
 
+/** Stores the progress of companies that a run has visited. */
 export const saveIngestProgress = Effect.fnUntraced(
   function* (runId: number, progress: ReadonlyArray<IngestDatasetProgress>) {
     const sql = yield* SqlClient.SqlClient
@@ -208,12 +219,14 @@ export const saveIngestProgress = Effect.fnUntraced(
   },
 )
 
+/** Reads the validators of an earlier response, for a conditional request; undefined if none are stored. */
 export const readCacheValidators = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeValidators(sql`select etag, last_modified from edgar_validators where url = ${url}`)
   return row === undefined ? undefined : { etag: row.etag, lastModified: row.last_modified }
 })
 
+/** Stores the validators of a response, if it has any. */
 export const saveCacheValidators = Effect.fnUntraced(function* (url: string, { etag, lastModified }: CacheValidators) {
   const sql = yield* SqlClient.SqlClient
   if (etag === null && lastModified === null) return
@@ -242,8 +255,8 @@ export const saveTickerListCopy = Effect.fnUntraced(
 )
 
 /**
- * Returns the symbol changes that are not in `ticker_changes` yet. A row with another date, or with any status, counts
- * as the same change.
+ * Returns the symbol changes that are not in `ticker_changes` yet. A row there is the same change even if it has
+ * another date or no CIK, and whatever its status is.
  */
 export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient
@@ -260,6 +273,7 @@ export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: 
   return changes.filter((_, index) => places.has(index))
 })
 
+/** A run that INGEST_EDGAR started. */
 const ScheduledRun = Schema.Struct({
   /** Milliseconds since 1970. */
   started_at: Schema.Finite,
@@ -281,16 +295,19 @@ export const readLastScheduledIngestRun = Effect.gen(function* () {
   return run
 })
 
+/** The metrics of all runs that INGEST_EDGAR started. */
 const ScheduledIngestMetrics = Schema.Struct({
   /** When the last successful run ended, in seconds since 1970; 0 if none succeeded. */
   success_at: Schema.Finite,
   /** When the process of the run in progress was last alive, in seconds since 1970; 0 if no run is in progress. */
   seen_at: Schema.Finite,
+  /** Documents that all runs together have read. */
   documents: Schema.Finite,
+  /** Documents and rows that all runs together have set aside. */
   rejections: Schema.Finite,
 })
 
-/** Reads the metrics of all runs that INGEST_EDGAR started. */
+/** Reads the metrics for the service's `/metrics`. */
 export const readScheduledIngestMetrics = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeRows(ScheduledIngestMetrics)(sql`

@@ -1,7 +1,7 @@
 /**
- * The queue of SEC documents that still have to be read (`edgar_work`): a run could not read them (decision 0105), or
- * has only listed them, because it visits all companies first (decision 0128). What a run has read is deleted in the
- * transaction that loads the rows.
+ * The queue of SEC documents that still have to be read (`edgar_work`). A run could not read them (decision 0105), or
+ * has only listed them, because it visits all companies first (decision 0128). An entry is deleted in the transaction
+ * that loads the rows made from its document.
  */
 import { Clock, Duration, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -12,10 +12,13 @@ import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
 import type { IngestedDataset } from "../schedule/IngestedDatasets.ts"
 
-/** Increase this if the decoders accept more documents: the next run then requests all that they have rejected. */
+/**
+ * The version of the decoders. Increase it if they accept more documents: the next run then requests all documents
+ * again that an older version has rejected for good.
+ */
 const parserVersion = 1
 
-/** A document, or one row of a dataset, that a run sets aside. */
+/** A document, or one row of a dataset, that a run sets aside: it is queued and tried again later. */
 export interface SetAside {
   readonly rejection: DocumentRejected
   /** The dataset whose row is set aside; empty if the whole document is. */
@@ -27,7 +30,7 @@ export interface SetAside {
   readonly kind: "absent" | "rejected"
 }
 
-/** The properties of a filing that are needed to read its documents. */
+/** What must be known about a filing to read its documents. */
 export const FormFiling = Schema.Struct({
   accession: Schema.String,
   form: Schema.String,
@@ -38,32 +41,32 @@ export const FormFiling = Schema.Struct({
 })
 export type FormFiling = typeof FormFiling.Type
 
-/** A document that a run over all companies lists, and requests when it has visited them. */
+/** A document that a visit of a run over all companies only lists. The run requests it after all visits. */
 export interface ListedDocument {
   readonly url: string
   /** The filing, if the document is an ownership form or belongs to a registration; null for an XBRL instance. */
   readonly filing: FormFiling | null
 }
 
-/** A listed form or statement of a company. */
+/** A listed document of an ownership form or a registration statement. */
 const ListedForm = Schema.Struct({ url: Schema.String, cik: Schema.String, filing: Schema.fromJsonString(FormFiling) })
 export type ListedForm = typeof ListedForm.Type
 
-/** Identifies a row of the queue. */
+/** Identifies a queue entry. `dataset` is empty if the entry is about the whole document, not a row made from it. */
 const WorkKey = Schema.Struct({ url: Schema.String, dataset: Schema.String })
 export type WorkKey = typeof WorkKey.Type
 
 /**
- * A listed document is a `form` or an `instance`, and one is read again because of a decision about a doubt if it is
- * `decided`; the other kinds are those of documents that could not be read.
+ * Why a document is queued. `form` and `instance`: it was only listed. `decided`: it was read, and is read again
+ * because an operator decided about a doubt. `absent` and `rejected`: it could not be read, as in `SetAside.kind`.
  */
 const WorkKind = Schema.Literals(["form", "instance", "decided", "absent", "rejected"])
 
-/** An entry of the queue, of one company. */
+/** A queue entry of one company. */
 const CompanyWork = Schema.Struct({
   ...WorkKey.fields,
   kind: WorkKind,
-  /** Whether the entry is to be served now. */
+  /** Whether the time for the next attempt has come. */
   isDue: Schema.Boolean,
 })
 export type CompanyWork = typeof CompanyWork.Type
@@ -74,15 +77,15 @@ interface Attempts {
   readonly firstFailedAt: number
 }
 
-/**
- * A rejected document is final after three attempts. An absent one is final after `minAbsences` attempts, if the first
- * was at least `minAbsence` ago.
- */
 const absentSchedule = doublingSchedule("1 hour", "3 days")
+
+/** Delays between attempts. A rejected document is final after three attempts. */
 const schedules = { absent: absentSchedule, rejected: Schedule.upTo(absentSchedule, { times: 2 }) }
+
+/** An absent document is final after this many attempts, if the first was at least this long ago. */
 const [minAbsences, minAbsence] = [10, Duration.days(14)]
 
-/** Returns when a document is requested again, in milliseconds since 1970. Null if it is final. */
+/** Returns when a document is to be requested again, in milliseconds since 1970; null if never (it is final). */
 export const planNextTry = Effect.fnUntraced(
   function* (kind: SetAside["kind"], { attempts, firstFailedAt }: Attempts, now: number) {
     const isGivenUp = attempts >= minAbsences && now - firstFailedAt >= Duration.toMillis(minAbsence)
@@ -109,9 +112,10 @@ const decodeCounts = decodeRows(Schema.Struct({ cik: Schema.String, count: Schem
 const formatKey = ({ dataset, url }: WorkKey) => `${url} ${dataset}`
 
 /**
- * Returns the attempts of a document that has failed now. It starts again if it fails in the other way, or for another
- * reason after it was final, such as facts that lack a newer report. A failure before the next attempt is due does not
- * count, or the runs of one hour would use up all attempts.
+ * Returns the attempts of a document that has just failed. They are counted from 1 again if it fails in the other way
+ * (`absent` instead of `rejected`, or the reverse), or if it was final and fails for another reason: facts that were
+ * given up because they lacked one report may now lack a newer one. A failure before the next attempt is due does not
+ * count. Otherwise, several runs within one hour would use up all attempts.
  */
 const countAttempt = Effect.fnUntraced(function* (
   { kind, rejection: { reason } }: SetAside,
@@ -127,7 +131,7 @@ const countAttempt = Effect.fnUntraced(function* (
   return { ...next, nextTryAt: yield* planNextTry(kind, next, now) }
 })
 
-/** Adds documents that failed. */
+/** Queues documents and rows that failed, or counts one more attempt if they are queued. */
 const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAside>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* Clock.currentTimeMillis
@@ -165,7 +169,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
   `
 })
 
-/** Adds documents that were only listed. What has failed before keeps its attempts. */
+/** Queues documents that were only listed. An entry that exists, which may have failed attempts, is left as it is. */
 const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<ListedDocument>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
@@ -179,24 +183,23 @@ const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<ListedD
 })
 
 /**
- * Deletes the entries that were served, except those that failed, and adds the documents that failed or were only
- * listed.
+ * Deletes the entries that are done, except those that failed. Queues the documents that failed or were only listed.
  */
 export const updateWork = Effect.fnUntraced(
   function* (
-    served: ReadonlyArray<WorkKey>,
+    done: ReadonlyArray<WorkKey>,
     setAside: ReadonlyArray<SetAside>,
     listed: ReadonlyArray<ListedDocument> = [],
   ) {
     const sql = yield* SqlClient.SqlClient
     const failed = new Set(setAside.map(({ dataset, rejection: { url } }) => formatKey({ url, dataset })))
-    const done = served.filter((key) => !failed.has(formatKey(key)))
-    if (done.length > 0) {
+    const deleted = done.filter((key) => !failed.has(formatKey(key)))
+    if (deleted.length > 0) {
       yield* sql`
         delete from edgar_work
         where (url, dataset) in (
           select url, dataset
-          from jsonb_to_recordset(${JSON.stringify(done)}::text::jsonb) as done (url text, dataset text)
+          from jsonb_to_recordset(${JSON.stringify(deleted)}::text::jsonb) as done (url text, dataset text)
         )
       `
     }
@@ -206,9 +209,8 @@ export const updateWork = Effect.fnUntraced(
 )
 
 /**
- * Reads the queue of a company, without listed forms, which only a run over all companies requests. With
- * `ignoresDelays`, each entry that is not final is due, so that a run over chosen companies requests all that is
- * missing.
+ * Reads the queue entries of a company, without listed forms, which `readListedForms` reads. With `ignoresDelays`,
+ * every entry that is not final is due, so that a run over chosen companies requests all that is missing.
  */
 export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignoresDelays: boolean) {
   const sql = yield* SqlClient.SqlClient
@@ -220,7 +222,7 @@ export const readCompanyWork = Effect.fnUntraced(function* (cik: string, ignores
   `)
 })
 
-/** Reads the CIKs of the companies for which an entry of these kinds is due. */
+/** Reads the CIKs of the companies that have a due entry of one of these kinds. */
 export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind.Type>) =>
   Effect.flatMap(currentTime, (now) =>
     readCiks((sql) =>
@@ -230,8 +232,8 @@ export const readCompaniesWithDueWork = (...kinds: ReadonlyArray<typeof WorkKind
     `
     ))
 
-/** Selects the listed forms of these datasets: registration statements, such as S-1 or F-3, and ownership forms. */
-const areFormsOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedDataset>) =>
+/** SQL condition for the listed forms of these datasets: statements such as S-1 or F-3, and ownership forms. */
+const isFormOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedDataset>) =>
   sql`
     kind = 'form' and
       case when filing ->> 'form' ~ '^[SF]-' then 'registrations' else 'ownership' end = any(${datasets}::text[])
@@ -241,23 +243,23 @@ const areFormsOf = (sql: SqlClient.SqlClient, datasets: ReadonlyArray<IngestedDa
 export const countListedForms = Effect.fnUntraced(function* (datasets: ReadonlyArray<IngestedDataset>) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCounts(sql`
-    select cik, count(*)::float8 as count from edgar_work where ${areFormsOf(sql, datasets)} group by cik
+    select cik, count(*)::float8 as count from edgar_work where ${isFormOf(sql, datasets)} group by cik
   `)
   return new Map(rows.map(({ cik, count }) => [cik, count]))
 })
 
-/** Reads the newest listed forms of these companies and datasets. */
+/** Reads the newest listed forms of these companies and datasets, up to `limit`. */
 export const readListedForms = Effect.fnUntraced(
   function* (ciks: ReadonlyArray<string>, datasets: ReadonlyArray<IngestedDataset>, limit: number) {
     const sql = yield* SqlClient.SqlClient
     return yield* decodeForms(sql`
-      select url, cik, filing::text from edgar_work where cik = any(${ciks}::text[]) and ${areFormsOf(sql, datasets)}
+      select url, cik, filing::text from edgar_work where cik = any(${ciks}::text[]) and ${isFormOf(sql, datasets)}
       order by filing ->> 'filingDate' desc, filing ->> 'accession' desc, cik limit ${limit}::int
     `)
   },
 )
 
-/** Reads the URLs of the documents that belong to no company and are due: daily indexes and the ticker list. */
+/** Reads the URLs of due documents that belong to no company: daily indexes and the ticker list. */
 export const readDueWorkWithoutCompany = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
@@ -265,7 +267,7 @@ export const readDueWorkWithoutCompany = Effect.gen(function* () {
   return rows.map(({ url }) => url)
 })
 
-/** Makes all entries due that meet an SQL condition. */
+/** Makes entries due that meet an SQL condition, as if they had not been tried yet. */
 const requeueWork = Effect.fnUntraced(
   function* (makeCondition: (sql: SqlClient.SqlClient) => Statement.Fragment) {
     const sql = yield* SqlClient.SqlClient
@@ -274,7 +276,7 @@ const requeueWork = Effect.fnUntraced(
   },
 )
 
-/** Puts back what older parsers have rejected. */
+/** Makes entries due that were final with an older version of the decoders. */
 export const requeueWorkOfOlderParsers = requeueWork((sql) =>
   sql`next_try_at is null and parser_version < ${parserVersion}::int`
 )
@@ -283,7 +285,7 @@ export const requeueWorkOfOlderParsers = requeueWork((sql) =>
 export const requeueAllWork = (ciks: ReadonlyArray<string> | null) =>
   requeueWork((sql) => sql`${ciks}::text[] is null or cik = any(${ciks}::text[])`)
 
-/** Requests a document again that was read, because what is made from it changes. */
+/** Queues a document that was already read, because a decision about a doubt changes the rows made from it. */
 export const requestAgain = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime
@@ -294,6 +296,7 @@ export const requestAgain = Effect.fnUntraced(function* (url: string) {
   `
 })
 
+/** A document that could not be read, as operators see it. */
 const ListedWork = Schema.Struct({
   url: Schema.String,
   /** Datasets whose row was set aside; empty if the whole document was. */
@@ -301,7 +304,7 @@ const ListedWork = Schema.Struct({
   cik: Schema.NullOr(Schema.String),
   reason: Schema.String,
   attempts: Schema.Finite,
-  /** The next times are in UTC, such as `2026-06-15T02:15:00Z`. Null if the entry is final. */
+  /** Null if the entry is final. This and the times below are in UTC, such as `2026-06-15T02:15:00Z`. */
   next_try_at: Schema.NullOr(Schema.String),
   first_failed_at: Schema.String,
   last_failed_at: Schema.String,
@@ -324,12 +327,15 @@ export const listWork = Effect.gen(function* () {
 })
 
 const WorkSize = Schema.Struct({
+  /** Number of failed documents that will be requested again. */
   waiting: Schema.Finite,
+  /** Number of failed documents that will not. */
   final: Schema.Finite,
+  /** Age of the first failure among the waiting documents, in hours; null if none waits. */
   oldest_hours: Schema.NullOr(Schema.Finite),
 })
 
-/** Counts the failed documents that will be requested again, and those that are final. Reads the age of the oldest. */
+/** Reads the size of the queue, without documents that were only listed. */
 export const readWorkSize = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [size = { waiting: 0, final: 0, oldest_hours: null }] = yield* decodeRows(WorkSize)(sql`

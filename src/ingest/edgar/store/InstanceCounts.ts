@@ -10,35 +10,44 @@ import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
 import { CoverCounts } from "../read/XbrlCover.ts"
 
-/** The XBRL instance of a filing. */
+/** The share counts in the XBRL instance of a filing. */
 export interface FilingInstance {
   readonly cik: string
   readonly accession: string
   readonly filingDate: string
-  /** Null if the instance has no usable counts or does not exist. */
+  /** Null if the instance has no usable counts, or if there is none. */
   readonly cover: CoverCounts | null
 }
 
-/** Whether the filing may have an instance. Reports before Inline XBRL have one of another name, or none. */
+/**
+ * Whether the filing may have an instance at `buildInstanceUrl`. Reports from before Inline XBRL have one with another
+ * name, or none.
+ */
 export const mayHaveInstance = ({ form, isXbrl, primaryDocument }: EdgarFiling) =>
   isXbrl && isPeriodicReport(form) && primaryDocument.endsWith(".htm")
 
-/** Names a class by its member: `us-gaap:CommonClassAMember` is Class A. */
+/**
+ * Names a class by its member: `us-gaap:CommonClassAMember` is `Class A`, `goog:CapitalClassCMember` `Capital Class C`.
+ */
 const describeClass = (member: string) =>
   member.replace(/^.*:/, "").replace(/Member$/, "").replace(/([a-z\d])(?=[A-Z])|([A-Z])(?=[A-Z][a-z])/g, "$& ")
     .replace(/^Common (?=Class )/, "")
 
 const formatShares = (shares: number) => shares.toLocaleString("en-US")
 
+/** Describes the counts of classes for `details`: `Class A (GOOGL): 5,830,000,000; Class B: 841,000,000`. */
 const describeClasses = (classes: CoverCounts["classes"]) =>
   classes.flatMap(({ member, shares, symbol }) =>
     member === null ? [] : [`${describeClass(member)}${symbol === null ? "" : ` (${symbol})`}: ${formatShares(shares)}`]
   ).join("; ")
 
+/** Returns the URL of the count on the cover, which names its element in the fragment. */
 const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling) =>
   `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
 
-/** Makes the company's count, the sum of all classes. Undefined if it is 0 or too large. */
+/**
+ * Adds up the classes. Returns the sum as a fact like those of the SEC; undefined if it has no date, is 0 or too large.
+ */
 const makeFact = (
   cik: string,
   filing: EdgarFiling,
@@ -61,7 +70,10 @@ const makeFact = (
   }
 }
 
-/** Adds the counts of instances to those of the covers in the facts, also those that cannot be read. */
+/**
+ * Adds the counts of instances to those that the facts have. Instances with a count that cannot be used are added to
+ * the unreadable ones, so that the row of the filing says why its count is unknown.
+ */
 export const addInstanceCounts = (
   facts: CompanyFacts,
   filings: ReadonlyArray<EdgarFiling>,
@@ -94,7 +106,7 @@ const decodeKnown = decodeRows(Schema.Struct({
   cover: Schema.NullOr(Schema.fromJsonString(CoverCounts)),
 }))
 
-/** Returns the counts that earlier runs found in the instances of a company, by accession number. */
+/** Returns what earlier runs found in the instances of a company, by accession number. Null means no usable counts. */
 export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeKnown(sql`
@@ -106,8 +118,9 @@ export const readKnownCovers = Effect.fnUntraced(function* (cik: string) {
 const decodePlaces = decodeRows(Schema.Struct({ place: Schema.String }))
 
 /**
- * Stores what was found in instances. Deletes the rows of the same filings with the count of the balance sheet, which
- * were made before the instance could be read.
+ * Stores what was found in instances. Before a filing's instance could be read, its row in `historical_float_pro` had
+ * the count of the balance sheet. That count has another date, so the new row does not replace the old one, which is
+ * deleted here.
  */
 export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArray<FilingInstance>) {
   if (instances.length === 0) return
@@ -122,6 +135,8 @@ export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArr
     on conflict (cik, accession) do update set cover = excluded.cover
     where stored.cover is distinct from excluded.cover
   `
+  // Finds pairs of rows of one filing, one with each kind of count, and returns the physical place (`ctid`) of the one
+  // from the balance sheet. The pattern escapes the underscore, which would match any character.
   const places = yield* decodePlaces(sql`
     select balance.ctid::text as place
     from jsonb_to_recordset(${given}::text::jsonb) as given (cik text, "filingDate" date, url text)

@@ -1,6 +1,7 @@
-/** Selects the filings that a run still has to ingest, and records what it has ingested. */
+/** Finds the filings that a run still has to ingest, and computes the progress to store after a visit. */
 import type { IngestDatasetProgress } from "./IngestState.ts"
 
+/** What the functions below need to know about a filing. */
 interface FilingDate {
   readonly accession: string
   /** `YYYY-MM-DD` */
@@ -10,18 +11,19 @@ interface FilingDate {
 /** A filing may appear in the SEC's list up to this many days after its filing date. */
 export const lateFilingDays = 7
 
+/** Returns the day that is this many days before another, both `YYYY-MM-DD`. A negative number adds days. */
 export const subtractDays = (day: string, days: number) =>
   new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)
 
-/** Whether the stored progress covers all filings of `since` and later, up to the last run. */
+/** Whether the stored progress covers all filings from `since` on, up to the last run. */
 export const isIngestedSince = (
   progress: IngestDatasetProgress | undefined,
   since: string,
 ): progress is IngestDatasetProgress => progress !== undefined && progress.since <= since
 
 /**
- * Returns the filings from `since` on that are not ingested yet: new filings, and filings that appeared late. `filings`
- * must be sorted, newest first.
+ * Returns the filings from `since` on that are not ingested yet: new ones, and those that appeared late in the SEC's
+ * list. `filings` must be in the order of that list, newest first.
  */
 export const findPendingFilings = <F extends FilingDate>(
   filings: ReadonlyArray<F>,
@@ -30,6 +32,8 @@ export const findPendingFilings = <F extends FilingDate>(
 ): ReadonlyArray<F> => {
   const requested = filings.filter(({ filingDate }) => filingDate >= since)
   if (!isIngestedSince(progress, since) || progress.last_filing_date === null) return requested
+  // The new filings stand before the last one that was ingested. None does if the list lacks that one (index -1); then
+  // only filings of recent days count as new.
   const newCount = filings.findIndex(({ accession }) => accession === progress.last_accession)
   const isNew = new Set(filings.slice(0, Math.max(0, newCount)).map(({ accession }) => accession))
   const known = new Set(progress.recent_accessions)
@@ -39,7 +43,7 @@ export const findPendingFilings = <F extends FilingDate>(
   )
 }
 
-/** Returns the progress after a visit. */
+/** Returns the progress to store after a visit that has ingested all of `filings`, which are sorted, newest first. */
 export const makeIngestDatasetProgress = (
   cik: string,
   dataset: string,

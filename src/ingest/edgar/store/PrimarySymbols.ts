@@ -1,6 +1,7 @@
 /**
- * Chooses the primary symbol of each company, and keeps the symbols of its rows up to date
- * (docs/decisions/0126-symbols-of-ingested-rows.md). `45_symbols.sql` has the rules, because triggers apply them.
+ * Chooses the primary symbol of each company, which its rows carry, and moves the rows when the symbol changes
+ * (docs/decisions/0126-symbols-of-ingested-rows.md). The rules for moving rows are in `45_symbols.sql`, because
+ * triggers apply them, too.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,13 +17,14 @@ import {
   settleContestedSymbols,
 } from "../read/TickerList.ts"
 
+/** The symbols of a company's primary security by period, oldest first. A day is absent where a period is open. */
 const SymbolPeriods = Schema.Array(Schema.Struct({
   ticker: Schema.String,
   from: Schema.optionalKey(Schema.String),
   until: Schema.optionalKey(Schema.String),
 }))
 
-/** A company as in the table `edgar_companies`, which describes the columns. */
+/** A company as it is to be stored in `edgar_companies`. `45_symbols.sql` describes the columns. */
 export const CompanySymbols = Schema.Struct({
   cik: Schema.String,
   tickers: Schema.Array(Schema.String),
@@ -34,6 +36,7 @@ export const CompanySymbols = Schema.Struct({
 export type CompanySymbols = typeof CompanySymbols.Type
 
 const StoredCompany = Schema.Struct({ ...CompanySymbols.fields, periods: SymbolPeriods })
+/** A stored company, with the symbols by period that the database has computed. */
 export type StoredCompany = typeof StoredCompany.Type
 
 const decodeCompanies = decodeRows(StoredCompany)
@@ -45,14 +48,17 @@ const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated:
 /** The first symbol that is not derived is usually, but not always, that of the common stock (pitfall 5). */
 const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
 
-/** Whether the copies of the list since `lastDay` are enough to conclude that the list has dropped an entry. */
+/**
+ * Whether an entry that the list last had on `lastDay` is gone for good. The list often lacks an entry for a day, so
+ * this needs several copies of later days (`areEnoughCopyDays`).
+ */
 const isGone = (lastDay: string, copyDays: ReadonlyArray<string>) =>
   areEnoughCopyDays(copyDays.filter((day) => day > lastDay))
 
-/** Days for which a notice of a delisting explains why the list has dropped a company. */
+/** A delisting notice filed up to this many days before a company left the list explains why it did. */
 const maxNoticeAge = 30
 
-/** Finds the CIKs of companies with a recent Form 25, by which an exchange or a company ends a listing. */
+/** Finds which of these companies have a recent Form 25, by which an exchange or a company ends a listing. */
 const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArray<StoredCompany>) {
   if (companies.length === 0) return new Set<string>()
   const absent = JSON.stringify(
@@ -75,8 +81,9 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
 })
 
 /**
- * Updates a company that a copy of the list contains. Its primary symbol stays while it is listed, in whatever order.
- * Once it is gone, its successor is the symbol that confirmed ticker changes lead to, or else the first ordinary one.
+ * Returns the new state of a company that the list of `day` contains. Its primary symbol stays as long as the list has
+ * it, in whatever place. Once the symbol is gone, the new one is that to which confirmed ticker changes lead or, if the
+ * list lacks that, the first symbol that is not derived. `copyDays` are the days of the stored copies of the list.
  */
 export const updateCompanySymbols = (
   stored: StoredCompany | undefined,
@@ -103,9 +110,13 @@ export const updateCompanySymbols = (
 }
 
 /**
- * Compares the list of a day with the stored companies. Changes nothing in the database. Returns the companies in the
- * list, in its order, each with the current symbol of its primary security, and as they are to be stored. `delisted`
- * are the CIKs of stored companies whose securities no longer trade, `contested` the symbols of several companies.
+ * Compares the list of a day with the stored companies. Changes nothing in the database. Returns:
+ *
+ * - `issuers`: the companies in the list, in its order, each with the current symbol of its primary security;
+ * - `companies`: the same companies by CIK, as they are to be stored;
+ * - `stored`: the companies as they are stored, by CIK;
+ * - `delisted`: the CIKs of stored companies whose securities no longer trade;
+ * - `contested`: the symbols that the list has for several companies.
  */
 export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<ListedTicker>, day: string) {
   const sql = yield* SqlClient.SqlClient
@@ -141,9 +152,10 @@ export const assignSymbols = Effect.fnUntraced(function* (given: ReadonlyArray<L
   return { issuers, companies, stored, delisted, contested }
 })
 
+/** The companies in the ticker list, compared with the stored ones. */
 export type SymbolAssignment = Effect.Success<ReturnType<typeof assignSymbols>>
 
-/** Returns the CIKs of the stored companies that have, or had, these symbols. */
+/** Finds the stored companies that have, or had, these symbols. */
 export const readOwnersOfSymbols = Effect.fnUntraced(function* (symbols: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeOwners(sql`
@@ -158,8 +170,8 @@ const hasChanged = (company: CompanySymbols, stored: StoredCompany | undefined) 
   !isSameText(company.tickers, stored.tickers)
 
 /**
- * Saves the symbols of the chosen companies and of all known ones, and moves their rows. Removes the current rows of
- * delisted companies.
+ * Stores the symbols of the chosen companies, and of all listed ones that are stored already. Moves the rows of those
+ * whose symbols have changed, and removes the current rows of delisted companies.
  */
 const storeSymbols = Effect.fnUntraced(
   function* ({ companies, delisted, stored }: SymbolAssignment, chosen: ReadonlySet<string>) {
@@ -168,6 +180,7 @@ const storeSymbols = Effect.fnUntraced(
     const changed = kept.filter((company) => hasChanged(company, stored.get(company.cik))).map(({ cik }) => cik)
     const today = yield* todayInChicago
     yield* sql.withTransaction(Effect.gen(function* () {
+      // Moving the rows of many companies may take longer than a usual statement may.
       yield* sql`set local statement_timeout = 0`
       yield* sql`
         insert into edgar_companies (cik, tickers, primary_ticker, former_tickers, listed_on, primary_listed_on)
@@ -186,7 +199,10 @@ const storeSymbols = Effect.fnUntraced(
   },
 )
 
-/** Returns the chosen companies with their symbols by period. If `isStored`, the database is brought up to date. */
+/**
+ * Returns the chosen companies with their symbols by period. If `isStored`, stores the companies first, and returns the
+ * stored periods; otherwise, the periods that storing them would give.
+ */
 export const addSymbolPeriods = Effect.fnUntraced(
   function* (assignment: SymbolAssignment, chosen: ReadonlyArray<Issuer>, isStored: boolean) {
     const sql = yield* SqlClient.SqlClient
@@ -209,8 +225,9 @@ export const addSymbolPeriods = Effect.fnUntraced(
 )
 
 /**
- * Loads rows of the companies. Their symbols stay as they are during the load. If they have changed since the rows were
- * made, because a person has corrected the ticker changes, the rows move.
+ * Runs a load of rows of these companies, in the caller's transaction. `for share` keeps others from changing the
+ * companies' symbols until the transaction ends. If symbols have changed since the rows were made, because an operator
+ * has corrected a ticker change, the loaded rows are moved to the current symbols.
  */
 export const loadWithCurrentSymbols = Effect.fnUntraced(
   function* <A, E, R>(issuers: ReadonlyArray<Issuer>, load: Effect.Effect<A, E, R>) {

@@ -1,4 +1,4 @@
-/** Stores when registrations end (`edgar_registration_ends`), and ends them when the day has passed. */
+/** Stores when registrations end (`edgar_registration_ends`), and ends those whose last day has passed. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ScheduledEnd } from "../read/RegistrationRows.ts"
@@ -9,7 +9,7 @@ export interface CompanyRegistrationEnds {
   readonly ends: ReadonlyArray<ScheduledEnd>
 }
 
-/** Replaces the ends of the companies. If a company is listed twice, its last entry counts. */
+/** Replaces the stored ends of these companies. If a company is given twice, its last entry counts. */
 export const saveRegistrationEnds = Effect.fnUntraced(function* (companies: ReadonlyArray<CompanyRegistrationEnds>) {
   if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
@@ -26,12 +26,12 @@ export const saveRegistrationEnds = Effect.fnUntraced(function* (companies: Read
 })
 
 /**
- * Ends the registrations whose last day has passed, exactly as `makeRegistrationRows` would. Their companies may have
- * no new filing, so no visit would do it. `today` is the date in New York.
+ * Ends the registrations whose last day has passed, with the values that `makeRegistrationRows` would give them. A
+ * visit would do the same, but a company without new filings is not visited. `today` is the date in New York.
  */
 export const expireRegistrations = Effect.fnUntraced(function* (today: string) {
   const sql = yield* SqlClient.SqlClient
-  // A row with another headline is left alone: another source has replaced it.
+  // A row with another headline is left alone, because another source has replaced it.
   const isDue = sql`registration.id = ends.id and registration.headline = ends.headline
     and registration.effective_status and ends.last_day < ${today}::text::date`
   const due = yield* sql`

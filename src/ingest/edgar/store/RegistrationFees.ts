@@ -1,11 +1,11 @@
-/** Stores the amounts of fee exhibits (`edgar_fees`), and copies those of the newest exhibits to `registrations`. */
+/** Stores the amounts in fee exhibits (`edgar_fees`), and copies those of the newest exhibits to `registrations`. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import type { FilingFees } from "../read/FilingFees.ts"
 import type { FormFiling } from "./IngestWork.ts"
 
-/** The amounts in the fee exhibit of a statement. */
+/** The amounts in the fee exhibit of a registration statement. */
 export interface RegistrationFees
   extends Pick<FormFiling, "accession" | "filingDate">, Pick<FilingFees, "offeringAmount" | "sharesRegistered"> {
   readonly cik: string
@@ -14,7 +14,10 @@ export interface RegistrationFees
   readonly source: ReadonlyArray<string>
 }
 
-/** Selects the newest exhibit of each file number that states an amount or, without one, a number of shares. */
+/**
+ * Selects one exhibit per file number: the newest that states an amount or, if none does, the newest of all, which then
+ * states only a number of shares.
+ */
 const selectNewestFees = (sql: SqlClient.SqlClient, ciks: ReadonlyArray<string>) =>
   sql`
     select distinct on (cik, file_number) cik, file_number, offering_amount, shares_registered, source from edgar_fees
@@ -22,9 +25,16 @@ const selectNewestFees = (sql: SqlClient.SqlClient, ciks: ReadonlyArray<string>)
     order by cik, file_number, offering_amount is null, filing_date desc, accession desc
   `
 
+/**
+ * SQL condition: whether the amount of the registration `listed` came from an exhibit, because its sources have one of
+ * these elements (a regular expression). A registration without sources has `null` there, and thus none.
+ */
+const isFromExhibit = (sql: SqlClient.SqlClient, elements: string) =>
+  sql`coalesce(array_to_string(listed.source, ' ') ~ ${`#ffd:${elements}`}, false)`
+
 const decodeSources = decodeRows(Schema.Struct({ file_number: Schema.String, source: Schema.Array(Schema.String) }))
 
-/** Reads the sources of the company's amounts, by file number. */
+/** Returns the source URLs of the amounts that `saveRegistrationFees` copies for a company, by file number. */
 export const readFeeSources = Effect.fnUntraced(function* (cik: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeSources(
@@ -33,10 +43,10 @@ export const readFeeSources = Effect.fnUntraced(function* (cik: string) {
   return new Map(rows.map(({ file_number, source }) => [file_number, source]))
 })
 
-/** Saves the amounts, and changes the registrations to which they belong. What another source has loaded stays. */
-export const saveRegistrationFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
-  if (fees.length === 0) return
+/** Stores the amounts of exhibits, one row per exhibit. */
+const storeFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
   const sql = yield* SqlClient.SqlClient
+  // `distinct on`, because one statement cannot update a row twice, and a batch may have an exhibit twice.
   yield* sql`
     insert into edgar_fees (cik, accession, file_number, filing_date, offering_amount, shares_registered, source)
     select distinct on (cik, accession) cik, accession, "fileNumber", "filingDate", "offeringAmount",
@@ -49,24 +59,42 @@ export const saveRegistrationFees = Effect.fnUntraced(function* (fees: ReadonlyA
       offering_amount = excluded.offering_amount, shares_registered = excluded.shares_registered,
       source = excluded.source
   `
-  const has = (elements: string) => sql`coalesce(array_to_string(listed.source, ' ') ~ ${`#ffd:${elements}`}, false)`
+})
+
+/**
+ * Copies the amounts of the newest exhibits to the companies' registrations.
+ *
+ * If the exhibit omits an amount, the registration keeps one that another source has loaded, but not one of an earlier
+ * exhibit. The source URLs of earlier exhibits, which contain `#ffd:`, are replaced. The other URLs stay in their
+ * order.
+ */
+const copyNewestFees = Effect.fnUntraced(function* (ciks: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
   yield* sql`
     update registrations as registration set offering_amount = newest.offering_amount,
       shares_registered = newest.shares_registered, source = newest.source
     from (
       select listed.id,
-        coalesce(fees.offering_amount, case when not ${has("(TtlOfferingAmt|MaxAggtOfferingPric)")}
+        coalesce(fees.offering_amount, case when not ${isFromExhibit(sql, "(TtlOfferingAmt|MaxAggtOfferingPric)")}
           then listed.offering_amount end) as offering_amount,
-        coalesce(fees.shares_registered, case when not ${has("AmtSctiesRegd")}
-          then listed.shares_registered end) as shares_registered, array(
-        select one from unnest(listed.source) with ordinality as sources (one, place)
-        where one not like '%#ffd:%' order by place
-      ) || fees.source as source
-      from (${selectNewestFees(sql, fees.map(({ cik }) => cik))}) as fees
+        coalesce(fees.shares_registered, case when not ${isFromExhibit(sql, "AmtSctiesRegd")}
+          then listed.shares_registered end) as shares_registered,
+        array(
+          select one from unnest(listed.source) with ordinality as sources (one, place)
+          where one not like '%#ffd:%' order by place
+        ) || fees.source as source
+      from (${selectNewestFees(sql, ciks)}) as fees
       join registrations as listed on listed.id = fees.cik || '-' || fees.file_number
     ) as newest
     where registration.id = newest.id
       and (registration.offering_amount, registration.shares_registered, registration.source)
         is distinct from (newest.offering_amount, newest.shares_registered, newest.source)
   `
+})
+
+/** Saves the amounts of exhibits, and changes the registrations of their companies. */
+export const saveRegistrationFees = Effect.fnUntraced(function* (fees: ReadonlyArray<RegistrationFees>) {
+  if (fees.length === 0) return
+  yield* storeFees(fees)
+  yield* copyNewestFees(fees.map(({ cik }) => cik))
 })

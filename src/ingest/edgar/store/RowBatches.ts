@@ -18,22 +18,26 @@ import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeRowCollector, type RowsByTable } from "./RowCollector.ts"
 
-/** Numbers of companies and rows from which on a batch is loaded, which bound its memory. */
+/** A batch with this many companies or rows is loaded at once, which limits its memory. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 
-/** Maximum age of a batch, so that an interruption loses only seconds of downloads. */
+/** A batch of this age is loaded, so that an interruption only loses the downloads of some seconds. */
 const maxBatchAge = Duration.seconds(10)
 
-/** The results of the company visits since the last load, without the rows. */
+/** The results of the visits since the last load. The rows are in a `RowCollector` instead. */
 class Batch extends VisitResults {
+  /** The companies whose visit is in the batch. */
   readonly companies: Array<Issuer> = []
-  /** Companies whose rows are in the batch; a company may have deferred forms in later batches. */
+  /** By CIK, these companies and those of which the batch has only a deferred form or instances. */
   readonly issuers = new Map<string, Issuer>()
 }
 
 type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
 
-/** Loads the rows, and saves the progress of the visited companies and the queue in the same transaction. */
+/**
+ * Loads the rows, and saves the other results of the batch in the same transaction. So progress and queue never say
+ * that something was ingested whose rows are not there.
+ */
 const loadRows = Effect.fnUntraced(function* (
   rows: RowCollector,
   batch: Batch,
@@ -47,7 +51,7 @@ const loadRows = Effect.fnUntraced(function* (
     yield* saveRegistrationFees(batch.fees)
     yield* saveRegistrationEnds(batch.registrationEnds)
     yield* State.saveIngestProgress(runId, batch.progress)
-    yield* Work.updateWork(batch.served, batch.setAside, batch.listed)
+    yield* Work.updateWork(batch.done, batch.setAside, batch.listed)
     yield* saveInstances(batch.instances)
     yield* saveDoubts(batch, datasets)
     yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
@@ -60,7 +64,10 @@ const loadRows = Effect.fnUntraced(function* (
   })))
 })
 
-/** Loads the rows. Those that violate a rule of their table are set aside, and the others are loaded. */
+/**
+ * Loads the batch. A load fails if rows violate a rule of their table. These rows are then set aside, and the load is
+ * repeated with the others, as long as each failure removes at least one row.
+ */
 const loadBatch = Effect.fnUntraced(
   function* (
     rows: RowCollector,
@@ -84,7 +91,10 @@ const loadBatch = Effect.fnUntraced(
   },
 )
 
-/** Creates the folder for the files, if rows are written there, and removes the files of an earlier run from it. */
+/**
+ * If the rows are to be written to files, creates the folder, removes the files of an earlier run, and returns the
+ * folder's path. Otherwise returns undefined.
+ */
 const prepareFolder = Effect.fnUntraced(
   function* ({ datasets, target }: Pick<IngestOptions, "datasets" | "target">) {
     const fs = yield* FileSystem.FileSystem
@@ -101,8 +111,8 @@ const prepareFolder = Effect.fnUntraced(
 )
 
 /**
- * Collects the results of visits, which may be concurrent, and saves them in batches. A run that does not load
- * only writes the rows to files, or only counts them.
+ * Creates a writer that collects the results of concurrent visits, and saves them in batches. A run that does not load
+ * only writes the rows to files, or only counts them (a dry run). The counts are added to `report`.
  */
 export const makeBatchWriter = Effect.fnUntraced(
   function* (options: Pick<IngestOptions, "datasets" | "target">, runId: number, report: IngestReport) {
@@ -112,6 +122,7 @@ export const makeBatchWriter = Effect.fnUntraced(
     let batch = new Batch()
     let savedAt = yield* Clock.currentTimeMillis
 
+    /** Adds rows, and documents and rows that were set aside, to the batch and the report. */
     const append = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<Work.SetAside>) {
       for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
       const invalid = target === "dry-run" ? [] : yield* collected.add(rows)
@@ -119,9 +130,10 @@ export const makeBatchWriter = Effect.fnUntraced(
       addSetAside(report, [...rejected, ...invalid])
     })
 
+    /** Saves the batch, and starts a new one. Needs the lock, as `append` does. */
     const saveNow = Effect.gen(function* () {
       if (target === "load") {
-        // The progress of the run continues while its rows are loaded.
+        // The load gets a progress of its own, so that it does not overwrite that of the run.
         const load = Effect.provideService(
           loadBatch(collected, batch, runId, options.datasets, report),
           OperationProgress,
@@ -141,21 +153,27 @@ export const makeBatchWriter = Effect.fnUntraced(
     )
 
     return {
-      /** Adds what belongs to no visit. `unrequested` changes the queue, but does not count as set aside by the run. */
+      /**
+       * Adds results that belong to no visit. `rejected` is what the run has set aside. `unrequested` goes to the
+       * queue, too, but is not counted in the report, because the run has not requested it.
+       */
       add: (
         rows: RowsByTable,
         rejected: ReadonlyArray<Work.SetAside>,
-        { served = [], unrequested = [] }: {
-          readonly served?: ReadonlyArray<Work.WorkKey>
+        { done = [], unrequested = [] }: {
+          readonly done?: ReadonlyArray<Work.WorkKey>
           readonly unrequested?: ReadonlyArray<Work.SetAside>
         } = {},
       ) =>
         lock.withPermit(Effect.suspend(() => {
-          batch.served.push(...served)
+          batch.done.push(...done)
           batch.setAside.push(...unrequested)
           return append(rows, rejected)
         })),
-      /** Adds a visit. `isCompany` is false if it was about one form of the company. */
+      /**
+       * Adds a visit. `isCompany` is false if it was about one form, or only read XBRL instances, of a company that was
+       * visited before. Saves the batch if it is full.
+       */
       addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
         lock.withPermit(Effect.gen(function* () {
           const decisions = visit.doubts.length === 0
@@ -169,9 +187,9 @@ export const makeBatchWriter = Effect.fnUntraced(
           yield* append(new Map(rows), visit.setAside)
           addDoubts(report, open)
           batch.doubts.push(...open)
-          batch.read.push(...visit.read)
+          batch.readUrls.push(...visit.readUrls)
           batch.progress.push(...visit.progress)
-          batch.served.push(...visit.served)
+          batch.done.push(...visit.done)
           batch.listed.push(...visit.listed)
           batch.instances.push(...visit.instances)
           batch.fees.push(...visit.fees)
@@ -183,11 +201,12 @@ export const makeBatchWriter = Effect.fnUntraced(
           if (isCompany) report.visited += 1
           if (batch.companies.length >= maxBatchCompanies || collected.count() >= maxBatchRows) yield* saveNow
         })),
-      /** Adds only what the visit has set aside, and saves the batch, because the run is about to fail. */
+      /** Adds only what a failed visit has set aside, and saves the batch, because the run is about to fail. */
       addFailedVisit: (visit: CompanyVisit) =>
         lock.withPermit(Effect.andThen(append(new Map(), visit.setAside), saveNow)),
+      /** Saves the batch now. */
       save: lock.withPermit(saveNow),
-      /** Saves results that wait for others, once per second at most. Never ends. */
+      /** Saves batches that have reached the maximum age, which is checked once per second. Never ends. */
       saveOldResults: Effect.forever(
         Effect.delay(lock.withPermit(Effect.flatMap(isOld, (is) => is ? saveNow : Effect.void)), "1 second"),
       ),

@@ -1,35 +1,78 @@
-/** Validates the rows of visits, and holds those of a batch in memory until they are loaded (decision 0105). */
+/** Validates the rows of visits, and keeps the rows of one batch in memory until they are loaded (decision 0105). */
 import { Effect, FileSystem, Path, Result } from "effect"
 import { loadableDatasets, requireDataset, type RowCells } from "../../../contract/Datasets.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import { loadValidatedRows, makeTableValidator } from "../../load/Load.ts"
 import { acquireTableLoadLocks } from "../../load/LoadingTable.ts"
-import type { InvalidRows, RowValidator } from "../../load/RowValidation.ts"
+import type { InvalidRows, LoadCellError, RowValidator } from "../../load/RowValidation.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import type { SetAside } from "./IngestWork.ts"
 
 /** Rows by the name of their table. */
 export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 
-/** The valid rows of a table. The first row that was validated determines which columns all of them have. */
+/** The valid rows of a table. All must have the columns of the first row that the validator has seen. */
 interface CollectedRows {
   readonly validator: RowValidator
   rows: Array<RowCells>
 }
 
-/** Sets aside a row. The URL is that of the element from which it is made, because other rows of the document load. */
+/**
+ * Sets aside a row. The URL is that of the element from which the row is made, and not that of the whole document,
+ * because other rows of the document are loaded.
+ */
 const setRowAside = (table: string, { source, source_links }: RowCells, column: string, reason: string): SetAside => {
   const [url] = [source, source_links].find(Array.isArray) ?? []
   const rejection = new DocumentRejected({ url: String(url ?? ""), reason: `${table}.${column} ${reason}` })
   return { rejection, dataset: table, kind: "rejected" }
 }
 
-/** With a folder, valid rows are written there as NDJSON files instead, one per table, in the format of `load`. */
+/** Validates new rows. `written` and `loaded` are the valid ones: as given, for a file, and as they are loaded. */
+const validateRows = (table: string, validator: RowValidator, given: ReadonlyArray<RowCells>) => {
+  const [written, loaded, invalid]: [Array<RowCells>, Array<RowCells>, Array<SetAside>] = [[], [], []]
+  for (const cells of given) {
+    // These rows come from no file, so they have no line.
+    const result = validator.validateRow({ line: 0, cells })
+    if (Result.isSuccess(result)) {
+      written.push(cells)
+      loaded.push(result.success.cells)
+    } else {
+      const [problem] = result.failure
+      invalid.push(setRowAside(table, cells, problem?.column ?? "", problem?.reason ?? "is invalid"))
+    }
+  }
+  return { written, loaded, invalid }
+}
+
+/** Separates the rows that violate a rule of the table. The errors count rows from 1, as lines. */
+const separateInvalid = (
+  table: string,
+  rows: ReadonlyArray<RowCells>,
+  errors: ReadonlyArray<LoadCellError>,
+) => {
+  // The reverse order makes the first error of a row win, because the last entry for a key counts.
+  const errorsByLine = new Map(errors.toReversed().map((error) => [error.line, error]))
+  return {
+    valid: rows.filter((_, index) => !errorsByLine.has(index + 1)),
+    invalid: rows.flatMap((cells, index) => {
+      const error = errorsByLine.get(index + 1)
+      // After the colon, the reason quotes values, which may be personal data.
+      const reason = error?.reason.split(":")[0] ?? ""
+      return error === undefined ? [] : [setRowAside(table, cells, error.column, reason)]
+    }),
+  }
+}
+
+/**
+ * Creates a collector for the rows of visits. With a folder, it appends valid rows to NDJSON files in the format of
+ * `load`, one file per table, instead of keeping them in memory.
+ */
 export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const collected = new Map<string, CollectedRows>()
 
+  /** Returns the collected rows of a table, which are empty at first. */
   const open = Effect.fnUntraced(function* (table: string) {
     const known = collected.get(table)
     if (known !== undefined) return known
@@ -44,19 +87,13 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
 
   const addToTable = Effect.fnUntraced(function* (table: string, given: ReadonlyArray<RowCells>) {
     const { rows, validator } = yield* open(table)
-    const [valid, written, invalid]: [Array<RowCells>, Array<string>, Array<SetAside>] = [[], [], []]
-    for (const cells of given) {
-      const result = validator.validateRow({ line: 0, cells })
-      if (Result.isFailure(result)) {
-        const [problem] = result.failure
-        invalid.push(setRowAside(table, cells, problem?.column ?? "", problem?.reason ?? "is invalid"))
-      } else if (folder === undefined) valid.push(result.success.cells)
-      else written.push(`${JSON.stringify(cells)}\n`)
-    }
-    // A copy, because text that was cut out of a document may keep the whole document in memory.
-    for (const cells of structuredClone(valid)) rows.push(cells)
-    if (folder !== undefined && written.length > 0) {
-      yield* fs.writeFileString(path.join(folder, `${table}.ndjson`), written.join(""), { flag: "a" })
+    const { invalid, loaded, written } = validateRows(table, validator, given)
+    if (folder === undefined) {
+      // A copy, because V8 may keep a whole document in memory for a text that was cut out of it.
+      for (const cells of structuredClone(loaded)) rows.push(cells)
+    } else if (written.length > 0) {
+      const lines = written.map((cells) => `${JSON.stringify(cells)}\n`)
+      yield* fs.writeFileString(path.join(folder, `${table}.ndjson`), lines.join(""), { flag: "a" })
     }
     return invalid
   })
@@ -73,7 +110,7 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
       ),
     /** Counts the rows in memory. */
     count: () => Array.from(collected.values()).reduce((sum, { rows }) => sum + rows.length, 0),
-    /** Merges the rows in memory into their tables. Returns the result of each table. */
+    /** Merges the rows in memory into their tables. Returns one result for each table that has rows. */
     load: Effect.suspend(() => {
       const loads = loadableDatasets.flatMap((dataset) => {
         const found = collected.get(dataset.table)
@@ -84,21 +121,15 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
         Effect.forEach(loads, loadValidatedRows),
       )
     }),
-    /** Removes the rows that violate a rule of the table. Returns them. */
+    /** Removes the rows because of which a load failed. Returns them. */
     removeInvalid: ({ errors, table }: InvalidRows): ReadonlyArray<SetAside> => {
       const found = collected.get(table)
       if (found === undefined) return []
-      const { rows } = found
-      const reasons = new Map(errors.toReversed().map((error) => [error.line, error]))
-      found.rows = rows.filter((_, index) => !reasons.has(index + 1))
-      return rows.flatMap((cells, index) => {
-        const error = reasons.get(index + 1)
-        // The rest of the reason quotes values.
-        const reason = error?.reason.split(":")[0] ?? ""
-        return error === undefined ? [] : [setRowAside(table, cells, error.column, reason)]
-      })
+      const { invalid, valid } = separateInvalid(table, found.rows, errors)
+      found.rows = valid
+      return invalid
     },
-    /** Forgets the rows, and the columns that each table had. */
+    /** Removes all rows, and the validators with the columns that each table's rows had. */
     clear: () => collected.clear(),
   }
 })

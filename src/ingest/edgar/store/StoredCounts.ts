@@ -1,4 +1,6 @@
-/** Reads the share counts that are stored for a symbol, so that they stay if the SEC's facts have none (D38). */
+/**
+ * Reads the stored share counts of a company, which are kept if the SEC's facts have none (D38), and closing prices.
+ */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
@@ -18,18 +20,25 @@ const decodeScreener = decodeRows(Schema.Struct({
   exchange: OptionalText,
 }))
 
-/** Number of days for which the count of another company stays, such as that of a holding company's predecessor. */
+/**
+ * A count of another company that had the symbol is kept for this many days after its filing. The other company may be
+ * the predecessor of a new holding company.
+ */
 const maxInheritedDays = 400
 
 /**
- * Returns what `float_outstanding` and `screener` have for the company's symbol or, before its first row there, for the
- * symbol before. A count of another company must be recent, because the symbol may belong to an unrelated company
- * later.
+ * Returns what `float_outstanding` and `screener` have for the company's symbol. If `float_outstanding` has no count
+ * for a new symbol, that of the company's previous symbol is returned.
+ *
+ * The row may be that of another company, which had the symbol before. Its count is used only if it is recent, because
+ * symbols are reused by unrelated companies later. `source` shows whose row it is: its URLs contain the CIK.
  */
 export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = [], ticker }: Issuer) {
   const sql = yield* SqlClient.SqlClient
   const today = yield* todayInNewYork
   const symbols = [ticker, ...periods.map((period) => period.ticker).slice(-2, -1)]
+  // A row without a CIK in its sources, such as a loaded one, counts as the company's own. `!~` yields null for a row
+  // without sources, and `is not false` then accepts it.
   const [stored] = yield* decodeCounts(sql`
     select outstanding::text, reported_date::text, filed_at::text, document_url,
       array(select link from unnest(source) as link where link not like '%/submissions/%') as source
@@ -39,6 +48,8 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
       or filed_at >= ${today}::text::date - ${maxInheritedDays}::int
     ) order by array_position(${symbols}::text[], ticker) limit 1
   `)
+  // Each table is joined only if its row is the company's own, or if a row of the screener names no CIK. The text '' in
+  // a table means that the value is unknown.
   const [screener] = yield* decodeScreener(sql`
     select screener.outstanding::text, screener.last_updated::text,
       coalesce(nullif(screener.industry, ''), nullif(counted.industry, '')) as industry,
@@ -50,10 +61,12 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
         and array_to_string(counted.source, ' ') like ${`%/submissions/CIK${cik}%`}
   `)
   const float: CurrentCount = stored ?? unknownCount
+  // The screener repeats the count of `float_outstanding`, so its own counts only where that has none.
   const listed: CurrentCount = stored ?? { ...unknownCount, outstanding: screener?.outstanding ?? null }
   return {
     float,
     screener: listed,
+    /** `last_updated` of the screener's row. */
     screenerUpdated: screener?.last_updated ?? null,
     industry: screener?.industry ?? null,
     exchange: screener?.exchange ?? null,
@@ -62,22 +75,27 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
 
 const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, close: Schema.Finite }))
 
-/** Returns the stored closing prices of a company's security on the days of its public floats. */
+/**
+ * Returns the stored closing prices in USD on the days for which a company states its public float, by day. A bar in
+ * `price_periods` is preferred to one in `daily_prices`.
+ */
 export const readCloses = Effect.fnUntraced(function* (issuer: Issuer, floats: ReadonlyArray<CompanyFact>) {
   const days = Array.from(new Set(floats.map(({ end }) => end)))
   if (days.length === 0) return new Map<string, number>()
   const sql = yield* SqlClient.SqlClient
-  const given = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
+  // On each day, the price is stored under the symbol of that day.
+  const wanted = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
   const closes = yield* decodeCloses(sql`
-    select given.day::text, coalesce(
-      (select close from price_periods as bar where bar.ticker = given.ticker and bar.date = given.day
+    select wanted.day::text, coalesce(
+      (select close from price_periods as bar where bar.ticker = wanted.ticker and bar.date = wanted.day
         and bar.period in ('regular', 'day') order by bar.period limit 1),
-      (select close from daily_prices as priced where priced.ticker = given.ticker and priced.date = given.day limit 1)
+      (select close from daily_prices as priced where priced.ticker = wanted.ticker and priced.date = wanted.day
+        limit 1)
     )::float8 as close
-    from jsonb_to_recordset(${given}::text::jsonb) as given (day date, ticker text)
-    where exists (select from price_periods as bar where bar.ticker = given.ticker and bar.date = given.day
+    from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
+    where exists (select from price_periods as bar where bar.ticker = wanted.ticker and bar.date = wanted.day
         and bar.period in ('regular', 'day'))
-      or exists (select from daily_prices as priced where priced.ticker = given.ticker and priced.date = given.day
+      or exists (select from daily_prices as priced where priced.ticker = wanted.ticker and priced.date = wanted.day
         and priced.close is not null)
   `)
   return new Map(closes.map(({ close, day }) => [day, close]))

@@ -1,26 +1,30 @@
-/** Ten values of real filings, with which an operator checks the first run (docs/operations/ingest-edgar.md). */
+/** Ten values from real filings, with which an operator compares the first run (docs/operations/ingest-edgar.md). */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { buildFilingIndexUrl } from "../fetch/EdgarUrls.ts"
 
-interface KnownValue {
+/** A value that a table must have after a run. */
+interface ReferenceValue {
   readonly cik: string
   /** The table and column of the value. */
   readonly dataset: "historical_float_pro" | "news" | "registrations"
   readonly field: string
   /** The filing to which `document_url` of the row leads. */
   readonly accession: string
-  /** The value as PostgreSQL prints it in JSON; in a sentence, the part that never changes. */
+  /** The value as PostgreSQL prints it in JSON. For a column with sentences, the part that never changes. */
   readonly expected: string
-  /** The filing that shows the value, if it is a different one. */
+  /** The filing that shows the value, if it is not the one of the row. */
   readonly evidence?: string
 }
 
 const [apple, imunon] = ["0000320193", "0000749647"]
 
-/** Values of closed periods, from recorded responses. The SEC labels Apple's times wrongly as UTC, and Imunon's not. */
-const knownValues: ReadonlyArray<KnownValue> = [
+/**
+ * Values that no later filing changes, from recorded responses. The two companies are chosen for their times: the SEC
+ * labels those of both as UTC, which is right for Imunon's, but not for Apple's.
+ */
+const referenceValues: ReadonlyArray<ReferenceValue> = [
   {
     cik: apple,
     dataset: "news",
@@ -89,15 +93,16 @@ const knownValues: ReadonlyArray<KnownValue> = [
   },
 ]
 
+/** Whether the column has sentences, of which `expected` is a part. */
 const isSentence = (field: string) => field === "details" || field === "headline"
 
 const decodeFound = decodeRows(Schema.Struct({ ticker: Schema.String, value: Schema.NullOr(Schema.String) }))
 
-/** Reads the known values from the database, each with the SEC's page that shows it. */
-export const compareKnownValues = Effect.gen(function* () {
+/** Compares the reference values with the database. Returns them with what was found, and the SEC's page to look at. */
+export const compareReferenceValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* Effect.forEach(
-    knownValues,
+    referenceValues,
     Effect.fnUntraced(function* ({ accession, cik, dataset, evidence = accession, expected, field }) {
       const [row] = yield* decodeFound(sql`
         select ticker, to_jsonb(listed) ->> ${field} as value from ${sql(dataset)} as listed
@@ -106,13 +111,13 @@ export const compareKnownValues = Effect.gen(function* () {
         limit 1
       `)
       const value = row?.value ?? null
-      const isKnown = value === expected || (isSentence(field) && value?.includes(expected) === true)
+      const isSame = value === expected || (isSentence(field) && value?.includes(expected) === true)
       return {
         company: row?.ticker ?? `CIK ${cik}`,
         field: `${dataset}.${field}`,
         expected,
-        found: isKnown ? expected : value,
-        isKnown,
+        found: isSame ? expected : value,
+        isSame,
         url: buildFilingIndexUrl(cik, evidence),
       }
     }),
