@@ -26,7 +26,7 @@ import { CorrectionCountReader, correctionCountsJob } from "./query/history/Corr
 import { dayStartJob } from "./query/history/DayStart.ts"
 import { historyPartitionsJob } from "./query/history/HistoryRetention.ts"
 import { PastReader } from "./query/history/PastReader.ts"
-import { AnsweringSymbols } from "./query/lineage/AnsweringSymbols.ts"
+import { StoredSymbols } from "./query/lineage/StoredSymbols.ts"
 import { SymbolSpellings } from "./query/lineage/SymbolSpellings.ts"
 import { LineageIndex } from "./query/lineage/LineageIndex.ts"
 import { LineageResolver } from "./query/lineage/LineageResolver.ts"
@@ -143,7 +143,7 @@ const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer,
 const caches = Layer.mergeAll(
   QueryCache.layer,
   LineageResolver.layer,
-  AnsweringSymbols.layer,
+  StoredSymbols.layer,
   SymbolSpellings.layer,
   PastReader.layer,
 ).pipe(

@@ -200,7 +200,7 @@ data-client-method="${request.clientMethod}" hidden>
 <p class="field"><button class="main">Send</button>${
     hasParameters && markup` <a href="#parameters">Change the parameters</a>`
   }</p></form>
-<section id="answer" tabindex="-1" aria-label="Response"><div id="state" class="state" role="status"></div>
+<section id="response-section" tabindex="-1" aria-label="Response"><div id="state" class="state" role="status"></div>
 <div id="response">${response}</div></section>`
 
 /** Renders who may use the endpoint, and whether it costs money. */

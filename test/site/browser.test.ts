@@ -895,7 +895,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
                 page.getByRole("status").filter({ hasText: "status 200" }).waitFor({ state: "attached" })
               )
               yield* runInBrowser(() => page.locator("#response").getByText(word).first().waitFor())
-              assert.strictEqual(yield* runInBrowser(() => page.evaluate("document.activeElement.id")), "answer")
+              assert.strictEqual(
+                yield* runInBrowser(() => page.evaluate("document.activeElement.id")),
+                "response-section",
+              )
               const box = yield* runInBrowser(() => page.locator("#response .badge").first().boundingBox())
               assert.isAtLeast(box?.y ?? -1, 0)
               assert.isBelow(box?.y ?? Infinity, 400)

@@ -8,7 +8,7 @@ import examples from "../../../samples/examples.json" with { type: "json" }
 import { estimatePath } from "../../contract/Authentication.ts"
 import { Api } from "../../contract/Api.ts"
 import { listContentTypes } from "../../contract/rows/ListFormats.ts"
-import { AnswersEverySymbol, FreeEndpointHasEtag } from "../../contract/rules/EndpointAnnotations.ts"
+import { FreeEndpointHasEtag, HasCompanyRows } from "../../contract/rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../../contract/rules/Errors.ts"
 import { documentationPath } from "../../contract/rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../../contract/rules/ResponseHeaders.ts"
@@ -45,9 +45,9 @@ const findFacts = (
   /** Whether the endpoint can follow the lineage of a symbol. */
   followsLineages: getIn(parameters, "follow_lineage") !== undefined,
   /** Whether the response for a symbol may have rows that are stored under another symbol of the same company. */
-  answersEverySymbol: Context.get(annotations, AnswersEverySymbol),
+  hasCompanyRows: Context.get(annotations, HasCompanyRows),
   /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
-  answersPast: getIn(parameters, "as_of") !== undefined,
+  supportsAsOf: getIn(parameters, "as_of") !== undefined,
   /** Whether a client continues after a cursor, with the parameter `after` instead of `page`. */
   hasCursor: getIn(parameters, "after") !== undefined && getIn(parameters, "page") === undefined,
   /** Whether responses omit events of a type whose endpoint the account may not use. */
@@ -284,10 +284,10 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   // Errors can have this header too, because a request may fail after its lineage is resolved.
   "X-Lineage": ({ followsLineages, status }) =>
     sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
-  "X-Primary-Tickers": ({ answersEverySymbol, status }) =>
-    sometimesIf(answersEverySymbol && [200, 304, 402, 409, 422, 500, 503].includes(status)),
-  "X-As-Of": ({ answersPast, status }) =>
-    sometimesIf(answersPast && [200, 304, 402, 404, 409, 422, 500, 503].includes(status)),
+  "X-Primary-Tickers": ({ hasCompanyRows, status }) =>
+    sometimesIf(hasCompanyRows && [200, 304, 402, 409, 422, 500, 503].includes(status)),
+  "X-As-Of": ({ supportsAsOf, status }) =>
+    sometimesIf(supportsAsOf && [200, 304, 402, 404, 409, 422, 500, 503].includes(status)),
   "X-Omitted-Types": ({ omitsTypes, status }) =>
     sometimesIf(omitsTypes && [200, 304, 402, 422, 500, 503].includes(status)),
   "X-Empty-Reason": ({ isList, status }) => sometimesIf(isList && [200, 304].includes(status)),
@@ -385,8 +385,8 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
 }
 
 /** Distinguishes shared responses of the same status, such as `NotModified` and `NotModifiedWithoutKey`. */
-const nameSuffix = ({ answersEverySymbol, dropsTickers, needsKey }: EndpointFacts) =>
-  answersEverySymbol ? "OfCompanies" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+const nameSuffix = ({ hasCompanyRows, dropsTickers, needsKey }: EndpointFacts) =>
+  hasCompanyRows ? "OfCompanies" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
 /** Names the responses that several operations share, so that the document describes each of them only once. */
 const nameSharedResponses = (

@@ -58,7 +58,7 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
       "Float and shares outstanding",
       "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
         "figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.",
-      { tables: ["float_outstanding"], answersEverySymbol: true },
+      { tables: ["float_outstanding"], hasCompanyRows: true },
     ),
   ),
 ).annotateMerge(

@@ -78,6 +78,6 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalization on `reported_date`.",
-    { tables: ["historical_float_pro", "daily_prices", "ticker_changes"], answersEverySymbol: true },
+    { tables: ["historical_float_pro", "daily_prices", "ticker_changes"], hasCompanyRows: true },
   )),
 ).annotateMerge(describeEndpointGroup("Historical float", "Float and shares outstanding as reported over time.")) {}

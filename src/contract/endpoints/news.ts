@@ -92,7 +92,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     "News",
     "News and SEC filings such as 10-K, latest first. `ticker` finds items about a symbol, not those that only " +
       "mention it in `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
-    { tables: ["news"], answersEverySymbol: true, thirdPartyText: ["title", "summary", "body", "author", "publisher"] },
+    { tables: ["news"], hasCompanyRows: true, thirdPartyText: ["title", "summary", "body", "author", "publisher"] },
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
@@ -101,6 +101,6 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   }).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
-    { tables: ["news"], answersEverySymbol: true, thirdPartyText: ["title"] },
+    { tables: ["news"], hasCompanyRows: true, thirdPartyText: ["title"] },
   )),
 ).annotateMerge(describeEndpointGroup("News", "News and SEC filings.")) {}

@@ -107,6 +107,6 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
       "from the filing that accession_number names. A ticker without such a filing has no result. owner_name and " +
       "owner_type select owners within that filing. per_holder=true answers who holds a ticker: it returns every " +
       "filing that is the newest of a holder, with these holders.",
-    { tables: ["ownership"], answersEverySymbol: true },
+    { tables: ["ownership"], hasCompanyRows: true },
   )),
 ).annotateMerge(describeEndpointGroup("Ownership", "Owners of a company, grouped by filing.")) {}

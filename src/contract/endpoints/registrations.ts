@@ -75,7 +75,7 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
       "Registrations",
       "Registration statements under which companies can sell shares, and what they have raised, newest filing " +
         "first.",
-      { tables: ["registrations"], answersEverySymbol: true, thirdPartyText: ["headline", "details"] },
+      { tables: ["registrations"], hasCompanyRows: true, thirdPartyText: ["headline", "details"] },
     ),
   ),
 ).annotateMerge(describeEndpointGroup("Registrations", "Registrations of shares for sale.")) {}

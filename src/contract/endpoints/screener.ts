@@ -123,6 +123,6 @@ export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort " +
       "by. The rows have no date, so `follow_lineage` uses the current symbol only.",
-    { tables: ["screener"], answersEverySymbol: true },
+    { tables: ["screener"], hasCompanyRows: true },
   )),
 ).annotateMerge(describeEndpointGroup("Screener", "Every ticker with its key figures, to filter and sort by.")) {}

@@ -98,7 +98,7 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
         "ownership",
         "ticker_changes",
       ],
-      answersEverySymbol: true,
+      hasCompanyRows: true,
       thirdPartyText: ["title"],
     },
   )),

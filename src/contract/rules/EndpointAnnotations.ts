@@ -21,10 +21,10 @@ export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(ti
 export const RequiredTier = Context.Reference<Tier>("tickerline/contract/RequiredTier", { defaultValue: () => "basic" })
 
 /**
- * Whether a request for any listed symbol of a company also returns the rows of the company's primary symbol: the rows
- * describe the company, not one class of its shares (decision 0126).
+ * Whether the rows describe a company, not one class of its shares. If so, a request for any listed symbol of a company
+ * also returns the rows of its primary symbol (decision 0126).
  */
-export const AnswersEverySymbol = Context.Reference<boolean>("tickerline/contract/AnswersEverySymbol", {
+export const HasCompanyRows = Context.Reference<boolean>("tickerline/contract/HasCompanyRows", {
   defaultValue: () => false,
 })
 
@@ -93,19 +93,19 @@ export const getTablesReadByEndpoint = ({ annotations, path }: AnnotatedEndpoint
 interface EndpointData {
   readonly tables?: ReadonlyArray<string>
   readonly thirdPartyText?: ReadonlyArray<string>
-  readonly answersEverySymbol?: boolean
+  readonly hasCompanyRows?: boolean
 }
 
 /** Annotates an endpoint with a title and a description, for OpenAPI and the catalogue, and with its data. */
 export const describeEndpoint = (
   summary: string,
   description: string,
-  { answersEverySymbol = false, tables = [], thirdPartyText = [] }: EndpointData = {},
+  { hasCompanyRows = false, tables = [], thirdPartyText = [] }: EndpointData = {},
 ) =>
   OpenApi.annotations({ summary, description }).pipe(
     Context.add(TablesReadByEndpoint, tables),
     Context.add(ThirdPartyTextColumns, thirdPartyText),
-    Context.add(AnswersEverySymbol, answersEverySymbol),
+    Context.add(HasCompanyRows, hasCompanyRows),
   )
 
 /** Annotates a group of endpoints with a title and a description. OpenAPI shows the group as a tag. */

@@ -7,7 +7,7 @@ import { computeDataCost } from "../../accounts/billing/Pricing.ts"
 import { formatUsd } from "../../accounts/billing/Usd.ts"
 import { findRequests, FoundRequest, type UsageSearch } from "../../accounts/billing/UsageSearch.ts"
 import { findEndpoint } from "../../api/catalogue/Endpoints.ts"
-import { findAnswerMoments } from "../../query/history/AnswerMoments.ts"
+import { findResponseMoments } from "../../query/history/ResponseMoments.ts"
 import { getParameterNames } from "../../contract/rules/Validation.ts"
 import { errorCodeReference } from "../../site/ReferenceTables.ts"
 
@@ -86,7 +86,7 @@ const explainRepetition = Effect.fnUntraced(function* (request: FoundRequest) {
     return refuse("No data were read, so there is nothing to repeat.")
   }
   const startedAt = Date.parse(requested_at)
-  const found = yield* findAnswerMoments({ startedAt, endedAt: startedAt + duration_ms }, endpoint.tables)
+  const found = yield* findResponseMoments({ startedAt, endedAt: startedAt + duration_ms }, endpoint.tables)
   if (found.isTooEarly) {
     return refuse(`The history begins at ${found.earliest}, so the data that the response had are not known any more.`)
   }

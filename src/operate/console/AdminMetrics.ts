@@ -12,5 +12,5 @@ const responsesTotal = (status: number) =>
 export const initializeAdminMetrics = initializeCounters(responsesTotal(401), responsesTotal(403))
 
 /** Counts a response by its status. */
-export const withAdminMetrics = <E, R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-  Effect.tap(answer, ({ status }) => Metric.update(responsesTotal(status), 1))
+export const withAdminMetrics = <E, R>(response: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  Effect.tap(response, ({ status }) => Metric.update(responsesTotal(status), 1))

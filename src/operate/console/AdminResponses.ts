@@ -63,7 +63,7 @@ export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerRespon
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const id = resolveRequestId(request.headers["x-request-id"])
-    const answered = routes.pipe(
+    const response = routes.pipe(
       Effect.provideService(AdminRequestId, id),
       Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
         const failure = Cause.squash(cause)
@@ -74,5 +74,5 @@ export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerRespon
         return Effect.succeed(makeErrorResponse(404, new NotFound({ error: { message } }), id))
       }),
     )
-    return setCommonHeaders(refuse(request, id) ?? (yield* answered), id)
+    return setCommonHeaders(refuse(request, id) ?? (yield* response), id)
   })

@@ -61,15 +61,18 @@ const makeHttpClient = (router: HttpRouter.HttpRouter) =>
       const session = browser.cookies[sessionCookie] ?? ""
       const forwarded = HttpServerRequest.fromClientRequest(HttpClientRequest.bearerToken(request, session))
         .modify({ remoteAddress: browser.remoteAddress })
-      const answer = yield* Deferred.make<HttpServerResponse.HttpServerResponse>()
+      const deferredResponse = yield* Deferred.make<HttpServerResponse.HttpServerResponse>()
       // Runs in a fiber of its own, because the handler changes the context of its fiber.
       yield* Effect.forkChild(
-        HttpEffect.toHandled(router.asHttpEffect(), (_request, response) => Deferred.succeed(answer, response)).pipe(
+        HttpEffect.toHandled(
+          router.asHttpEffect(),
+          (_request, response) => Deferred.succeed(deferredResponse, response),
+        ).pipe(
           Effect.provideService(HttpServerRequest.HttpServerRequest, forwarded),
-          Effect.ensuring(Deferred.die(answer, new Error("The admin API did not respond."))),
+          Effect.ensuring(Deferred.die(deferredResponse, new Error("The admin API did not respond."))),
         ),
       )
-      const response = HttpServerResponse.toClientResponse(yield* Deferred.await(answer), { request })
+      const response = HttpServerResponse.toClientResponse(yield* Deferred.await(deferredResponse), { request })
       if (response.status < 400) return response
       const { error, request_id } = yield* response.json.pipe(
         Effect.flatMap(Schema.decodeUnknownEffect(ErrorBody)),

@@ -87,7 +87,7 @@ const makeLostSessionPath = ({ method, url }: HttpServerRequest.HttpServerReques
   `${makeSignInPath(url)}${method === "POST" ? "&form=1" : ""}`
 
 /** Responds to a failure: with the sign-in page if there is no session, otherwise with a page that explains it. */
-const answerFailure = (failure: ApiFailure, page: ConsolePage, admin?: Admin) =>
+const respondToFailure = (failure: ApiFailure, page: ConsolePage, admin?: Admin) =>
   Effect.map(
     HttpServerRequest.HttpServerRequest,
     (request) =>
@@ -135,17 +135,17 @@ const runForm = Effect.fnUntraced(function* (page: ConsolePage, values: URLSearc
 /** Responds to every failure and defect with a page. */
 const withFailurePage =
   (page: ConsolePage) =>
-  <R>(answer: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | FormRequestRefused, R>) =>
-    answer.pipe(
+  <R>(response: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiFailure | FormRequestRefused, R>) =>
+    response.pipe(
       Effect.catchTags({
-        ApiFailure: (failure) => answerFailure(failure, page),
-        FormRequestRefused: ({ message, status }) => answerFailure(makeFailure(status, message), page),
+        ApiFailure: (failure) => respondToFailure(failure, page),
+        FormRequestRefused: ({ message, status }) => respondToFailure(makeFailure(status, message), page),
       }),
       Effect.catchDefect((defect) =>
         Effect.gen(function* () {
           const request_id = yield* AdminRequestId
           const { error: { code, message } } = yield* logDefectAsInternalError(defect, request_id)
-          return yield* answerFailure(new ApiFailure({ status: 500, code, message, fields: [], request_id }), page)
+          return yield* respondToFailure(new ApiFailure({ status: 500, code, message, fields: [], request_id }), page)
         })
       ),
     )
@@ -155,7 +155,7 @@ const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const form = request.method === "POST" ? yield* readForm(adminOrigin) : undefined
-    const answer = Effect.fnUntraced(function* (admin: Admin) {
+    const respond = Effect.fnUntraced(function* (admin: Admin) {
       if (!isScopeSufficient(admin.scope, page.scope ?? "read")) {
         return yield* makeFailure(403, `This page requires the scope ${page.scope}; you have ${admin.scope}.`)
       }
@@ -164,7 +164,7 @@ const handlePage = (page: ConsolePage, api: ConsoleApi, adminOrigin: string) =>
     })
     return yield* call(api.read.tokens.me({})).pipe(
       Effect.flatMap((admin) =>
-        Effect.catchTag(answer(admin), "ApiFailure", (failure) => answerFailure(failure, page, admin))
+        Effect.catchTag(respond(admin), "ApiFailure", (failure) => respondToFailure(failure, page, admin))
       ),
     )
   }).pipe(withFailurePage(page))

@@ -173,10 +173,10 @@ const openWithOptionalTls = (open: () => Socket, options: ConnectionOptions): Du
   raw.on("close", () => stream.destroy())
   raw.once("connect", () => stream.emit("connect"))
   raw.write(tlsRequest)
-  raw.once("data", (answer: Buffer) => {
-    const text = answer.toString("latin1")
+  raw.once("data", (reply: Buffer) => {
+    const text = reply.toString("latin1")
     if (text === "N") return begin(raw)
-    if (text !== "S") return stream.destroy(new Error("The server does not answer whether it supports TLS"))
+    if (text !== "S") return stream.destroy(new Error("The server did not say whether it supports TLS"))
     const encrypted = connect({ ...options, socket: raw })
     encrypted.on("error", (error) => stream.destroy(error))
     encrypted.once("secureConnect", () => begin(encrypted))

@@ -42,7 +42,8 @@ class SharedConnection {
   open: { readonly connection: PgConnection.PgConnection; readonly socket: Duplex } | undefined
   /** The statements in flight, oldest first. */
   readonly statements = new Set<SentStatement>()
-  answers = 0
+  /** How many statements have completed. */
+  completed = 0
   readonly isWanted = Latch.makeUnsafe()
   readonly hasStatements = Latch.makeUnsafe()
 
@@ -54,7 +55,7 @@ class SharedConnection {
   }
 
   end(statement: SentStatement) {
-    this.answers += 1
+    this.completed += 1
     this.statements.delete(statement)
   }
 }
@@ -92,7 +93,7 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
 
   /** Closes the connection if no statement completes, or if it has been idle for long. Returns once it is closed. */
   const watch = Effect.fnUntraced(function* (shared: SharedConnection, socket: Duplex) {
-    let [answers, silentChecks] = [0, 0]
+    let [completed, silentChecks] = [0, 0]
     while (!socket.destroyed) {
       if (shared.statements.size === 0) {
         shared.hasStatements.closeUnsafe()
@@ -103,8 +104,8 @@ export const makeSharedConnections = Effect.fnUntraced(function* (config: PoolCo
         if (isIdle) break
       }
       // Counts checks instead of time, because a response may also be waiting for the event loop.
-      silentChecks = shared.answers === answers ? silentChecks + 1 : 0
-      answers = shared.answers
+      silentChecks = shared.completed === completed ? silentChecks + 1 : 0
+      completed = shared.completed
       const [oldest] = shared.statements
       if (oldest !== undefined && silentChecks > maxSilentChecks) {
         blockedCount += 1

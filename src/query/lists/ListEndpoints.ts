@@ -4,18 +4,18 @@ import { Refusal } from "../../contract/AccountErrors.ts"
 import { type AdmittedRequest, type KeyedHandler, makeHandler } from "../EndpointHandler.ts"
 import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import {
-  type AnsweringSymbol,
-  AnsweringSymbols,
-  formatAnsweringSymbols,
-  type FoundAnsweringSymbols,
-} from "../lineage/AnsweringSymbols.ts"
+  formatPrimaryTickersHeader,
+  type FoundStoredSymbols,
+  type StoredSymbol,
+  StoredSymbols,
+} from "../lineage/StoredSymbols.ts"
 import { LineageResolver } from "../lineage/LineageResolver.ts"
 import { SymbolSpellings } from "../lineage/SymbolSpellings.ts"
 import type { OptInColumn } from "../../contract/rows/Columns.ts"
 import { negotiateExportFormat, negotiatePageFormat } from "../../contract/rows/ListFormats.ts"
 import type { EndpointResult, Total } from "../../contract/rules/EndpointResult.ts"
 import { getHeader } from "../../contract/rules/ApiRequest.ts"
-import { type AnnotatedEndpoint, AnswersEverySymbol } from "../../contract/rules/EndpointAnnotations.ts"
+import { type AnnotatedEndpoint, HasCompanyRows } from "../../contract/rules/EndpointAnnotations.ts"
 import {
   type AmbiguousTickerLineage,
   type DatabasePoolTimeout,
@@ -62,13 +62,13 @@ const pairSpellings = (asked: ReadonlyArray<string>, stored: ReadonlyArray<strin
   }))
 
 /** Lists the requested symbols whose rows are stored under another symbol, or under another spelling. */
-const listAnsweringSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: ReadonlyArray<AnsweringSymbol>) =>
+const listStoredSymbols = (symbols: ReadonlyArray<SpelledSymbol>, found: ReadonlyArray<StoredSymbol>) =>
   symbols.flatMap(({ alias, ticker }) => [
     ...(alias === ticker ? [] : [{ alias, ticker }]),
     ...found.filter((one) => one.alias === ticker).map((one) => ({ alias, ticker: one.ticker })),
   ])
 
-const noneFound: FoundAnsweringSymbols = { found: [], dependencies: [] }
+const noneFound: FoundStoredSymbols = { found: [], dependencies: [] }
 
 /** Creates the error for a format that cannot be returned. The headers say whether the format was negotiated. */
 const makeFormatError = (field: "limit" | "format", reason: string, headers: Readonly<Record<string, string>>) =>
@@ -112,7 +112,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
       const compileList = yield* makeListCompiler
       const lineages = yield* LineageResolver
       const spellings = yield* SymbolSpellings
-      const answeringSymbols = yield* AnsweringSymbols
+      const storedSymbols = yield* StoredSymbols
       const { makeCachedSource, makePrivateSource } = yield* QueryCache
       const cursors = yield* ExportCursors
       const getSymbolsVersion = (yield* DatasetVersions).watchTables(symbolTableNames)
@@ -176,7 +176,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
         definition,
       ) => {
         const source = makeCachedSource<ListError>(endpoint)
-        const hasCompanies = Context.get(endpoint.annotations, AnswersEverySymbol)
+        const hasCompanies = Context.get(endpoint.annotations, HasCompanyRows)
         const hasSources = definition.Query?.fields["provenance"] !== undefined
         const compile = (...added: ReadonlyArray<OptInColumn>) => ({
           list: compileList(definition, added),
@@ -198,7 +198,7 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
           const asked = [sent.ticker ?? []].flat()
           const { dependencies: ofSpellings, symbols: tickers } = yield* spellings.find(asked, source.getVersion)
           const { dependencies: ofCompanies, found } = hasCompanies
-            ? yield* answeringSymbols.find(tickers, request.past)
+            ? yield* storedSymbols.find(tickers, request.past)
             : noneFound
           const all = Array.dedupe([...tickers, ...found.map(({ ticker }) => ticker)])
           const [first = ""] = all
@@ -207,10 +207,10 @@ export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
             : sent
           const dependencies = [...ofSpellings, ...ofCompanies]
           const spelled = pairSpellings(asked, tickers)
-          const answering = hasCompanies ? listAnsweringSymbols(spelled, found) : []
+          const stored = hasCompanies ? listStoredSymbols(spelled, found) : []
           const headers = {
             ...additions.headers,
-            ...(answering.length > 0 && { "x-primary-tickers": formatAnsweringSymbols(answering) }),
+            ...(stored.length > 0 && { "x-primary-tickers": formatPrimaryTickersHeader(stored) }),
           }
           // The symbols whose lineages the list follows; none if the client did not ask for that.
           const symbols = query.follow_lineage === true

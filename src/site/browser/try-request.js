@@ -11,7 +11,7 @@ import {
 } from "./request-examples.js"
 
 const form = requireElement("try", HTMLFormElement)
-const answer = requireElement("answer", HTMLElement)
+const section = requireElement("response-section", HTMLElement)
 const state = requireElement("state", HTMLElement)
 const result = requireElement("response", HTMLElement)
 /** The examples in curl, Python and TypeScript; only in curl if the clients do not cover the endpoint. */
@@ -116,8 +116,8 @@ const latestSignal = makeLatestRequestSignal()
 const send = async () => {
   const signal = latestSignal()
   // The response may be far from the button. The style sheet decides whether scrolling is animated.
-  answer.focus({ preventScroll: true })
-  answer.scrollIntoView()
+  section.focus({ preventScroll: true })
+  section.scrollIntoView()
   result.setAttribute("aria-busy", "true")
   state.classList.remove("hidden")
   state.textContent = "Sending…"

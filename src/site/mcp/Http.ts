@@ -171,7 +171,7 @@ const toPlainResponse = ({ body, headers, status }: HttpServerResponse.HttpServe
 /** The MCP server as the request pipeline calls it. */
 const makeEndpoint = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
-  const { answerRequest } = yield* SessionlessMcpServer
+  const { handleRequest } = yield* SessionlessMcpServer
   const directory = yield* EndpointDirectory
   const origins = yield* allowedOrigins
   const withSlot = makeMessageSlots()
@@ -241,7 +241,7 @@ const makeEndpoint = Effect.gen(function* () {
       slot: MessageSlot,
     ) {
       if (id === undefined) return makeEmptyResponse(202, {})
-      const reply = slot.run(answerRequest({ id, method, params }, version))
+      const reply = slot.run(handleRequest({ id, method, params }, version))
       return makeJsonResponse(200, yield* Effect.provideService(reply, McpCaller, caller))
     },
   )

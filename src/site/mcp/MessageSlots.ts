@@ -15,7 +15,7 @@ interface AccountSlots {
 /** A message's place among those of its account. */
 export interface MessageSlot {
   /** Runs an effect once fewer than `maxRunning` messages of the account are being handled. */
-  readonly run: <A, E, R>(answer: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly run: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
 /** Creates the slots of all accounts. */
@@ -46,8 +46,8 @@ export const makeMessageSlots = () => {
       return Effect.acquireUseRelease(
         Effect.sync(() => take(account_id)),
         ({ running }) =>
-          // Lets requests of others go first that have arrived in the meantime.
-          use({ run: (answer) => running.withPermit(Effect.andThen(Effect.yieldNow, answer)) }),
+          // Yields first, so that requests of other accounts that have arrived in the meantime are not delayed.
+          use({ run: (effect) => running.withPermit(Effect.andThen(Effect.yieldNow, effect)) }),
         (slots) => release(account_id, slots),
       )
     })

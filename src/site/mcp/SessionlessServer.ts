@@ -79,7 +79,7 @@ type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
 /** Responds to messages of the protocol versions before 2026-07-28. */
 export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, {
   /** Returns the JSON-RPC response to a request of the given version. */
-  readonly answerRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
+  readonly handleRequest: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
 }>()("tickerline/site/SessionlessMcpServer") {
   static readonly layer = (
     server: { readonly name: string; readonly version: string; readonly instructions: string },
@@ -143,7 +143,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
             return Effect.andThen(write(id, { _tag: "Eof" }), Queue.offer(disconnects, id))
           })
 
-        const answerRequest = (request: JsonRpcRequest, version: string) =>
+        const handleRequest = (request: JsonRpcRequest, version: string) =>
           Effect.suspend(() => {
             const id = lastId += 1
             const isInitialization = request.method === "initialize"
@@ -154,7 +154,7 @@ export class SessionlessMcpServer extends Context.Service<SessionlessMcpServer, 
               Effect.ensuring(close(id)),
             )
           })
-        return SessionlessMcpServer.of({ answerRequest })
+        return SessionlessMcpServer.of({ handleRequest })
       }),
     )
 }

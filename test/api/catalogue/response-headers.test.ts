@@ -103,7 +103,7 @@ const operations = DocumentedEndpoints.documentedEndpoints.map(({ path, paramete
     keyed: DocumentedEndpoints.getDocumentedResponses(path).has("401"),
     priced: DocumentedEndpoints.getDocumentedResponses(path).has("402"),
     list: names.has("page"),
-    answersPast: DocumentedEndpoints.getParameterNames(path).includes("as_of"),
+    supportsAsOf: DocumentedEndpoints.getParameterNames(path).includes("as_of"),
     hasCursor: names.has("after") && !names.has("page"),
     tickers: parameters.some(({ kind }) => kind === "tickers"),
     follows: names.has("follow_lineage"),
@@ -136,7 +136,7 @@ const variants: ReadonlyArray<ServiceInstances.WireRequestOptions> = [
 
 /** Checks the 200 and 304 responses of an endpoint. */
 const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
-  const { answersPast, follows, list, path, target, tickers } = operation
+  const { supportsAsOf, follows, list, path, target, tickers } = operation
   const wire = Effect.fnUntraced(function* (target: string, options: ServiceInstances.WireRequestOptions = {}) {
     const answer = yield* ServiceInstances.requestOverWire(port, target, key, options)
     check(path, `${options.method ?? "GET"} ${target}`, answer)
@@ -148,7 +148,7 @@ const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Ope
     ...(list ? ["limit=1", "page=999&explain=true", ...files].map((query) => addQuery(target, query)) : []),
     ...(tickers ? [`${path}?ticker=${symbols},CLASS,@@&limit=1`] : []),
     ...(tickers && follows ? [`${path}?ticker=T1&follow_lineage=true`] : []),
-    ...(answersPast ? [addQuery(target, `as_of=${new Date().toISOString()}`)] : []),
+    ...(supportsAsOf ? [addQuery(target, `as_of=${new Date().toISOString()}`)] : []),
     ...(path === "/estimate"
       ? [addQuery(target.replace(/endpoint=[^&]*/, "endpoint=/v1/screener"), "ticker=T1,@@")]
       : []),

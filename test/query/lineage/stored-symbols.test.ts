@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { formatAnsweringSymbols } from "../../../src/query/lineage/AnsweringSymbols.ts"
+import { formatPrimaryTickersHeader } from "../../../src/query/lineage/StoredSymbols.ts"
 
 describe("X-Primary-Tickers", () => {
   it("names each pair of symbols once, even if two companies have the same symbols (decision 0126)", () => {
     const pairs = [["GOOG", "GOOGL"], ["HOLD-PA", "HOLD"], ["HOLD-PA", "HOLD"]] as const
     assert.strictEqual(
-      formatAnsweringSymbols(pairs.map(([alias, ticker]) => ({ alias, ticker }))),
+      formatPrimaryTickersHeader(pairs.map(([alias, ticker]) => ({ alias, ticker }))),
       "GOOG=GOOGL, HOLD-PA=HOLD",
     )
   })

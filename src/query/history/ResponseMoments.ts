@@ -9,13 +9,13 @@ import { decodeRows } from "../../postgres/DecodeRows.ts"
 import { formatMoment, makeMomentSql } from "../../contract/rules/Dates.ts"
 
 /** When a response was produced, in milliseconds since 1970. */
-export interface AnswerTime {
+export interface ResponseTime {
   readonly startedAt: number
   readonly endedAt: number
 }
 
 /** What is known about the data behind a response. */
-export interface AnswerMoments {
+export interface ResponseMoments {
   /** The earliest moment in the history. */
   readonly earliest: string
   /** Whether some data that the response may have been based on is no longer in the history. */
@@ -47,8 +47,8 @@ const Row = Schema.Struct({
 })
 
 /** Returns the moments at which the tables contained the data that a response may have been based on. */
-export const findAnswerMoments = Effect.fnUntraced(
-  function* ({ endedAt, startedAt }: AnswerTime, tables: ReadonlyArray<string>) {
+export const findResponseMoments = Effect.fnUntraced(
+  function* ({ endedAt, startedAt }: ResponseTime, tables: ReadonlyArray<string>) {
     const sql = yield* SqlClient.SqlClient
     const toTime = (millis: number) => sql`${new Date(millis).toISOString()}::text::timestamptz`
     const names = makeArrayParameter(tables, OID.text)
@@ -84,6 +84,6 @@ export const findAnswerMoments = Effect.fnUntraced(
       untracked: found.untracked,
       moments: found.before === null ? [started] : [found.before, ...found.changes],
       omitted: found.change_count - found.changes.length,
-    } satisfies AnswerMoments
+    } satisfies ResponseMoments
   },
 )

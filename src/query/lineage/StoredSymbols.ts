@@ -12,37 +12,37 @@ import { DatasetVersions } from "../../postgres/versions/DatasetVersions.ts"
 import type { VersionDependency } from "../../contract/rules/EndpointResult.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../../contract/rules/Errors.ts"
 
-const AnsweringSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
+const StoredSymbol = Schema.Struct({ alias: Schema.String, ticker: Schema.String })
 /** A requested symbol (`alias`), and the symbol under which its rows are stored (`ticker`). */
-export type AnsweringSymbol = typeof AnsweringSymbol.Type
+export type StoredSymbol = typeof StoredSymbol.Type
 
-const decodeSymbols = decodePositionalRows(AnsweringSymbol)
+const decodeSymbols = decodePositionalRows(StoredSymbol)
 
-type SymbolMap = ReadonlyMap<string, ReadonlyArray<AnsweringSymbol>>
+type SymbolMap = ReadonlyMap<string, ReadonlyArray<StoredSymbol>>
 
 const noSymbols: SymbolMap = new Map()
 
 /** The symbols that were found for a request. */
-export interface FoundAnsweringSymbols {
+export interface FoundStoredSymbols {
   /** Empty unless a requested symbol has rows under another one. */
-  readonly found: ReadonlyArray<AnsweringSymbol>
+  readonly found: ReadonlyArray<StoredSymbol>
   /** The version of `company_symbols` with which they were found. */
   readonly dependencies: ReadonlyArray<VersionDependency>
 }
 
 /** Formats the header `X-Primary-Tickers`. An old and a new holding company may have the same symbols. */
-export const formatAnsweringSymbols = (found: ReadonlyArray<AnsweringSymbol>) =>
+export const formatPrimaryTickersHeader = (found: ReadonlyArray<StoredSymbol>) =>
   Array.dedupe(found.map(({ alias, ticker }) => `${alias}=${ticker}`)).join(", ")
 
 /** Finds the symbols whose rows belong in the response for another symbol. */
-export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
+export class StoredSymbols extends Context.Service<StoredSymbols, {
   readonly find: (
     tickers: ReadonlyArray<string>,
     past: PastSource | undefined,
-  ) => Effect.Effect<FoundAnsweringSymbols, DataRefreshing | DatabasePoolTimeout>
-}>()("tickerline/query/AnsweringSymbols") {
+  ) => Effect.Effect<FoundStoredSymbols, DataRefreshing | DatabasePoolTimeout>
+}>()("tickerline/query/StoredSymbols") {
   static readonly layer = Layer.effect(
-    AnsweringSymbols,
+    StoredSymbols,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const reader = yield* Reader
@@ -93,7 +93,7 @@ export class AnsweringSymbols extends Context.Service<AnsweringSymbols, {
           dependencies: [{ getVersion, version }],
         }
       })
-      return AnsweringSymbols.of({ find })
+      return StoredSymbols.of({ find })
     }),
   )
 }
