@@ -30,8 +30,8 @@ layer(databaseWithKeysLayer, { excludeTestServices: true })("Cache-Control", (it
     Effect.gen(function* () {
       const port = yield* startServiceInstance()
       for (const [line, status, cacheControl] of requests) {
-        const [answer] = yield* RawSockets.exchangeBytes(port, `${line}\r\nHost: x\r\nConnection: close\r\n\r\n`)
-        assert.deepStrictEqual([answer?.status, answer?.headers["cache-control"]], [status, cacheControl], line)
+        const [response] = yield* RawSockets.exchangeBytes(port, `${line}\r\nHost: x\r\nConnection: close\r\n\r\n`)
+        assert.deepStrictEqual([response?.status, response?.headers["cache-control"]], [status, cacheControl], line)
       }
     }))
 

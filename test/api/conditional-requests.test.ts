@@ -55,15 +55,18 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         assert.strictEqual(etag, computeEtag(Buffer.from(text)))
         const condition = makeCondition(etag)
         for (const method of ["GET", "GET", "GET", "HEAD"] as const) {
-          const answer = yield* requestOverWire(port, path, basic, { method, headers: { "If-None-Match": condition } })
-          assert.strictEqual(answer.status, status, `${method} ${condition}`)
-          assert.strictEqual(answer.text, status === 200 && method === "GET" ? text : "")
-          assert.strictEqual(answer.headers["cache-control"], "private, no-cache")
-          assert.strictEqual(answer.headers["x-api-version"], "v1")
-          assert.match(answer.headers["x-request-id"] ?? "", /^[\w-]{36}$/)
-          assert.isDefined(answer.headers["x-ratelimit-remaining"])
-          assert.strictEqual(answer.headers["x-cost-microdollars"] === "0", status === 304 || method === "HEAD")
-          if (status === 304) assert.isUndefined(answer.headers["content-type"])
+          const response = yield* requestOverWire(port, path, basic, {
+            method,
+            headers: { "If-None-Match": condition },
+          })
+          assert.strictEqual(response.status, status, `${method} ${condition}`)
+          assert.strictEqual(response.text, status === 200 && method === "GET" ? text : "")
+          assert.strictEqual(response.headers["cache-control"], "private, no-cache")
+          assert.strictEqual(response.headers["x-api-version"], "v1")
+          assert.match(response.headers["x-request-id"] ?? "", /^[\w-]{36}$/)
+          assert.isDefined(response.headers["x-ratelimit-remaining"])
+          assert.strictEqual(response.headers["x-cost-microdollars"] === "0", status === 304 || method === "HEAD")
+          if (status === 304) assert.isUndefined(response.headers["content-type"])
         }
       }).pipe(Effect.scoped),
   )
@@ -197,9 +200,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
               const again = [port, late].flatMap((at) => [1, 2, 3].map(() => requestOverWire(at, target, basic, known)))
               const unmodified = yield* Effect.all(again)
               for (const { status } of unmodified) assert.strictEqual(status, 304, `${target} ${encoding}`)
-              for (const answer of [...others, ...unmodified]) {
+              for (const response of [...others, ...unmodified]) {
                 assert.deepStrictEqual(
-                  lasting(answer),
+                  lasting(response),
                   first === undefined ? {} : lasting(first),
                   `${target} ${encoding}`,
                 )

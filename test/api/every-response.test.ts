@@ -85,12 +85,12 @@ const assertCommonHeaders = ({ body, headers }: ReceivedResponse) => {
   if (valueAt(body, "error") !== undefined) assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
 }
 
-const assertError = (answer: ReceivedResponse, status: number, code: string) => {
-  assert.strictEqual(answer.status, status, answer.text)
-  assertCommonHeaders(answer)
-  assert.strictEqual(valueAt(answer.body, "error", "code"), code)
-  assert.isString(valueAt(answer.body, "error", "message"))
-  assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
+const assertError = (response: ReceivedResponse, status: number, code: string) => {
+  assert.strictEqual(response.status, status, response.text)
+  assertCommonHeaders(response)
+  assert.strictEqual(valueAt(response.body, "error", "code"), code)
+  assert.isString(valueAt(response.body, "error", "message"))
+  assert.strictEqual(valueAt(response.body, "request_id"), response.headers["x-request-id"])
 }
 
 /** Headers that differ in every response or depend on the connection. */
@@ -196,17 +196,19 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
     "sends X-API-Version, X-Request-Id and nosniff: $status for $method $path with $key (§9.1.2, D14)",
     ({ key, method, path, status }) =>
       Effect.gen(function* () {
-        const answer = yield* send(path, { method, key: yield* requestKeys[key] })
-        assert.strictEqual(answer.status, status)
-        assertCommonHeaders(answer)
-        assert.match(String(answer.headers["x-request-id"]), uuid)
+        const response = yield* send(path, { method, key: yield* requestKeys[key] })
+        assert.strictEqual(response.status, status)
+        assertCommonHeaders(response)
+        assert.match(String(response.headers["x-request-id"]), uuid)
       }),
   )
 
   it.effect("creates a new request id for each request (D12)", () =>
     Effect.gen(function* () {
-      const answers = yield* Effect.forEach(Array.from({ length: 20 }), () => send("/health/live"), { concurrency: 10 })
-      assert.strictEqual(new Set(answers.map(({ headers }) => headers["x-request-id"])).size, 20)
+      const received = yield* Effect.forEach(Array.from({ length: 20 }), () => send("/health/live"), {
+        concurrency: 10,
+      })
+      assert.strictEqual(new Set(received.map(({ headers }) => headers["x-request-id"])).size, 20)
     }))
 
   it.effect("keeps a valid request id of the client, in the header and the body (D12)", () =>
@@ -223,16 +225,16 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
   it.effect("replaces an invalid request id (D12)", () =>
     Effect.gen(function* () {
       for (const id of ["", "x".repeat(129), "a b", "a,b", "a/b", "<script>", "\u00e9", "a\tb", "%41", "a:b", "a+b"]) {
-        const answer = yield* send("/nowhere", { headers: { "X-Request-Id": id } })
-        assertError(answer, 404, "not_found")
-        assert.match(String(answer.headers["x-request-id"]), uuid, JSON.stringify(id))
+        const response = yield* send("/nowhere", { headers: { "X-Request-Id": id } })
+        assertError(response, 404, "not_found")
+        assert.match(String(response.headers["x-request-id"]), uuid, JSON.stringify(id))
       }
     }))
 
   it.effect("replaces a repeated X-Request-Id header with a new id (D12)", () =>
     Effect.gen(function* () {
-      const answer = yield* send("/health/live", { headers: { "X-Request-Id": ["one", "two"] } })
-      assert.match(String(answer.headers["x-request-id"]), uuid)
+      const response = yield* send("/health/live", { headers: { "X-Request-Id": ["one", "two"] } })
+      assert.match(String(response.headers["x-request-id"]), uuid)
     }))
 
   const octet = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0x5e + 96 })))
@@ -289,10 +291,10 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
     (rest) =>
       Effect.gen(function* () {
         for (const method of ["GET", "HEAD"]) {
-          const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
-          assert.strictEqual(answer.status, 301)
-          assert.strictEqual(answer.headers.location, `/v1${rest}`)
-          assertCommonHeaders(answer)
+          const response = yield* send(`/enterprise/v1${rest}`, { method, key: null })
+          assert.strictEqual(response.status, 301)
+          assert.strictEqual(response.headers.location, `/v1${rest}`)
+          assertCommonHeaders(response)
         }
       }),
   )
@@ -361,9 +363,9 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
     (path) =>
       Effect.gen(function* () {
         for (const key of [undefined, null]) {
-          const answer = yield* send(path, key === null ? { key } : {})
-          assertError(answer, 404, "not_found")
-          assert.isBelow(answer.text.length, 1000)
+          const response = yield* send(path, key === null ? { key } : {})
+          assertError(response, 404, "not_found")
+          assert.isBelow(response.text.length, 1000)
         }
         const head = yield* send(path, { method: "HEAD" })
         assert.strictEqual(head.status, 404)
@@ -380,10 +382,10 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
           const path of ["/v1/intraday-runners?x=1", "/v1/ticker-changes", "/endpoints", "/v1/docs", "/health/live"]
         ) {
           for (const options of [{ method }, { method, key: null }]) {
-            const answer = yield* send(path, options)
-            assertError(answer, 405, "method_not_allowed")
-            assert.strictEqual(answer.headers.allow, "GET, HEAD")
-            assert.isUndefined(answer.headers["deprecation"])
+            const response = yield* send(path, options)
+            assertError(response, 405, "method_not_allowed")
+            assert.strictEqual(response.headers.allow, "GET, HEAD")
+            assert.isUndefined(response.headers["deprecation"])
           }
         }
         const unknown = yield* send("/nowhere", { method })
@@ -400,9 +402,9 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
           const path of ["/enterprise/v1/news", "/enterprise/v1/nowhere?a=b", "/enterprise/v1/", "/enterprise/v1/a;b"]
         ) {
           for (const options of [{ method }, { method, key: null }]) {
-            const answer = yield* send(path, options)
-            assertError(answer, 405, "method_not_allowed")
-            assert.strictEqual(answer.headers.allow, "GET, HEAD")
+            const response = yield* send(path, options)
+            assertError(response, 405, "method_not_allowed")
+            assert.strictEqual(response.headers.allow, "GET, HEAD")
           }
         }
         for (const path of ["/enterprise", "/enterprise/v2/news", "/%65nterprise/v1/news"]) {
@@ -429,9 +431,9 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
     ] as const).flatMap(([path, endpoint]) => ["GET", "POST"].map((method) => ({ method, path, endpoint }))),
   )("suggests $endpoint for $method $path (D10)", ({ endpoint, method, path }) =>
     Effect.gen(function* () {
-      const answer = yield* send(path, { method, key: null })
-      assertError(answer, 404, "not_found")
-      const message = valueAt(answer.body, "error", "message")
+      const response = yield* send(path, { method, key: null })
+      assertError(response, 404, "not_found")
+      const message = valueAt(response.body, "error", "message")
       assert.strictEqual(
         message,
         `There is no endpoint at ${path}. Did you mean ${endpoint}? GET /endpoints lists them all.`,
@@ -451,18 +453,18 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
         `/v1/${"news".repeat(2000)}`,
       ]
       for (const path of far) {
-        const answer = yield* send(path, { key: null })
-        assertError(answer, 404, "not_found")
-        assert.notInclude(answer.text, "Did you mean", path)
+        const response = yield* send(path, { key: null })
+        assertError(response, 404, "not_found")
+        assert.notInclude(response.text, "Did you mean", path)
       }
     }))
 
   it.effect("refuses a parameter without a name and suggests no other name (D4)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/news?=5", "/v1/news?=5&=6", "/v1/screener?ticker=A&=", "/endpoints?=x"]) {
-        const answer = yield* send(path)
-        assertError(answer, 422, "validation_error")
-        assert.deepStrictEqual(valueAt(answer.body, "error", "details", "fields"), [
+        const response = yield* send(path)
+        assertError(response, 422, "validation_error")
+        assert.deepStrictEqual(valueAt(response.body, "error", "details", "fields"), [
           { field: "query", reason: "The query string contains a parameter without a name; remove it." },
         ], path)
       }
@@ -482,12 +484,12 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
       ) {
         // The GET shows whether the path leads to an endpoint: if so, POST gets a 405, otherwise a 404.
         const got = yield* send(path, { key: null })
-        const answer = yield* send(path, { method: "POST" })
-        if (got.status === 404) assertError(answer, 404, "not_found")
+        const response = yield* send(path, { method: "POST" })
+        if (got.status === 404) assertError(response, 404, "not_found")
         else {
           assertDeprecated(got)
-          assertError(answer, 405, "method_not_allowed")
-          assertDeprecated(answer)
+          assertError(response, 405, "method_not_allowed")
+          assertDeprecated(response)
         }
       }
     }))
@@ -496,32 +498,32 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
     "adds the deprecation headers to the 400 for %s with an undecodable query (§9.4, D14)",
     (method) =>
       Effect.gen(function* () {
-        const answer = yield* send("/v1/historical-tickers?ticker=%ZZ", { method })
-        assert.strictEqual(answer.status, 400)
-        assertDeprecated(answer)
+        const response = yield* send("/v1/historical-tickers?ticker=%ZZ", { method })
+        assert.strictEqual(response.status, 400)
+        assertDeprecated(response)
       }),
   )
 
   it.effect("adds the deprecation headers to the response to OPTIONS (§9.4, D14)", () =>
     Effect.gen(function* () {
-      const answer = yield* send("/v1/historical-tickers", { method: "OPTIONS", key: null })
-      assert.strictEqual(answer.status, 204)
-      assertDeprecated(answer)
+      const response = yield* send("/v1/historical-tickers", { method: "OPTIONS", key: null })
+      assert.strictEqual(response.status, 204)
+      assertDeprecated(response)
     }))
 
   it.effect("responds to OPTIONS with 204, and allows no origin by default (D10)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/intraday-runners", "/endpoints", "/v1/docs"]) {
-        const answer = yield* send(path, {
+        const response = yield* send(path, {
           method: "OPTIONS",
           key: null,
           headers: { Origin: "https://app.example", "Access-Control-Request-Method": "GET" },
         })
-        assert.strictEqual(answer.status, 204)
-        assert.strictEqual(answer.text, "")
-        assert.strictEqual(answer.headers.allow, "GET, HEAD")
-        assertCommonHeaders(answer)
-        assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
+        assert.strictEqual(response.status, 204)
+        assert.strictEqual(response.text, "")
+        assert.strictEqual(response.headers.allow, "GET, HEAD")
+        assertCommonHeaders(response)
+        assert.deepStrictEqual(Object.keys(response.headers).filter((name) => name.startsWith("access-control")), [])
       }
       const got = yield* send("/endpoints", { headers: { Origin: "https://app.example" } })
       assert.isUndefined(got.headers["access-control-allow-origin"])
@@ -595,8 +597,8 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
         const head = yield* send(path, { ...options, method: "HEAD" })
         assert.deepStrictEqual([head.status, head.text], [get.status, ""], path)
         const own = new Set(["connection", "date", "keep-alive", "x-request-id", ...countingHeaders])
-        const compared = (answer: ReceivedResponse) =>
-          Object.entries(answer.headers).filter(([name]) => !own.has(name)).toSorted()
+        const compared = (response: ReceivedResponse) =>
+          Object.entries(response.headers).filter(([name]) => !own.has(name)).toSorted()
         assert.deepStrictEqual(compared(head), compared(get), path)
       }
     }))
@@ -652,8 +654,8 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
   it.effect("accepts reserved, non-ASCII and control characters that are encoded correctly (D13)", () =>
     Effect.gen(function* () {
       for (const bytes of ["%25", "%2B", "%F0%9F%98%80", "%00", "%0D%0A", "%7F", "+", "%2525ZZ"]) {
-        const answer = yield* send(`/v1/ticker-changes?ticker=${bytes}`)
-        assertError(answer, 422, "validation_error")
+        const response = yield* send(`/v1/ticker-changes?ticker=${bytes}`)
+        assertError(response, 422, "validation_error")
       }
     }))
 
@@ -685,13 +687,16 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
             }]
           ) {
             for (const method of ["GET", "POST"]) {
-              const answer = yield* send(path, { headers, key: null, method })
-              assert.isAtLeast(answer.status, 400, path)
-              assert.isBelow(answer.status, 500, `${path} ${answer.text}`)
-              const shown = JSON.stringify([answer.headers, answer.text])
+              const response = yield* send(path, { headers, key: null, method })
+              assert.isAtLeast(response.status, 400, path)
+              assert.isBelow(response.status, 500, `${path} ${response.text}`)
+              const shown = JSON.stringify([response.headers, response.text])
               // An error may repeat text from the query, but never a key that was sent in a header.
               if (!path.includes(basic)) assert.notInclude(shown, key.slice(8))
-              assert.notMatch(answer.text, /\bat \S+ \(|node_modules|\.ts:\d|select |from api_keys|SqlError|postgres/i)
+              assert.notMatch(
+                response.text,
+                /\bat \S+ \(|node_modules|\.ts:\d|select |from api_keys|SqlError|postgres/i,
+              )
             }
           }
         }
@@ -709,9 +714,9 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
   it.effect("responds to hundreds of unknown parameters with a short error (D4, D11)", () =>
     Effect.gen(function* () {
       const flood = Array.from({ length: 1800 }, (_, number) => `p${number}=1`).join("&")
-      const answer = yield* send(`/v1/intraday-runners?${flood}`)
-      assertError(answer, 422, "validation_error")
-      assert.isBelow(answer.text.length, 10_000)
+      const response = yield* send(`/v1/intraday-runners?${flood}`)
+      assertError(response, 422, "validation_error")
+      assert.isBelow(response.text.length, 10_000)
       const long = yield* send(`/v1/intraday-runners?${"n".repeat(12_000)}=1`)
       assertError(long, 422, "validation_error")
       assert.isBelow(long.text.length, 1000)
@@ -746,11 +751,11 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
     ({ headers }) =>
       Effect.gen(function* () {
         for (const path of ["/endpoints", "/v1/intraday-runners?ticker=EDGE"]) {
-          const answer = yield* send(path, { headers })
-          assert.strictEqual(answer.status, 200, path)
-          assertCommonHeaders(answer)
-          assert.match(String(answer.headers["content-type"]), /^application\/json/)
-          assert.strictEqual(valueAt(answer.body, "error"), undefined)
+          const response = yield* send(path, { headers })
+          assert.strictEqual(response.status, 200, path)
+          assertCommonHeaders(response)
+          assert.match(String(response.headers["content-type"]), /^application\/json/)
+          assert.strictEqual(valueAt(response.body, "error"), undefined)
         }
       }),
   )
@@ -779,9 +784,9 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
         const headers = { "Accept-Encoding": accepted }
         const targets = [["/endpoints", large], ["/v1/docs", large], ["/health/live", small]] as const
         for (const [path, encoding] of targets) {
-          const answer = yield* send(path, { headers })
-          assert.strictEqual(answer.headers["content-encoding"], encoding, path)
-          assert.match(answer.headers["vary"] ?? "", /Accept-Encoding/, path)
+          const response = yield* send(path, { headers })
+          assert.strictEqual(response.headers["content-encoding"], encoding, path)
+          assert.match(response.headers["vary"] ?? "", /Accept-Encoding/, path)
         }
       }),
   )
@@ -798,9 +803,9 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
         "\r\nGET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
       ]
       for (const bytes of requests) {
-        const answer = parseResponse(yield* exchangeText(listening, bytes))
-        assert.strictEqual(answer.status, 200, bytes)
-        assertCommonHeaders(answer)
+        const response = parseResponse(yield* exchangeText(listening, bytes))
+        assert.strictEqual(response.status, 200, bytes)
+        assertCommonHeaders(response)
       }
     }))
 
@@ -817,9 +822,9 @@ layer(Layer.provideMerge(competingChanges, Service.layer), { excludeTestServices
         ],
       ]
       for (const [status, bytes] of requests) {
-        const answer = parseResponse(yield* exchangeText(listening, bytes))
-        assert.strictEqual(answer.status, status, bytes)
-        assertCommonHeaders(answer)
+        const response = parseResponse(yield* exchangeText(listening, bytes))
+        assert.strictEqual(response.status, status, bytes)
+        assertCommonHeaders(response)
       }
     }))
 })
@@ -837,10 +842,10 @@ layer(Service.layer.pipe(Layer.provide(baseUrlWithPath)), { excludeTestServices:
       Effect.gen(function* () {
         for (const method of ["GET", "HEAD"]) {
           for (const rest of ["/news?ticker=A%2CB&x=/enterprise/v1/y", "//a/../b", "/"]) {
-            const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
-            assert.strictEqual(answer.status, 301)
-            assert.strictEqual(answer.headers.location, `/market/data/v1${rest}`)
-            assertCommonHeaders(answer)
+            const response = yield* send(`/enterprise/v1${rest}`, { method, key: null })
+            assert.strictEqual(response.status, 301)
+            assert.strictEqual(response.headers.location, `/market/data/v1${rest}`)
+            assertCommonHeaders(response)
           }
         }
       }))
@@ -871,16 +876,16 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`alter table intraday_runners rename column gap_percentage to gone`
-        const answer = yield* send("/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
-        assertError(answer, 500, "internal_error")
-        assert.strictEqual(answer.headers["x-request-id"], "my-id")
-        assert.deepStrictEqual(Object.keys(Object(valueAt(answer.body, "error"))), ["code", "message"])
-        assert.notMatch(answer.text, /gap_percentage|gone|column|select|sql|\.ts|Error:|\bat /i)
-        assert.isUndefined(answer.headers["retry-after"])
+        const response = yield* send("/v1/intraday-runners", { headers: { "X-Request-Id": "my-id" } })
+        assertError(response, 500, "internal_error")
+        assert.strictEqual(response.headers["x-request-id"], "my-id")
+        assert.deepStrictEqual(Object.keys(Object(valueAt(response.body, "error"))), ["code", "message"])
+        assert.notMatch(response.text, /gap_percentage|gone|column|select|sql|\.ts|Error:|\bat /i)
+        assert.isUndefined(response.headers["retry-after"])
         const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
         assert.strictEqual(head.status, 500)
         assertCommonHeaders(head)
-        for (const each of [answer, head]) {
+        for (const each of [response, head]) {
           assertCounted(each)
           assert.strictEqual(each.headers["x-cost-microdollars"], "0")
         }
@@ -889,7 +894,7 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
           headers: { "X-Request-Id": "my-id" },
         })
         assertError(estimate, 500, "internal_error")
-        assert.deepStrictEqual(estimate.body, answer.body)
+        assert.deepStrictEqual(estimate.body, response.body)
         assertCounted(estimate)
       }))
 
@@ -925,7 +930,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
       "allows the preflight of a configured origin: %s (D10)",
       (origin) =>
         Effect.gen(function* () {
-          const answer = yield* send("/v1/intraday-runners", {
+          const response = yield* send("/v1/intraday-runners", {
             method: "OPTIONS",
             key: null,
             headers: {
@@ -934,26 +939,26 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
               "Access-Control-Request-Headers": "x-api-key",
             },
           })
-          assert.strictEqual(answer.status, 204)
-          assert.strictEqual(answer.headers["access-control-allow-origin"], origin)
-          assert.strictEqual(answer.headers["access-control-allow-methods"], "GET, HEAD")
-          const allowed = String(answer.headers["access-control-allow-headers"]).toLowerCase().split(", ")
+          assert.strictEqual(response.status, 204)
+          assert.strictEqual(response.headers["access-control-allow-origin"], origin)
+          assert.strictEqual(response.headers["access-control-allow-methods"], "GET, HEAD")
+          const allowed = String(response.headers["access-control-allow-headers"]).toLowerCase().split(", ")
           assert.includeMembers(allowed, ["authorization", "x-api-key", "x-request-id"])
-          assert.match(String(answer.headers.vary), /Origin/)
-          assert.isUndefined(answer.headers["access-control-allow-credentials"])
-          assertCommonHeaders(answer)
+          assert.match(String(response.headers.vary), /Origin/)
+          assert.isUndefined(response.headers["access-control-allow-credentials"])
+          assertCommonHeaders(response)
         }),
     )
 
     it.effect("allows each header that the service reads, and exposes each that it documents (D10)", () =>
       Effect.gen(function* () {
         for (const path of ["/v1/news", "/mcp", "/v1/changes/stream"]) {
-          const answer = yield* send(path, {
+          const response = yield* send(path, {
             method: "OPTIONS",
             key: null,
             headers: { Origin: "https://app.example", "Access-Control-Request-Method": "GET" },
           })
-          const listed = (name: string) => String(answer.headers[name]).split(", ")
+          const listed = (name: string) => String(response.headers[name]).split(", ")
           // The types of requests have no header that is not on this list.
           assert.deepStrictEqual(listed("access-control-allow-headers"), corsAllowedHeaderNames)
           assert.includeMembers(listed("access-control-allow-headers"), [
@@ -988,10 +993,10 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
         ]
         for (const path of paths) {
           for (const method of ["GET", "HEAD", "POST"]) {
-            const answer = yield* send(path, { method, key: null, headers: { Origin: "https://app.example" } })
-            assert.strictEqual(answer.headers["access-control-allow-origin"], "https://app.example", path)
-            assert.match(String(answer.headers.vary), /Origin/)
-            const exposed = String(answer.headers["access-control-expose-headers"]).split(", ")
+            const response = yield* send(path, { method, key: null, headers: { Origin: "https://app.example" } })
+            assert.strictEqual(response.headers["access-control-allow-origin"], "https://app.example", path)
+            assert.match(String(response.headers.vary), /Origin/)
+            const exposed = String(response.headers["access-control-expose-headers"]).split(", ")
             assert.includeMembers(exposed, [
               "X-Request-Id",
               "X-API-Version",
@@ -1021,10 +1026,10 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
     ])("sends no CORS headers to another origin: %s (D10)", (origin) =>
       Effect.gen(function* () {
         for (const method of ["OPTIONS", "GET"]) {
-          const answer = yield* send("/endpoints", { method, key: null, headers: { Origin: origin } })
-          assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
-          assert.match(String(answer.headers.vary), /Origin/)
-          assertCommonHeaders(answer)
+          const response = yield* send("/endpoints", { method, key: null, headers: { Origin: origin } })
+          assert.deepStrictEqual(Object.keys(response.headers).filter((name) => name.startsWith("access-control")), [])
+          assert.match(String(response.headers.vary), /Origin/)
+          assertCommonHeaders(response)
         }
       }))
 
@@ -1092,26 +1097,26 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
     "answers malformed HTTP with the common headers and an error body: %s (D14)",
     ([what, bytes]) =>
       Effect.gen(function* () {
-        const answer = parseResponse(yield* exchangeText(yield* ServePort, bytes))
+        const response = parseResponse(yield* exchangeText(yield* ServePort, bytes))
         // Some runtimes join both Host headers into one, so the request is valid there.
-        if (what === "two Hosts" && answer.status === 200) return assertCommonHeaders(answer)
-        assertError(answer, 400, "bad_request")
-        assert.match(String(answer.headers["x-request-id"]), uuid)
-        assert.notMatch(answer.text, /HPE_|Parse Error|node:/)
+        if (what === "two Hosts" && response.status === 200) return assertCommonHeaders(response)
+        assertError(response, 400, "bad_request")
+        assert.match(String(response.headers["x-request-id"]), uuid)
+        assert.notMatch(response.text, /HPE_|Parse Error|node:/)
       }),
   )
 
   it.effect("responds to oversized headers with the common headers and an error body (D14)", () =>
     Effect.gen(function* () {
-      const answer = parseResponse(
+      const response = parseResponse(
         yield* exchangeText(
           yield* ServePort,
           `GET /endpoints HTTP/1.1\r\nHost: x\r\nA: ${"y".repeat(100_000)}\r\n\r\n`,
         ),
       )
-      assert.strictEqual(answer.status, 431)
-      assertCommonHeaders(answer)
-      assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
+      assert.strictEqual(response.status, 431)
+      assertCommonHeaders(response)
+      assert.strictEqual(valueAt(response.body, "request_id"), response.headers["x-request-id"])
     }))
 
   it.effect("responds to an unsupported Expect header with the common headers (D14)", () =>
@@ -1123,9 +1128,9 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
   it.effect("reads an absolute-form target without a path as the root (RFC 9112, 3.2.2)", () =>
     Effect.gen(function* () {
       const bytes = "GET http://x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-      const answer = parseResponse(yield* exchangeText(yield* ServePort, bytes))
-      assert.strictEqual(answer.status, 302)
-      assertCommonHeaders(answer)
+      const response = parseResponse(yield* exchangeText(yield* ServePort, bytes))
+      assert.strictEqual(response.status, 302)
+      assertCommonHeaders(response)
     }))
 
   it.effect("responds to a valid and then a malformed request on one connection (D14)", () =>
@@ -1140,18 +1145,20 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
 
   it.effect("names BASE_URL as the server in the OpenAPI document (§4.5)", () =>
     Effect.gen(function* () {
-      const answer = parseResponse(yield* exchangeText(yield* ServePort, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
-      const document = answer.body
+      const response = parseResponse(yield* exchangeText(yield* ServePort, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
+      const document = response.body
       assert.strictEqual(valueAt(document, "servers", 0, "url"), "https://api.tickerline.example")
       assert.strictEqual(valueAt(document, "info", "contact", "url"), "https://api.tickerline.example/v1/docs")
     }))
 
   it.effect("begins the URLs in Link with BASE_URL (§9.4, D8)", () =>
     Effect.gen(function* () {
-      const answer = parseResponse(yield* exchangeText(yield* ServePort, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"))
-      assert.strictEqual(answer.status, 401)
+      const response = parseResponse(
+        yield* exchangeText(yield* ServePort, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"),
+      )
+      assert.strictEqual(response.status, 401)
       assert.strictEqual(
-        answer.headers["link"],
+        response.headers["link"],
         `<https://api.tickerline.example/v1/ticker-changes>; rel="successor-version", ` +
           `<https://api.tickerline.example/v1/docs>; rel="deprecation"; type="text/html"`,
       )

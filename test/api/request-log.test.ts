@@ -15,7 +15,7 @@ const log = (level: "Debug" | "Info") => {
   const logger = Logger.make((options) => void lines.push(JSON.parse(Logger.formatJson.log(options))))
   const watched = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level))
   return {
-    answered: () => lines.filter((line) => valueAt(line, "message") === "Request completed"),
+    completed: () => lines.filter((line) => valueAt(line, "message") === "Request completed"),
     failed: () => lines.filter((line) => valueAt(line, "level") === "ERROR"),
     watched,
   }
@@ -24,7 +24,7 @@ const log = (level: "Debug" | "Info") => {
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("The log", (it) => {
   it.effect("contains one entry per request at level debug, cached or not, without its key (operations/monitoring)", () =>
     Effect.gen(function* () {
-      const { answered, watched } = log("Debug")
+      const { completed, watched } = log("Debug")
       const port = yield* startServiceInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       const ids: Array<string> = []
@@ -34,7 +34,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Th
         ids.push(headers["x-request-id"] ?? "")
       }
       const wrong = yield* requestOverWire(port, `/v1/news?x=${basic}`, basic)
-      const lines = answered()
+      const lines = completed()
       assert.deepStrictEqual(
         lines.map((line) => valueAt(line, "annotations", "request_id")),
         [...ids, wrong.headers["x-request-id"]],
@@ -53,11 +53,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Th
 
   it.effect("does not say that a stream of changes has 0 bytes (operations/monitoring)", () =>
     Effect.gen(function* () {
-      const { answered, watched } = log("Debug")
+      const { completed, watched } = log("Debug")
       const port = yield* startServiceInstance({}, { port: 0 }, { watched })
       const { ultimate } = yield* Service.TestKeys
       yield* openEventStream(port, "", { key: ultimate })
-      const [line] = answered()
+      const [line] = completed()
       assert.strictEqual(valueAt(line, "annotations", "endpoint"), "/v1/changes/stream")
       assert.isUndefined(valueAt(line, "annotations", "bytes"))
     }).pipe(Effect.scoped))
@@ -78,10 +78,10 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Th
 
   it.effect("contains no requests at level info (operations/monitoring)", () =>
     Effect.gen(function* () {
-      const { answered, watched } = log("Info")
+      const { completed, watched } = log("Info")
       const port = yield* startServiceInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)
-      assert.deepStrictEqual(answered(), [])
+      assert.deepStrictEqual(completed(), [])
     }))
 })

@@ -72,7 +72,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         }
         const query = { ...queryOf(endpoint), ...(paged ? { limit: 100 } : {}) }
         const get = method(promises, endpoint.path, "get")
-        const answer: unknown = yield* Effect.promise(async () => {
+        const outcome: unknown = yield* Effect.promise(async () => {
           try {
             return await get?.(query)
           } catch (error) {
@@ -80,9 +80,9 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
           }
         })
         // Endpoints without data about the symbol return not_found.
-        if (answer instanceof TickerlineError) {
-          assert.strictEqual(answer.code, "not_found", `${endpoint.path}: ${answer.message}`)
-        } else assert.isTrue(Predicate.isObject(answer), endpoint.path)
+        if (outcome instanceof TickerlineError) {
+          assert.strictEqual(outcome.code, "not_found", `${endpoint.path}: ${outcome.message}`)
+        } else assert.isTrue(Predicate.isObject(outcome), endpoint.path)
       }
     }))
 
@@ -100,7 +100,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
           },
         )
         const get = method(promises, endpoint.path, "get")
-        const answer: unknown = yield* Effect.promise(async () => {
+        const outcome: unknown = yield* Effect.promise(async () => {
           try {
             return await get?.(query)
           } catch {
@@ -118,7 +118,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
             : typeof value === "number"
             ? String(value)
             : value
-        assert.deepStrictEqual(quoteNumbers(answer), quoteNumbers(response.body), endpoint.path)
+        assert.deepStrictEqual(quoteNumbers(outcome), quoteNumbers(response.body), endpoint.path)
       }
       assert.isAbove(compared, 18)
     }))
@@ -494,8 +494,8 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       )
       const at = server.address()
       const baseUrl = `http://127.0.0.1:${typeof at === "object" && at !== null ? at.port : 0}`
-      const answer = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithMetadata())
-      assert.deepStrictEqual([answer.body, answer.metadata.attempts], [{ status: "ok" }, 2])
+      const response = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithMetadata())
+      assert.deepStrictEqual([response.body, response.metadata.attempts], [{ status: "ok" }, 2])
       const error = yield* rejectionOf(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
       assert.isTrue(TickerlineError.is(error, "no_answer"))
     }))

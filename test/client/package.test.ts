@@ -249,7 +249,7 @@ const compressedSizeOf = (input: string) =>
   })
 
 /** Calls a method of an endpoint. Returns its result, or the fields of the error. */
-const answerOf = async (client: unknown, path: string, query: object): Promise<unknown> => {
+const callEndpoint = async (client: unknown, path: string, query: object): Promise<unknown> => {
   const get = Service.valueAt(client, toEndpointName(path), "get")
   if (!Predicate.isFunction(get)) return "no such method"
   try {
@@ -358,7 +358,9 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
           const options = { baseUrl, apiKey: ultimate, fetch: fetchChanged, retries: 0, onDeprecated: () => {} }
           const [expected, actual] = yield* Effect.promise(() =>
             Promise.all(
-              [createClient(options), makePublished(options)].map((client) => answerOf(client, endpoint.path, query)),
+              [createClient(options), makePublished(options)].map((client) =>
+                callEndpoint(client, endpoint.path, query)
+              ),
             )
           )
           assert.deepStrictEqual(actual, expected, endpoint.path)

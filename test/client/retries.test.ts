@@ -73,8 +73,8 @@ describe("The client, given errors and lost connections,", () => {
       assert.strictEqual(requestCount, 1)
       yield* TestClock.adjust("501 millis")
       assert.strictEqual(script.requests.length, 2)
-      const answered = yield* Effect.fromResult(yield* Fiber.join(fiber))
-      assert.deepStrictEqual([answered.metadata.attempts, answered.body.results[0].query_ticker], [2, "A"])
+      const retried = yield* Effect.fromResult(yield* Fiber.join(fiber))
+      assert.deepStrictEqual([retried.metadata.attempts, retried.body.results[0].query_ticker], [2, "A"])
     }))
 
   it.effect("accepts a date in Retry-After (§7.2)", () =>
@@ -174,10 +174,10 @@ describe("The client, given unknown responses,", () => {
         moon_phase: "full",
       }
       const script = scripted({ status: 200, body: JSON.stringify({ count: 1, results: [account], mood: "good" }) })
-      const answer = yield* (yield* makeScriptedClient(script)).account.get()
-      assert.deepStrictEqual(Object.keys(answer), ["count", "results"])
-      assert.strictEqual(answer.results[0].tier, "platinum")
-      assert.notProperty(answer.results[0], "moon_phase")
+      const body = yield* (yield* makeScriptedClient(script)).account.get()
+      assert.deepStrictEqual(Object.keys(body), ["count", "results"])
+      assert.strictEqual(body.results[0].tier, "platinum")
+      assert.notProperty(body.results[0], "moon_phase")
     }))
 
   it.effect("fails with UnknownCode and all its details for an unknown error code (§7.2)", () =>
@@ -271,7 +271,7 @@ describe("The client, given unknown responses,", () => {
 describe("The client, given headers and options,", () => {
   it.effect("reports the metadata of every response, and each deprecation once (§9.4, D5, D18, D27)", () =>
     Effect.gen(function* () {
-      const answers: Array<readonly [string, ResponseMetadata]> = []
+      const received: Array<readonly [string, ResponseMetadata]> = []
       const deprecations: Array<unknown> = []
       const script = scripted({
         ...refusal(404, "not_found", {
@@ -291,7 +291,7 @@ describe("The client, given headers and options,", () => {
         }),
       })
       const tickerline = yield* makeScriptedClient(script, {
-        onResponse: (path, metadata) => Effect.sync(() => void answers.push([path, metadata])),
+        onResponse: (path, metadata) => Effect.sync(() => void received.push([path, metadata])),
         onDeprecated: (path, deprecated) => Effect.sync(() => void deprecations.push([path, deprecated])),
       })
       yield* Effect.flip(tickerline.historicalTickers.get({ ticker: "A" }))
@@ -303,7 +303,7 @@ describe("The client, given headers and options,", () => {
         documentation: "http://x/v1/docs",
       }
       assert.deepStrictEqual(deprecations, [["/v1/historical-tickers", deprecated]])
-      assert.deepStrictEqual(answers[1], ["/v1/historical-tickers", {
+      assert.deepStrictEqual(received[1], ["/v1/historical-tickers", {
         status: 404,
         request_id: "r-1",
         attempts: 1,

@@ -62,16 +62,16 @@ const makeSender = (port: number) =>
 
 /** Sends the bytes over a separate connection, which the service closes. */
 const sendRaw = Effect.fnUntraced(function* (port: number, raw: string) {
-  const answers = yield* exchangeBytes(port, raw)
-  const [answer] = answers
-  if (answer === undefined || answers.length !== 1) {
-    return yield* new RequestFailed({ message: `${JSON.stringify(raw)} got ${answers.length} responses` })
+  const responses = yield* exchangeBytes(port, raw)
+  const [response] = responses
+  if (response === undefined || responses.length !== 1) {
+    return yield* new RequestFailed({ message: `${JSON.stringify(raw)} got ${responses.length} responses` })
   }
   const received: ReceivedResponse = {
-    status: answer.status,
-    headers: answer.headers,
+    status: response.status,
+    headers: response.headers,
     trailers: {},
-    bytes: Buffer.from(answer.text),
+    bytes: Buffer.from(response.text),
   }
   return received
 })

@@ -33,7 +33,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/exampl
   it.effect("contains the service's responses with the sample data (§4.5, OpenAPI examples)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      const answers = yield* Effect.forEach(
+      const responses = yield* Effect.forEach(
         examples,
         ({ name, request }) =>
           Effect.map(Service.requestJson(request, { key: ultimate }), ({ body, headers, status, text }) => {
@@ -42,7 +42,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/exampl
           }),
       )
       if (update) {
-        writeFileSync(file, `${JSON.stringify(answers, null, 2)}\n`)
-      } else assert.deepStrictEqual(answers, [...examples])
+        writeFileSync(file, `${JSON.stringify(responses, null, 2)}\n`)
+      } else assert.deepStrictEqual(responses, [...examples])
     }))
 })

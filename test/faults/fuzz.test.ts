@@ -224,13 +224,13 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random inp
         const { ultimate } = yield* TestKeys
         const bytes = makeInput(choices, ultimate)
         const excerpt = bytes.toString("latin1").slice(0, 2000)
-        for (const answer of yield* sendBytes(bytes)) {
-          statusCounts.set(answer.status, (statusCounts.get(answer.status) ?? 0) + 1)
+        for (const response of yield* sendBytes(bytes)) {
+          statusCounts.set(response.status, (statusCounts.get(response.status) ?? 0) + 1)
           assert.isTrue(
-            allowedStatuses.has(answer.status) || isRedirectToDocumentation(answer),
-            `${answer.status} ${answer.text.slice(0, 500)} to ${excerpt}`,
+            allowedStatuses.has(response.status) || isRedirectToDocumentation(response),
+            `${response.status} ${response.text.slice(0, 500)} to ${excerpt}`,
           )
-          RawSockets.assertResponseFormat(answer)
+          RawSockets.assertResponseFormat(response)
         }
       }).pipe(Effect.scoped),
     { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },

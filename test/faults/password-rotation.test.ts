@@ -77,7 +77,7 @@ const startInstance = Effect.gen(function* () {
     stopWithoutFailure: Effect.fnUntraced(function* (fault: string) {
       const all = yield* clients.stop
       yield* recordFaultSummary(fault, all)
-      assert.deepStrictEqual(Object.keys(all.responses).filter((answer) => !/^(200|404|409|422)/.test(answer)), [])
+      assert.deepStrictEqual(Object.keys(all.responses).filter((outcome) => !/^(200|404|409|422)/.test(outcome)), [])
     }),
   }
 })

@@ -54,9 +54,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
       const seen = yield* stop
-      const { "no response": refused = 0, ...answered } = seen.responses
+      const { "no response": refused = 0, ...received } = seen.responses
       assert.isAbove(refused, 0)
-      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) +
+      const expected = Object.values(received).reduce((sum, count) => sum + count, 0) +
         SteadyClients.mixedRequestPaths.length
       assert.strictEqual(yield* charged(account_id), expected)
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
@@ -119,11 +119,11 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok", clock: "ok" } },
       })
       // Each request uses a new connection, which shows that the process still accepts connections.
-      const answered = yield* Effect.forEach(
+      const responses = yield* Effect.forEach(
         [1, 2, 3],
         () => requestOverWire(port, path, key, { headers: { Connection: "close" } }),
       )
-      assert.deepStrictEqual(answered.map(({ status }) => status), [200, 200, 200])
+      assert.deepStrictEqual(responses.map(({ status }) => status), [200, 200, 200])
       assert.strictEqual((yield* requestOverWire(port, "/health/live", "")).status, 200)
       const { code, err } = yield* Effect.timeout(Fiber.join(ended), "30 seconds")
       assert.strictEqual(code, 0, err)

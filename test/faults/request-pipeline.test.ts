@@ -305,7 +305,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
   it.effect("is repeated if an administrator ends its session (57P01), and recorded once (§7.2, D18, D29)", () =>
     Effect.gen(function* () {
       const { admin, assertRecorded, countLockWaits, lockNews, send } = yield* startService("terminated")
-      const answer = yield* Effect.scoped(Effect.gen(function* () {
+      const pending = yield* Effect.scoped(Effect.gen(function* () {
         yield* lockNews
         const fiber = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
@@ -316,17 +316,17 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
         assert.strictEqual(rowCount, 1)
         return fiber
       }))
-      assert.strictEqual((yield* Fiber.join(answer)).status, 200)
+      assert.strictEqual((yield* Fiber.join(pending)).status, 200)
       yield* assertRecorded(["a 200 1"])
     }).pipe(Effect.scoped))
 
   it.effect("gets 503 data_refreshing after one retry if its table stays locked, and is recorded once (§7.2, D29)", () =>
     Effect.gen(function* () {
       const { assertRecorded, lockNews, readGauge, send } = yield* startService("locked")
-      const answer = yield* Effect.scoped(Effect.andThen(lockNews, send(path, "a")))
-      assertError(answer, 503, "data_refreshing", "a")
-      assert.strictEqual(answer.headers["retry-after"], "5")
-      assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+      const response = yield* Effect.scoped(Effect.andThen(lockNews, send(path, "a")))
+      assertError(response, 503, "data_refreshing", "a")
+      assert.strictEqual(response.headers["retry-after"], "5")
+      assert.strictEqual(response.headers["x-cost-microdollars"], "0")
       assert.strictEqual(yield* readGauge('tickerline_database_retries_total\\{why="locked"\\}'), 1)
       yield* assertRecorded(["a 503 1"])
     }).pipe(Effect.scoped))
@@ -342,9 +342,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
           (id, index) => Effect.forkDetach(send(`${path}&page=${index + 1}`, id)),
         )
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 4))
-        const answer = yield* send(`${path}&page=9`, "e")
-        assertError(answer, 503, "database_pool_timeout", "e")
-        assert.strictEqual(answer.headers["retry-after"], "5")
+        const response = yield* send(`${path}&page=9`, "e")
+        assertError(response, 503, "database_pool_timeout", "e")
+        assert.strictEqual(response.headers["retry-after"], "5")
         return fibers
       }))
       for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
@@ -431,10 +431,10 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* sql`update rate_limit_buckets set used = ${limit - 1}::float8 where account_id = ${account_id}`
       assert.strictEqual((yield* send(path, "a")).status, 200)
       for (const id of ["b", "c", "d"]) {
-        const answer = yield* send(path, id)
-        assertError(answer, 429, "rate_limit_exceeded", id)
-        assert.strictEqual(answer.headers["x-ratelimit-remaining"], "0")
-        assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+        const response = yield* send(path, id)
+        assertError(response, 429, "rate_limit_exceeded", id)
+        assert.strictEqual(response.headers["x-ratelimit-remaining"], "0")
+        assert.strictEqual(response.headers["x-cost-microdollars"], "0")
       }
       assert.strictEqual(yield* countSessions("query ~ 'from news' and state <> 'idle'"), 0)
       yield* assertRecorded(["a 200 1", "b 429 3"])
@@ -443,14 +443,14 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
   it.effect("is completed even if its key is revoked meanwhile; later requests get 401 and count only in the metrics (D2, D29)", () =>
     Effect.gen(function* () {
       const { admin, assertRecorded, countLockWaits, key_id, lockNews, send } = yield* startService("revoked")
-      const answer = yield* Effect.scoped(Effect.gen(function* () {
+      const pending = yield* Effect.scoped(Effect.gen(function* () {
         yield* lockNews
         const fiber = yield* Effect.forkDetach(send(path, "a"))
         yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         yield* admin.query(`update api_keys set revoked_at = now() where key_id = ${key_id}`)
         return fiber
       }))
-      assert.strictEqual((yield* Fiber.join(answer)).status, 200)
+      assert.strictEqual((yield* Fiber.join(pending)).status, 200)
       const accepted: Array<string> = []
       yield* waitUntil(Effect.gen(function* () {
         const id = `b${accepted.length + 1000}`
@@ -468,9 +468,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, assertRecorded, send } = yield* startService("poor", { balance: 1 })
-      const answer = yield* send(path, "a")
-      assert.strictEqual(answer.status, 200)
-      const cost = Number(answer.headers["x-cost-microdollars"])
+      const response = yield* send(path, "a")
+      assert.strictEqual(response.status, 200)
+      const cost = Number(response.headers["x-cost-microdollars"])
       assert.isAbove(cost, 1)
       const accepted: Array<string> = []
       yield* waitUntil(Effect.gen(function* () {
@@ -511,12 +511,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       Effect.gen(function* () {
         const { assertRecorded, send } = yield* startService(`defect ${format}`)
         yield* corruptOwner("T2")
-        const answer = yield* send(`/v1/ownership?ticker=T1,T2,T3&format=${format}`, "a")
-        assertError(answer, 500, "internal_error", "a")
-        assert.notInclude(answer.text, secret)
-        assert.notMatch(answer.text, /owner_type|schema|\.ts/)
-        assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
-        assert.isUndefined(answer.headers["content-disposition"])
+        const response = yield* send(`/v1/ownership?ticker=T1,T2,T3&format=${format}`, "a")
+        assertError(response, 500, "internal_error", "a")
+        assert.notInclude(response.text, secret)
+        assert.notMatch(response.text, /owner_type|schema|\.ts/)
+        assert.strictEqual(response.headers["x-cost-microdollars"], "0")
+        assert.isUndefined(response.headers["content-disposition"])
         yield* assertRecorded(["a 500 1"])
       }).pipe(Effect.scoped),
   )

@@ -122,9 +122,9 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
     ([, rest]) =>
       Effect.gen(function* () {
         const head = `GET /v1/historical-tickers?ticker=FB HTTP/1.1\r\nX-Request-Id: late\r\n${rest}`
-        const answers = yield* sendByteByByte(head, "")
-        RawSockets.assertSingleError(answers, 408)
-        const { deprecation, link, "x-request-id": id } = answers[0]?.headers ?? {}
+        const responses = yield* sendByteByByte(head, "")
+        RawSockets.assertSingleError(responses, 408)
+        const { deprecation, link, "x-request-id": id } = responses[0]?.headers ?? {}
         assert.deepStrictEqual([deprecation, id], ["@1793491200", "late"])
         assert.include(link, `</v1/ticker-changes>; rel="successor-version"`)
       }),
@@ -140,7 +140,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
         ),
       )
       const all = yield* Effect.all(Array.from({ length: 200 }, () => silent), { concurrency: 200 })
-      all.forEach((answers) => RawSockets.assertSingleError(answers, 408))
+      all.forEach((responses) => RawSockets.assertSingleError(responses, 408))
       yield* assertServiceResponds
     }))
 

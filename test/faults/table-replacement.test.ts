@@ -93,11 +93,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         assert.deepStrictEqual(Object.keys(fromDatabase.responses), ["200", "503 data_refreshing"])
         // No response comes from memory after 900 ms without a poll. On a slow machine a poll may take that long, and
         // then the few requests that arrive meanwhile wait for the lock.
-        const { "200": answered = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.responses
+        const { "200": served = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.responses
         assert.deepStrictEqual(others, {})
-        assert.isBelow(unavailable, answered / 20)
-        yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
-        yield* recordFaultSummary("The same, answers not in memory", fromDatabase)
+        assert.isBelow(unavailable, served / 20)
+        yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; responses in memory", fromMemory)
+        yield* recordFaultSummary("The same, responses not in memory", fromDatabase)
       }))
 
     it.effect("delays requests, but refuses none, during repeated locks of one second (§8)", () =>

@@ -59,7 +59,7 @@ const runAttack = async ({ args, end, name }: Attack, target: JudgedService) => 
     })
   const [problem, { output }] = await Promise.all([requestUntil(target, () => isOver), run])
   return [
-    ...(problem === undefined ? [] : [`${name}: another client got no answer: ${problem}`]),
+    ...(problem === undefined ? [] : [`${name}: another client got no response: ${problem}`]),
     ...(output.includes(end) ? [] : [`${name}: the attack did not end with "${end}":\n${output.slice(-1500)}`]),
   ]
 }

@@ -498,12 +498,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* waitFor(page, "This key does not give access to events of these types: compliance notice, gap.")
         yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (1)" }).waitFor())
         assert.strictEqual(yield* runInBrowser(() => page.getByRole("heading", { name: /^Gap/ }).count()), 0)
-        const answers = [
+        const responses = [
           [401, "invalid_api_key", "Invalid API key"],
           [409, "ambiguous_ticker_lineage", "The service returned status 409"],
           [503, "data_refreshing", "Temporarily unavailable"],
         ] as const
-        for (const [status, code, heading] of answers) {
+        for (const [status, code, heading] of responses) {
           const json = { error: { code, message: "m" }, request_id: "r" }
           yield* runInBrowser(() => page.route("**/v1/timeline**", (route) => route.fulfill({ status, json })))
           yield* enterSymbol(page, "GAP7")
@@ -587,14 +587,14 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* waitFor(page, "Invalid request")
         yield* waitFor(page, "1 to 6 characters")
         assert.strictEqual(yield* runInBrowser(() => page.locator("#result img").count()), 0)
-        const answers = [
+        const responses = [
           [429, "rate_limit_exceeded", "Too many requests", "Try again in 7 s."],
           [503, "data_refreshing", "Temporarily unavailable", "Try again in 7 s."],
           [402, "insufficient_credits", "Insufficient credits", "used up"],
           [404, "not_found", "Not found", "not_found"],
           [500, "internal_error", "The service returned status 500", "internal_error"],
         ] as const
-        for (const [status, code, heading, words] of answers) {
+        for (const [status, code, heading, words] of responses) {
           yield* runInBrowser(() =>
             page.route("**/v1/ticker-changes**", (route) =>
               route.fulfill({
@@ -638,7 +638,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* tryAgain
         yield* waitFor(page, "There are 3 events.")
 
-        // A network that answers every request with its login page does not count as the service.
+        // A network that responds to every request with its login page does not count as the service.
         const login = { contentType: "text/html", body: "<h1>Welcome to the airport</h1>" }
         const pages = [
           ["account", "**/v1/{account,overview,usage}**", "Up to date."],
@@ -646,9 +646,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           ["explorer#OSTK", "**/v1/ticker-changes?**", "OSTK became NXH"],
         ] as const
         for (const [path, pattern, outcome] of pages) {
-          for (const answer of ["abort", "login"] as const) {
+          for (const failure of ["abort", "login"] as const) {
             yield* runInBrowser(() =>
-              page.route(pattern, (route) => answer === "abort" ? route.abort() : route.fulfill(login))
+              page.route(pattern, (route) => failure === "abort" ? route.abort() : route.fulfill(login))
             )
             yield* open(page, "/v1/docs")
             yield* open(page, `/v1/docs/${path}`)
@@ -676,10 +676,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.locator("#response").getByText(`"current_ticker": "NXH"`).waitFor())
 
         // The search has no results to show while its index is missing.
-        for (const answer of [{ status: 503, json: { error: {} } }, "abort"] as const) {
+        for (const failure of [{ status: 503, json: { error: {} } }, "abort"] as const) {
           yield* open(page, "/v1/docs/errors")
           yield* runInBrowser(() =>
-            page.route("**/search.json", (route) => answer === "abort" ? route.abort() : route.fulfill(answer))
+            page.route("**/search.json", (route) => failure === "abort" ? route.abort() : route.fulfill(failure))
           )
           yield* runInBrowser(() => page.getByRole("button", { name: "Search" }).click())
           yield* runInBrowser(() => page.getByRole("searchbox").fill("paging"))
@@ -842,26 +842,26 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         )
         assert.strictEqual(yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).inputValue()), "OSTK")
         const send = runInBrowser(async () => {
-          const [answer] = await Promise.all([
+          const [response] = await Promise.all([
             page.waitForResponse((response) => new URL(response.url()).pathname === "/v1/ticker-changes"),
             page.getByRole("button", { name: "Send" }).first().click(),
           ])
-          return answer
+          return response
         })
-        const answer = yield* send
+        const response = yield* send
         assert.strictEqual(
-          (yield* runInBrowser(() => answer.request().allHeaders()))["authorization"],
+          (yield* runInBrowser(() => response.request().allHeaders()))["authorization"],
           `Bearer ${demoKey}`,
         )
-        assert.strictEqual(answer.status(), 200)
-        assert.strictEqual(new URL(answer.url()).origin, origin)
+        assert.strictEqual(response.status(), 200)
+        assert.strictEqual(new URL(response.url()).origin, origin)
         yield* runInBrowser(() => page.locator("#response").getByText(`"current_ticker": "NXH"`).waitFor())
         yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).fill("META"))
         yield* runInBrowser(() => page.locator("#request").getByText("ticker=META").waitFor())
         assert.strictEqual((yield* send).status(), 409)
         yield* runInBrowser(() => page.locator("#response").getByText("409", { exact: true }).waitFor())
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-        yield* takeScreenshot(page, "reference-answer")
+        yield* takeScreenshot(page, "reference-response")
         // A link can contain a request. /estimate has one field for all parameters of the endpoint that it estimates.
         yield* open(page, "/v1/docs/reference/estimate?endpoint=/v1/news&ticker=META,GAP7#try-it")
         yield* runInBrowser(() =>
@@ -906,7 +906,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => send.last().click())
           yield* isShown(`"current_ticker": "NXH"`)
           assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
-          yield* takeScreenshot(page, `reference-answer-${width}`)
+          yield* takeScreenshot(page, `reference-response-${width}`)
           // The Enter key in a field sends the request, too.
           yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).fill("BRK.B"))
           yield* runInBrowser(() => page.keyboard.press("Enter"))
@@ -970,7 +970,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const event = { ...change, cik: "0001326801", company_name: name, reasons: ["broken_chain"] }
         const candidate = { cik: "0001326801", company_name: name, history: [change] }
         const details = { query_ticker: symbol, reasons: ["broken_chain"], events: [event], candidates: [candidate] }
-        const answers = [
+        const responses = [
           ["**/v1/ticker-changes**", 409, { error: { code: "ambiguous_ticker_lineage", message: name, details } }],
           ["**/v1/timeline**", 200, {
             results: [
@@ -981,7 +981,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           ["**/v1/account/api-keys**", 200, { results: [{ key_hint: "tl_live_abcd", name, status: "active" }] }],
           ["**/v1/usage?**", 200, { results: [{ endpoint: "/v1/pump-and-dump-tracker", request_id: name }] }],
         ] as const
-        for (const [pattern, status, json] of answers) {
+        for (const [pattern, status, json] of responses) {
           yield* runInBrowser(() => page.route(pattern, (route) => route.fulfill({ status, json })))
         }
         const visits = [

@@ -47,13 +47,13 @@ const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.
 /** Returns the body that the service sends for the events. */
 const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unknown => {
   if (first === undefined) throw new Error("a component has at least one event")
-  const answer = resolveLineage([first, ...others])
+  const resolved = resolveLineage([first, ...others])
   const query_ticker = first.old_ticker
-  if (Result.isSuccess(answer)) {
-    const { current_ticker, history } = answer.success
+  if (Result.isSuccess(resolved)) {
+    const { current_ticker, history } = resolved.success
     return { count: history.length, results: [{ query_ticker, has_changes: true, current_ticker, history }] }
   }
-  const { error } = makeAmbiguousLineageError([{ query_ticker, conflict: answer.failure }], false)
+  const { error } = makeAmbiguousLineageError([{ query_ticker, conflict: resolved.failure }], false)
   return { error, request_id: "1" }
 }
 

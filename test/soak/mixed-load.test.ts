@@ -44,13 +44,13 @@ const expected = new Set([200, 404, 409, 422])
 const makeClient = (port: number, key: string) => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const unexpected = new Map<string, number>()
-  let [at, answered] = [0, 0]
+  let [at, receivedCount] = [0, 0]
   let times: Array<number> = []
   const sendNext = (onDone: () => void) => {
     const began = performance.now()
     const done = (name: string) => {
       if (name !== "") unexpected.set(name, (unexpected.get(name) ?? 0) + 1)
-      answered += 1
+      receivedCount += 1
       times.push(performance.now() - began)
       onDone()
     }
@@ -67,21 +67,21 @@ const makeClient = (port: number, key: string) => {
     const quantile = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
     return { requests: sorted.length, p50: quantile(0.5), p99: quantile(0.99) }
   }
-  return { agent, sendNext, answered: () => answered, takeStatistics, unexpected }
+  return { agent, sendNext, receivedCount: () => receivedCount, takeStatistics, unexpected }
 }
 
 type Client = ReturnType<typeof makeClient>
 
 /** Sends requests as fast as possible for some seconds. Returns the number of responses per second. */
-const measurePeak = ({ answered, sendNext }: Client, seconds: number) =>
+const measurePeak = ({ receivedCount, sendNext }: Client, seconds: number) =>
   Effect.callback<number>((resume) => {
-    const before = answered()
+    const before = receivedCount()
     const until = performance.now() + seconds * 1000
     let running = connections
     const next = () => {
       if (performance.now() < until) return sendNext(next)
       running -= 1
-      if (running === 0) resume(Effect.succeed((answered() - before) / seconds))
+      if (running === 0) resume(Effect.succeed((receivedCount() - before) / seconds))
     }
     for (let connection = 0; connection < connections; connection++) next()
   })
@@ -176,8 +176,8 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
       )
       yield* CustomerUsage.retryUntil(
         CustomerUsage.countRecordedRequests(account_id),
-        (rows) => rows >= client.answered(),
+        (rows) => rows >= client.receivedCount(),
       )
-      assert.strictEqual(yield* CustomerUsage.countRecordedRequests(account_id), client.answered())
+      assert.strictEqual(yield* CustomerUsage.countRecordedRequests(account_id), client.receivedCount())
     }))
 })

@@ -43,8 +43,8 @@ const send = (response: ServerResponse, reply: FeedStubReply) => {
   else response.write(events, finish)
 }
 
-/** Starts the server. `answer` returns the reply to a request; `index` counts requests from 0. */
-export const startChangeFeedStub = (answer: (request: FeedStubRequest, index: number) => FeedStubReply) =>
+/** Starts the server. `respond` returns the reply to a request; `index` counts requests from 0. */
+export const startChangeFeedStub = (respond: (request: FeedStubRequest, index: number) => FeedStubReply) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly requests: Array<FeedStubRequest>; readonly close: () => void }>(
       (resume) => {
@@ -54,7 +54,7 @@ export const startChangeFeedStub = (answer: (request: FeedStubRequest, index: nu
           const closed = new Promise<void>((resolve) => response.once("close", () => resolve()))
           const request = { path: pathname, query: searchParams, headers: incoming.headers, closed }
           requests.push(request)
-          send(response, answer(request, requests.length - 1))
+          send(response, respond(request, requests.length - 1))
         })
         const close = () => {
           server.close()

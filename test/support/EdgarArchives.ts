@@ -55,9 +55,9 @@ export const writeArchives = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-archives-" })
     const read = Effect.fnUntraced(function* (path: string) {
-      const answer = yield* Effect.promise(() => fetch(stub.url + path))
-      const text = yield* Effect.promise(() => answer.text())
-      return [path.slice(path.lastIndexOf("/") + 1), answer.ok ? text : undefined] as const
+      const response = yield* Effect.promise(() => fetch(stub.url + path))
+      const text = yield* Effect.promise(() => response.text())
+      return [path.slice(path.lastIndexOf("/") + 1), response.ok ? text : undefined] as const
     })
     const names = companies.map(({ cik }) => `CIK${cik}`)
     const lists = yield* Effect.forEach(

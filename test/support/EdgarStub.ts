@@ -201,10 +201,10 @@ export const startEdgarStub = Effect.gen(function* () {
   const server = createServer((incoming, response) => {
     const request = { path: incoming.url ?? "", headers: incoming.headers }
     requests.push(request)
-    const answer = choose(request)
-    if (answer === "hang") return
-    if (answer === "reset") return void incoming.socket.destroy()
-    const { body, bytes = Buffer.from(body), headers = {}, status, type } = answer
+    const reply = choose(request)
+    if (reply === "hang") return
+    if (reply === "reset") return void incoming.socket.destroy()
+    const { body, bytes = Buffer.from(body), headers = {}, status, type } = reply
     const lastModified = headers["last-modified"]
     if (lastModified !== undefined && incoming.headers["if-modified-since"] === lastModified) {
       return void response.writeHead(304, headers).end()

@@ -58,8 +58,9 @@ export const layer = Layer.unwrap(Effect.sync(() => {
 export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
   const seen = yield* Statements
   seen.length = 0
-  const answer = yield* request
-  return { answer, sent: Array.from(seen) }
+  const result = yield* request
+  // `answer` is the former name of `result`, for tests that still read it.
+  return { result, answer: result, sent: Array.from(seen) }
 })
 
 /** Returns the plan of a statement, which is the row that `explain` returns. */

@@ -178,19 +178,19 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
         )
         const before = yield* started
         const instances = [yield* startInstance, yield* startInstance]
-        let answered = 0
+        let receivedCount = 0
         const killed = { first: false, second: false }
         const one = Effect.fnUntraced(function* (at: number) {
           const { key, name } = keys[at % keys.length] ?? { name: "", key: "" }
           const port = instances[yield* Random.nextIntBetween(0, 1)]?.port ?? 0
           const path = paths[yield* Random.nextIntBetween(0, paths.length - 1)] ?? ""
-          const answer = yield* sendRequest(port, name, key, path)
-          answered += 1
-          if (!killed.first && answered > requests / 3) {
+          const response = yield* sendRequest(port, name, key, path)
+          receivedCount += 1
+          if (!killed.first && receivedCount > requests / 3) {
             killed.first = true
             yield* killDatabase
           }
-          if (!killed.second && answered > (2 * requests) / 3) {
+          if (!killed.second && receivedCount > (2 * requests) / 3) {
             killed.second = true
             // The first kill may not have happened yet.
             yield* CustomerUsage.retryUntil(withRetries(started), (at) => at !== before)
@@ -200,16 +200,16 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
             const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, mayBecomePrepaid: false }
             yield* withRetries(Effect.catchTag(Accounts.creditAccount(credit), "AlreadyCredited", () => Effect.void))
           }
-          return answer
+          return response
         })
-        const answers = yield* Effect.forEach(Array.from({ length: requests }, (_, at) => at), one, {
+        const responses = yield* Effect.forEach(Array.from({ length: requests }, (_, at) => at), one, {
           concurrency: "unbounded",
         })
         // The shutdown must write all waiting rows.
         yield* Effect.forEach(instances, ({ stop }) => stop, { concurrency: 2, discard: true })
 
         const statuses = new Map<number, number>()
-        for (const { status } of answers) statuses.set(status, (statuses.get(status) ?? 0) + 1)
+        for (const { status } of responses) statuses.set(status, (statuses.get(status) ?? 0) + 1)
         assert.sameMembers(
           [...statuses.keys()].filter((status) => ![200, 402, 403, 404, 422, 503].includes(status)),
           [],
@@ -219,9 +219,9 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
         assert.strictEqual(killed.first && killed.second, true)
         assert.notStrictEqual(yield* withRetries(started), before, "the database was started again")
 
-        const identified = answers.filter((answer) => answer.isAccountKnown)
+        const identified = responses.filter((response) => response.isAccountKnown)
         // The service does not record requests whose account it could not identify. Each of them must have got 503.
-        assert.deepStrictEqual(answers.filter((answer) => !answer.isAccountKnown && answer.status !== 503), [])
+        assert.deepStrictEqual(responses.filter((response) => !response.isAccountKnown && response.status !== 503), [])
         const rows = yield* withRetries(sql<{
           readonly request_id: string
           readonly status_code: number
@@ -240,8 +240,8 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
 
         for (const { name } of keys) {
           const account = yield* readAccount(name)
-          const own = identified.filter((answer) => answer.account === name)
-          const cost = sum(own.map((answer) => answer.cost))
+          const own = identified.filter((response) => response.account === name)
+          const cost = sum(own.map((response) => response.cost))
           assert.isAbove(cost, 0)
           assert.strictEqual(account.rows, own.length)
           assert.strictEqual(Number(account.cost), cost)

@@ -503,25 +503,25 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
         const sql = yield* SqlClient.SqlClient
         const key = yield* Service.ensureAccountWithKey("killed", "ultimate")
         const { base, child } = yield* serve
-        const answered: Array<{ readonly id: string; readonly at: number }> = []
+        const received: Array<{ readonly id: string; readonly at: number }> = []
         const ask = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } }).pipe(
           Effect.timeout("30 seconds"),
           Effect.flatMap(({ headers }) =>
             Effect.map(Clock.currentTimeMillis, (at) => {
-              answered.push({ id: headers["x-request-id"] ?? "", at })
+              received.push({ id: headers["x-request-id"] ?? "", at })
             })
           ),
         )
         const start = yield* Clock.currentTimeMillis
         yield* Effect.repeat(ask, {
-          until: () => answered.length > 100 && (answered.at(-1)?.at ?? 0) > start + 2_500,
+          until: () => received.length > 100 && (received.at(-1)?.at ?? 0) > start + 2_500,
         })
         child.kill("SIGKILL")
         const killed = yield* Clock.currentTimeMillis
         const rows = yield* sql<{ readonly request_id: string }>`select request_id from usage_requests`
         const recorded = new Set(rows.map(({ request_id }) => request_id))
-        const unrecorded = answered.filter(({ id }) => !recorded.has(id))
-        assert.isBelow(unrecorded.length, answered.length)
+        const unrecorded = received.filter(({ id }) => !recorded.has(id))
+        assert.isBelow(unrecorded.length, received.length)
         for (const { at } of unrecorded) assert.isAbove(at, killed - 1_000)
       }))
   },

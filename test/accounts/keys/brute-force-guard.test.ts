@@ -77,9 +77,9 @@ describe("In one process,", () => {
       // valid.
       for (const key of [yield* generateKey, mistypeKey(right), "nonsense", unseen]) {
         const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
-        for (const answer of [yield* sendFrom(null, key), bearer]) {
-          assertBlocked(answer)
-          assert.strictEqual(answer.headers["retry-after"], "60")
+        for (const response of [yield* sendFrom(null, key), bearer]) {
+          assertBlocked(response)
+          assert.strictEqual(response.headers["retry-after"], "60")
         }
       }
       // A key that was used before still works, and a request without a key still gets 401.
@@ -202,7 +202,7 @@ describe("The service behind proxies", () => {
       const send = (...headers: ReadonlyArray<string>) =>
         Effect.map(
           exchangeBytes(port, [...head, ...headers, "", ""].join("\r\n")),
-          ([answer]) => answer?.status,
+          ([response]) => response?.status,
         )
       const head = ["GET /v1/account HTTP/1.1", "Host: x", "Connection: close", "X-API-Key: nonsense"]
       const lines = ["X-Forwarded-For: 198.51.100.9", "X-Forwarded-For: 203.0.113.5, 10.9.9.9"]
@@ -305,7 +305,7 @@ layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { exclude
         const found: Array<StatementRecorder.SentStatement> = []
         for (const [sent, status] of [[key, 200], [unknown, 401], [ended, 401]] as const) {
           const recorded = yield* StatementRecorder.recordStatements(requestJson(target, { key: sent }))
-          assert.strictEqual(recorded.answer.status, status)
+          assert.strictEqual(recorded.result.status, status)
           const [lookup, ...more] = lookups(recorded.sent)
           assert.deepStrictEqual(more, [])
           const digest = createHash("sha256").update(sent).digest("hex")
@@ -331,16 +331,16 @@ layer(watched, { excludeTestServices: true })("Without a database query,", (it) 
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const wrong = [mistypeKey(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
-      const answers: Array<number> = []
+      const statuses: Array<number> = []
       for (const key of wrong) {
-        const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
+        const { result, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
         assert.deepStrictEqual(lookups(sent), [])
-        answers.push(answer.status)
+        statuses.push(result.status)
       }
-      assert.deepStrictEqual(answers, [401, 401, 401, 401, 429])
+      assert.deepStrictEqual(statuses, [401, 401, 401, 401, 429])
       for (const key of [yield* generateKey, basic]) {
-        const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
-        assertBlocked(answer)
+        const { result, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
+        assertBlocked(result)
         assert.deepStrictEqual(lookups(sent), [])
       }
     }))
@@ -380,7 +380,7 @@ layer(serviceAtNoon({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8"
   (it) => {
     it.effect("of 60 concurrent wrong keys, exactly 30 get 401 and 30 get 429 (D18)", () =>
       Effect.gen(function* () {
-        const answers = yield* Effect.forEach(
+        const statuses = yield* Effect.forEach(
           Array.range(1, 60),
           (number) =>
             Effect.flatMap(
@@ -389,8 +389,8 @@ layer(serviceAtNoon({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8"
             ),
           { concurrency: "unbounded" },
         )
-        assert.strictEqual(answers.filter((status) => status === 401).length, 30)
-        assert.strictEqual(answers.filter((status) => status === 429).length, 30)
+        assert.strictEqual(statuses.filter((status) => status === 401).length, 30)
+        assert.strictEqual(statuses.filter((status) => status === 429).length, 30)
       }))
   },
 )

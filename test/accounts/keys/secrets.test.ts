@@ -169,7 +169,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
         "/v1/news?%ZZ",
         "/endpoints",
       ]
-      const answered = new Set<number>()
+      const statuses = new Set<number>()
       for (const key of [right, yield* generateKey, mistypeKey(right), ended, broke, hurried, right.toUpperCase()]) {
         const ways: ReadonlyArray<Service.TestRequestOptions> = [
           { key },
@@ -182,10 +182,10 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
         const others = (["HEAD", "POST", "OPTIONS"] as const).flatMap((method) =>
           ["/v1/news", "/v1/gap-stats"].map((path) => ({ path, key, method }))
         )
-        for (const status of yield* assertNoLeaks(key, [...requests, ...others])) answered.add(status)
+        for (const status of yield* assertNoLeaks(key, [...requests, ...others])) statuses.add(status)
       }
       yield* sql`alter table gone rename to gap_stats`
-      assert.includeMembers(Array.fromIterable(answered), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
+      assert.includeMembers(Array.fromIterable(statuses), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
   /** Returns spellings of a key in a URL: as it is, percent-encoded, in upper case, and mistyped. */
@@ -219,8 +219,8 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
           `/v1/news?${form}=%ZZ`,
         ].flatMap((path) => form === key ? [{ path }, { path, key: null }] : [{ path }])
       )
-      const answered = yield* assertNoLeaks(key, requests)
-      assert.includeMembers(answered, [200, 400, 401, 422])
+      const statuses = yield* assertNoLeaks(key, requests)
+      assert.includeMembers(statuses, [200, 400, 401, 422])
     }))
 
   it.effect("a key sent in the path leaks only into the Location of a redirect (D2, D11)", () =>
@@ -243,8 +243,8 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
           { path, key: null, excludedHeader: "location" }
         ))
       )
-      const answered = yield* assertNoLeaks(key, [...requests, ...moved])
-      assert.deepStrictEqual(answered, [301, 400, 404])
+      const statuses = yield* assertNoLeaks(key, [...requests, ...moved])
+      assert.deepStrictEqual(statuses, [301, 400, 404])
     }))
 
   it.effect("a key sent as a ticker leaks neither into errors nor into the list of dropped tickers (D5, D11)", () =>
@@ -260,8 +260,8 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
           `/estimate?endpoint=/v1/news&ticker=META,${form}`,
         ].map((path) => ({ path }))
       )
-      const answered = yield* assertNoLeaks(key, requests)
-      assert.deepStrictEqual(answered, [200, 422])
+      const statuses = yield* assertNoLeaks(key, requests)
+      assert.deepStrictEqual(statuses, [200, 422])
     }))
 
   it.effect("the link to the next page does not repeat a key (D8, D11)", () =>

@@ -547,7 +547,7 @@ absences.forEach(({ back, go, what }) =>
           assert.strictEqual(keyed.status, 503, keyed.text)
           assert.strictEqual(keyed.headers["retry-after"], "5")
         }).pipe(Effect.ensuring(Effect.orDie(asAdmin(...back(name)))))
-        const status = yield* Effect.map(requestJson("/health/ready", open), (answer) => answer.status).pipe(
+        const status = yield* Effect.map(requestJson("/health/ready", open), (response) => response.status).pipe(
           Effect.repeat({ until: (status) => status === 200, schedule: Schedule.spaced("100 millis") }),
           Effect.timeout("60 seconds"),
         )

@@ -262,16 +262,16 @@ const compareEstimate = Effect.fnUntraced(
   function* (path: string, query: Query, place = 0, options: Service.TestRequestOptions = {}) {
     const estimate = yield* send(makeEstimateUrl(path, query, place), options)
     const request = DocumentedEndpoints.buildUrl(path, query)
-    const answer = yield* send(request, options)
-    const responses = `${request}\n${answer.text}\n${estimate.text}`
-    assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", responses)
+    const response = yield* send(request, options)
+    const message = `${request}\n${response.text}\n${estimate.text}`
+    assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", message)
     const unit = path === "/v1/ownership" ? "filing_group" : "row"
     const price = getPrice(path)
-    if (answer.status === 200) {
-      assert.strictEqual(estimate.status, 200, responses)
-      const [bytes, count] = [Buffer.byteLength(answer.text), countRecords(path, answer)]
+    if (response.status === 200) {
+      assert.strictEqual(estimate.status, 200, message)
+      const [bytes, count] = [Buffer.byteLength(response.text), countRecords(path, response)]
       const { records_total, ...exact } = Object(at(estimate.body, "results", 0))
-      assert.strictEqual(estimate.headers["x-dropped-tickers"], answer.headers["x-dropped-tickers"], responses)
+      assert.strictEqual(estimate.headers["x-dropped-tickers"], response.headers["x-dropped-tickers"], message)
       assert.deepStrictEqual(exact, {
         endpoint: path,
         unit,
@@ -279,25 +279,25 @@ const compareEstimate = Effect.fnUntraced(
         records_returned: count,
         rows_sampled: count,
         estimated_bytes: bytes,
-        estimated_cost_microdollars: Number(answer.headers["x-cost-microdollars"]),
+        estimated_cost_microdollars: Number(response.headers["x-cost-microdollars"]),
         price_per_gb_microdollars: price,
-      }, responses)
-      assert.strictEqual(exact.estimated_cost_microdollars, computeCost(bytes, price), responses)
-      const { has_more, limit, page } = Object(answer.body)
+      }, message)
+      assert.strictEqual(exact.estimated_cost_microdollars, computeCost(bytes, price), message)
+      const { has_more, limit, page } = Object(response.body)
       // After the cursor of /v1/changes, further changes may be known, but none of them may match.
       const isPossible = path === "/v1/changes"
         ? has_more ? records_total >= count : records_total === count
         : isPossibleTotal(records_total, page, has_more, limit, count)
-      assert.isTrue(isPossible, responses)
+      assert.isTrue(isPossible, message)
       assert.deepStrictEqual(Object.keys(Object(estimate.body)), ["count", "results"])
       assert.strictEqual(at(estimate.body, "count"), 1)
     } else {
-      assert.strictEqual(estimate.status, answer.status, responses)
-      assert.deepStrictEqual(at(estimate.body, "error"), at(answer.body, "error"), responses)
-      assert.strictEqual(at(estimate.body, "request_id"), estimate.headers["x-request-id"], responses)
-      assert.strictEqual(estimate.headers["content-type"], answer.headers["content-type"])
+      assert.strictEqual(estimate.status, response.status, message)
+      assert.deepStrictEqual(at(estimate.body, "error"), at(response.body, "error"), message)
+      assert.strictEqual(at(estimate.body, "request_id"), estimate.headers["x-request-id"], message)
+      assert.strictEqual(estimate.headers["content-type"], response.headers["content-type"])
     }
-    return { estimate, answer }
+    return { estimate, response }
   },
 )
 
@@ -370,9 +370,9 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       [arbitraryEstimateQuery(endpoint)],
       ([{ place, query }]) =>
         Effect.gen(function* () {
-          const { answer } = yield* compareEstimate(endpoint.path, query, place)
+          const { response } = yield* compareEstimate(endpoint.path, query, place)
           attempts++
-          if (answer.status === 200 && countRecords(endpoint.path, answer) > 0) found++
+          if (response.status === 200 && countRecords(endpoint.path, response) > 0) found++
         }),
       { arbitrary: { runs: getInputCount(runs) } },
     )
@@ -496,8 +496,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
     "the estimate of %s %o is answered with the error of the request, and free (D28)",
     ([path, query, status, code]) =>
       Effect.gen(function* () {
-        const { answer, estimate } = yield* compareEstimate(path, query)
-        assert.deepStrictEqual([answer.status, at(estimate.body, "error", "code")], [status, code])
+        const { estimate, response } = yield* compareEstimate(path, query)
+        assert.deepStrictEqual([response.status, at(estimate.body, "error", "code")], [status, code])
       }),
   )
 
@@ -544,11 +544,11 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
           })
         ) {
           const request = DocumentedEndpoints.buildUrl(path, query)
-          const { answer, sent } = yield* StatementRecorder.recordStatements(send(request))
+          const { result, sent } = yield* StatementRecorder.recordStatements(send(request))
           const estimated = yield* StatementRecorder.recordStatements(send(makeEstimateUrl(path, query, place)))
           const [page] = selectDataStatements(sent)
           if (page === undefined) {
-            assert.strictEqual(answer.status, 422)
+            assert.strictEqual(result.status, 422)
             assert.deepStrictEqual(selectDataStatements(estimated.sent), [])
           } else if (isList(endpoint)) {
             const [count, ...others] = selectDataStatements(estimated.sent)
@@ -587,7 +587,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       const used = (query: string) => Effect.map(send(`/v1/usage?${query}`, { key }), ({ body }) => getResultRows(body))
       const left = Effect.map(
         send("/v1/overview", { key }),
-        (answer) => [getField(answer, "balance_microdollars"), getField(answer, "last_charged_at")],
+        (response) => [getField(response, "balance_microdollars"), getField(response, "last_charged_at")],
       )
 
       const targets = ["/v1/screener", "/v1/ownership", "/v1/historical-tickers", "/v1/dilution-data"]
@@ -686,14 +686,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const key of [keys.basic, keys.pro]) {
-        const { answer, estimate } = yield* compareEstimate("/v1/research-reports", [["limit", "2"]], 0, { key })
-        assert.strictEqual(answer.status, 403)
+        const { estimate, response } = yield* compareEstimate("/v1/research-reports", [["limit", "2"]], 0, { key })
+        assert.strictEqual(response.status, 403)
         assert.strictEqual(at(estimate.body, "error", "code"), "insufficient_tier")
         assert.deepStrictEqual(Object.keys(Object(at(estimate.body, "error", "details"))), ["required_tier", "tier"])
         yield* compareEstimate("/v1/research-reports", [["limit", "0"]], 0, { key })
-        assert.strictEqual((yield* compareEstimate("/v1/research-reports-tldr", [], 0, { key })).answer.status, 200)
+        assert.strictEqual((yield* compareEstimate("/v1/research-reports-tldr", [], 0, { key })).response.status, 200)
       }
-      assert.strictEqual((yield* compareEstimate("/v1/research-reports", [])).answer.status, 200)
+      assert.strictEqual((yield* compareEstimate("/v1/research-reports", [])).response.status, 200)
     }))
 
   it.effect("a restricted key may estimate exactly the endpoints that it may use (D28)", () =>
@@ -702,10 +702,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         const key = yield* Service.ensureAccountWithKey("with lists", "ultimate", { endpoints: allowed })
         for (const { path } of DocumentedEndpoints.documentedEndpoints) {
           if (path === "/estimate") continue
-          const answer = yield* send(path, { key })
+          const response = yield* send(path, { key })
           const estimate = yield* requestEstimate(path, [], { key })
-          assert.strictEqual(estimate.status, answer.status, `${path} with ${allowed}`)
-          assert.deepStrictEqual(at(estimate.body, "error"), at(answer.body, "error"))
+          assert.strictEqual(estimate.status, response.status, `${path} with ${allowed}`)
+          assert.deepStrictEqual(at(estimate.body, "error"), at(response.body, "error"))
         }
         const refused = yield* requestEstimate("/v1/news", [], { key })
         assert.strictEqual(refused.status, 403)
@@ -822,8 +822,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
   it.effect("an invalid parameter gets the same error from /estimate as from the estimated endpoint (D4, D28)", () =>
     Effect.gen(function* () {
       const fields = Effect.fnUntraced(function* (path: string, query: Query) {
-        const { answer, estimate } = yield* compareEstimate(path, query)
-        assert.strictEqual(answer.status, 422)
+        const { estimate, response } = yield* compareEstimate(path, query)
+        assert.strictEqual(response.status, 422)
         return at(estimate.body, "error", "details", "fields")
       })
       assert.deepStrictEqual(yield* fields("/v1/news", [["limt", "5"]]), [
@@ -955,10 +955,10 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
         [422, "/estimate"],
       ] as const
       for (const [status, path] of cases) {
-        const answer = yield* send(path, options)
-        assert.strictEqual(answer.status, status, path)
-        assert.strictEqual(answer.headers["x-request-id"], "Order.7_of-9")
-        assert.strictEqual(at(answer.body, "request_id"), status === 200 ? undefined : "Order.7_of-9")
+        const response = yield* send(path, options)
+        assert.strictEqual(response.status, status, path)
+        assert.strictEqual(response.headers["x-request-id"], "Order.7_of-9")
+        assert.strictEqual(at(response.body, "request_id"), status === 200 ? undefined : "Order.7_of-9")
       }
     }))
 
@@ -968,21 +968,21 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("With GET 
       const other = yield* OtherConnection
       yield* other.query("begin")
       yield* other.query("lock table screener, ticker_changes in access exclusive mode")
-      const answers = yield* Effect.all([
+      const responses = yield* Effect.all([
         send("/v1/screener"),
         requestEstimate("/v1/screener"),
         requestEstimate("/v1/ticker-changes", [["ticker", "T7"]]),
       ], { concurrency: "unbounded" })
       yield* other.query("rollback")
-      for (const { body, headers, status } of answers) {
+      for (const { body, headers, status } of responses) {
         assert.strictEqual(status, 503)
         assert.strictEqual(at(body, "error", "code"), "data_refreshing")
         assert.strictEqual(headers["retry-after"], "5")
         assert.strictEqual(headers["x-cost-microdollars"], "0")
         assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
       }
-      const [own, ...estimates] = answers
+      const [own, ...estimates] = responses
       for (const { body } of estimates) assert.deepStrictEqual(at(body, "error"), at(own.body, "error"))
-      assert.strictEqual((yield* compareEstimate("/v1/screener", [])).answer.status, 200)
+      assert.strictEqual((yield* compareEstimate("/v1/screener", [])).response.status, 200)
     }))
 })

@@ -67,17 +67,17 @@ const expectCacheControl = (path: string, { headers, status }: ReceivedResponse)
 }
 
 /** Compares a response with the declaration of its path and status. */
-const check = (path: string, what: string, answer: ReceivedResponse) => {
-  const { headers, status, text } = answer
-  assert.strictEqual(headers["cache-control"], expectCacheControl(path, answer), `${what} (${status})`)
+const check = (path: string, what: string, response: ReceivedResponse) => {
+  const { headers, status, text } = response
+  assert.strictEqual(headers["cache-control"], expectCacheControl(path, response), `${what} (${status})`)
   if (headers["cache-control"]?.includes("private, max-age") === true) {
     assert.match(headers["vary"] ?? "", /\bAuthorization, X-API-Key\b/, `${what} (${status})`)
   }
   assertPrintedTimes(what, headers, text)
-  const response = DocumentedEndpoints.getDocumentedResponses(path).get(String(status))
-  assert.isDefined(response, `${what} answers ${status}, which is not declared: ${text}`)
+  const documented = DocumentedEndpoints.getDocumentedResponses(path).get(String(status))
+  assert.isDefined(documented, `${what} returned ${status}, which is not declared: ${text}`)
   const declared = new Map(
-    Object.entries(Object(valueAt(response, "headers"))).map(([name, header]) =>
+    Object.entries(Object(valueAt(documented, "headers"))).map(([name, header]) =>
       [name.toLowerCase(), valueAt(DocumentedEndpoints.resolveReference(header), "required") === true] as const
     ),
   )
@@ -117,9 +117,9 @@ const addQuery = (target: string, query: string) => `${target}${target.includes(
 
 /** Sends a raw request and checks the response. */
 const checkRawRequest = Effect.fnUntraced(function* (port: number, { path }: Operation, request: string) {
-  const [answer] = yield* RawSockets.exchangeBytes(port, request)
-  if (answer === undefined) return assert.fail(`${path}: no answer to ${request.slice(0, 200)}`)
-  return check(path, request.slice(0, 200), answer)
+  const [response] = yield* RawSockets.exchangeBytes(port, request)
+  if (response === undefined) return assert.fail(`${path}: no response to ${request.slice(0, 200)}`)
+  return check(path, request.slice(0, 200), response)
 })
 
 const line = (target: string, more = "", method = "GET") =>
@@ -138,9 +138,9 @@ const variants: ReadonlyArray<ServiceInstances.WireRequestOptions> = [
 const checkSuccesses = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
   const { supportsAsOf, follows, list, path, target, tickers } = operation
   const wire = Effect.fnUntraced(function* (target: string, options: ServiceInstances.WireRequestOptions = {}) {
-    const answer = yield* ServiceInstances.requestOverWire(port, target, key, options)
-    check(path, `${options.method ?? "GET"} ${target}`, answer)
-    return answer
+    const response = yield* ServiceInstances.requestOverWire(port, target, key, options)
+    check(path, `${options.method ?? "GET"} ${target}`, response)
+    return response
   })
   const files = ["format=csv", "format=ndjson", "format=csv&limit=all", "format=ndjson&limit=all"]
   const all = [
@@ -230,7 +230,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         // A request is recorded about a second after its response.
         for (const path of ["/v1/usage", "/v1/usage/daily"]) {
           yield* ServiceInstances.requestOverWire(port, `${path}?limit=1`, ultimate).pipe(
-            Effect.map((answer) => check(path, path, answer) === 200 && answer.headers["link"] !== undefined),
+            Effect.map((response) => check(path, path, response) === 200 && response.headers["link"] !== undefined),
             Effect.repeat({ until: (isThere) => isThere, schedule: Schedule.spaced("100 millis") }),
           )
         }
@@ -363,8 +363,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const unused = yield* Service.ensureAccountWithKey("unused", "ultimate")
         const statuses = (key: string) =>
           Effect.forEach(keyed, ({ path, target }) =>
-            Effect.map(ServiceInstances.requestOverWire(port, target, key), (answer) =>
-              check(path, target, answer)), {
+            Effect.map(ServiceInstances.requestOverWire(port, target, key), (response) =>
+              check(path, target, response)), {
             concurrency: 4,
           })
         const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`

@@ -202,10 +202,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       const statusOf = (id: number) =>
         Effect.map(listed(asking.key), (rows) => valueAt(rows.find((row) => valueAt(row, "key_id") === id), "status"))
       /** Checks `status`, which changes at once, and the response to the key, which changes within a second. */
-      const become = Effect.fnUntraced(function* (status: string, answered: number) {
+      const become = Effect.fnUntraced(function* (status: string, responseStatus: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
-        const response = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === answered)
-        assert.strictEqual(response.status, answered)
+        const response = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === responseStatus)
+        assert.strictEqual(response.status, responseStatus)
       })
       yield* become("active", 200)
       yield* ApiKeys.disableApiKey(key_id)

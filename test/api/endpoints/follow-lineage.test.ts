@@ -34,9 +34,9 @@ const summarize = (body: unknown) => {
 const follow = (query: string) => requestJson(`/v1/premarket-stats?follow_lineage=true&${query}`)
 
 const refused = Effect.fnUntraced(function* (target: string, status: number) {
-  const answer = yield* requestJson(target)
-  assert.strictEqual(answer.status, status, `${target} ${answer.text}`)
-  return valueAt(answer.body, "error")
+  const response = yield* requestJson(target)
+  assert.strictEqual(response.status, status, `${target} ${response.text}`)
+  return valueAt(response.body, "error")
 })
 
 const fieldErrors = (query: string) =>
@@ -356,8 +356,8 @@ layer(cachingService, { excludeTestServices: true })("A company with thirteen sy
       yield* store([first, "2010-01-09"], [first, "2010-01-10"])
       yield* waitForChange("STM")
       const countStatements = (query: string) =>
-        Effect.map(StatementRecorder.recordStatements(follow(query)), ({ answer, sent }) => {
-          assert.include(answer.headers["x-lineage"], "STM;outside=1")
+        Effect.map(StatementRecorder.recordStatements(follow(query)), ({ result, sent }) => {
+          assert.include(result.headers["x-lineage"], "STM;outside=1")
           const count = (table: string) => sent.filter(({ text }) => text.includes(table)).length
           return { pages: count("premarket_stats"), resolutions: count("ticker_changes") }
         })
@@ -386,11 +386,11 @@ layer(Layer.fresh(cachingService), { excludeTestServices: true })("A component o
       const tickers = ["HUGF1", ...Array.from({ length: 99 }, (_, index) => `HUGE${index * 50}`)]
       const parameters = `ticker=${tickers.join(",")}&follow_lineage=true`
       for (const target of [`/v1/premarket-stats?${parameters}`, `/v1/news?${parameters}`]) {
-        const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target))
-        assert.strictEqual(answer.status, 409, answer.text.slice(0, 1000))
-        assert.isBelow(answer.text.length, 150_000)
+        const { result, sent } = yield* StatementRecorder.recordStatements(requestJson(target))
+        assert.strictEqual(result.status, 409, result.text.slice(0, 1000))
+        assert.isBelow(result.text.length, 150_000)
         assert.isAtMost(sent.filter(({ text }) => text.includes("recursive symbols")).length, 1)
-        const error = valueAt(answer.body, "error")
+        const error = valueAt(result.body, "error")
         assert.isBelow(String(valueAt(error, "message")).length, 5000)
         assert.strictEqual(valueAt(error, "details", "query_ticker"), "HUGF1")
         const symbols = listOf(valueAt(error, "details", "symbols"))

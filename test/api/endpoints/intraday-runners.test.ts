@@ -553,8 +553,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         ...Array.from({ length: 30 }, (_, number) => runner({ ticker: symbol("RS", number), date: "2022-05-02" })),
       )
       const find = requestJson("/v1/intraday-runners?date=2022-05-02&page=2&limit=10")
-      const answers = yield* Effect.all(Array.from({ length: 12 }, () => find), { concurrency: 12 })
-      assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
+      const responses = yield* Effect.all(Array.from({ length: 12 }, () => find), { concurrency: 12 })
+      assert.strictEqual(new Set(responses.map(({ text }) => text)).size, 1)
     }))
 
   it.effect.each(["0", "-1", "1.5", "abc", "", " ", "1e999", "NaN", "9007199254740993", "2147483648", "1,2"])(

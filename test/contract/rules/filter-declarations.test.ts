@@ -74,8 +74,8 @@ const keyOrUsageStatement = /\b(accounts|api_keys|usage)\b/
 /** Sends a request and returns the statements of its endpoint, without those about keys and usage. */
 const recordEndpointStatements = Effect.fnUntraced(function* (request: string) {
   const { ultimate } = yield* Service.TestKeys
-  const { answer, sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
-  assert.include([200, 404, 409], answer.status, `${request}: ${answer.text}`)
+  const { result, sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
+  assert.include([200, 404, 409], result.status, `${request}: ${result.text}`)
   const statements = sent.filter(({ text }) => !keyOrUsageStatement.test(text))
   assert.isAbove(statements.length, 0, `${request} sends no statement`)
   return statements

@@ -135,8 +135,10 @@ layer(service, { excludeTestServices: true, timeout: "60 seconds" })("A filter b
         `
         for (const [index, wanted] of requested.entries()) {
           const sent = formatTextList(wanted.map((text) => index % 2 === 0 ? text.toUpperCase() : text.toLowerCase()))
-          const answer = yield* Service.requestJson(buildUrl(path, [[name, sent], ["limit", "100"]]), { key: ultimate })
-          assert.strictEqual(answer.status, 200, answer.text)
+          const response = yield* Service.requestJson(buildUrl(path, [[name, sent], ["limit", "100"]]), {
+            key: ultimate,
+          })
+          assert.strictEqual(response.status, 200, response.text)
           const element = isArray ? sql`unnest(${sql(column)})` : sql`unnest(array[${sql(column)}])`
           const expected = yield* sql<{ readonly value: unknown }>`
             select to_jsonb(${sql(column)}) as value from ${sql(table)}
@@ -145,7 +147,7 @@ layer(service, { excludeTestServices: true, timeout: "60 seconds" })("A filter b
             ))
           `
           assert.isAbove(expected.length, 0)
-          const results = valueAt(answer.body, "results")
+          const results = valueAt(response.body, "results")
           const found = Array.isArray(results) ? results.map((row) => JSON.stringify(valueAt(row, column))) : []
           assert.sameMembers(found, expected.map(({ value }) => JSON.stringify(value)), sent)
         }

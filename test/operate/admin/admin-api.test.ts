@@ -586,12 +586,12 @@ layer(makeAdminLayer(), { excludeTestServices: true, timeout: "120 seconds" })("
       const head = (target: string, type: string) =>
         `POST ${target} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nOrigin: http://127.0.0.1:${port}\r\n` +
         `Authorization: Bearer ${tokens.admin}\r\nContent-Type: ${type}\r\nContent-Length: 100\r\n\r\n`
-      const answers = yield* Effect.all([
+      const responses = yield* Effect.all([
         exchangeBytes(port, `${head("/v1/accounts", "application/json")}{`),
         exchangeBytes(port, `${head("/console/sign-in", "application/x-www-form-urlencoded")}token=`),
         exchangeBytes(port, "GET /v1/accounts HTTP/1.1\r\n"),
       ], { concurrency: 3 })
-      for (const answer of answers) assertSingleError(answer, 408)
+      for (const response of responses) assertSingleError(response, 408)
     }))
 
   it.effect("announces a changelog entry once, and shows no addresses (operations/admin-api, §9.6)", () =>

@@ -90,26 +90,26 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           ),
         ))
         yield* Deferred.await(isLocked)
-        const answers = [yield* ask(port, "/v1/screener", key)]
+        const responses = [yield* ask(port, "/v1/screener", key)]
         yield* sql.unsafe(`alter role ${role} nologin password 'another'`)
         yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`
         const away = Effect.repeat(ask(port, "/health/ready", key), {
-          until: (answer) => answer.startsWith("503 "),
+          until: (response) => response.startsWith("503 "),
           schedule: Schedule.spaced("20 millis"),
         })
-        answers.push(yield* away)
+        responses.push(yield* away)
         for (const path of ["/v1/screener", "/estimate?endpoint=/v1/news", "/v1/account"]) {
-          answers.push(yield* ask(port, path, key))
+          responses.push(yield* ask(port, path, key))
         }
-        answers.push(yield* exchangeText(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
-        answers.push(yield* exchangeText(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
+        responses.push(yield* exchangeText(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
+        responses.push(yield* exchangeText(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))
         yield* waitForOutput(running, /The database cannot be reached/)
-        assert.match(answers[0] ?? "", /^200 /)
-        assert.match(answers.at(-1) ?? "", /^HTTP\/1\.1 400 /)
+        assert.match(responses[0] ?? "", /^200 /)
+        assert.match(responses.at(-1) ?? "", /^HTTP\/1\.1 400 /)
         yield* waitForOutput(running, /was not recorded/)
         // A normal shutdown would wait for the database.
         yield* endProcess(running, "SIGKILL")
-        for (const text of [...answers, combinedOutput(running)]) {
+        for (const text of [...responses, combinedOutput(running)]) {
           assert.notInclude(text, secret)
           assert.notInclude(text, key.slice(12))
         }

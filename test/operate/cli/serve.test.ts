@@ -46,13 +46,13 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       yield* ServiceInstances.startServiceInstance({}, at)
       yield* Effect.scoped(Effect.gen(function* () {
         yield* ServiceInstances.startServiceInstance({ RATE_LIMIT_BASIC: "2000000" }, at)
-        const answers = yield* ask
-        assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
-        const limits = new Set(answers.map(({ headers }) => headers["x-ratelimit-limit"]))
+        const responses = yield* ask
+        assert.deepStrictEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
+        const limits = new Set(responses.map(({ headers }) => headers["x-ratelimit-limit"]))
         assert.deepStrictEqual(limits, new Set(["1000000", "2000000"]))
       }))
-      const answers = yield* ask
-      assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+      const responses = yield* ask
+      assert.deepStrictEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
     }).pipe(Effect.scoped))
 
   it.effect("keeps idle connections open longer than load balancers, which use 60 seconds (operations/upgrades)", () =>

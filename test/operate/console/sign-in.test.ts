@@ -58,7 +58,7 @@ const startProvider = Effect.fnUntraced(function* (port: number, consolePort: nu
     features: { devInteractions: { enabled: false } },
     interactions: { url: (_context, { uid }) => `/login/${uid}` },
   })
-  const answer = provider.callback()
+  const handleRequest = provider.callback()
   const respond = (request: IncomingMessage, response: ServerResponse) => {
     const { pathname, searchParams } = new URL(request.url ?? "", issuer)
     const accountId = searchParams.get("person")
@@ -72,7 +72,7 @@ const startProvider = Effect.fnUntraced(function* (port: number, consolePort: nu
         },
       })
     }
-    if (!pathname.startsWith("/login/")) return answer(request, response)
+    if (!pathname.startsWith("/login/")) return handleRequest(request, response)
     if (accountId === null) return response.end("login")
     return provider.interactionFinished(request, response, { login: { accountId } })
   }

@@ -160,15 +160,15 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       const moments: Array<readonly [string, ReadonlyMap<string, ReturnType<typeof summarize>>]> = []
       const record = Effect.gen(function* () {
         const moment = yield* readDatabaseClock
-        const answers = yield* Effect.forEach(
+        const responses = yield* Effect.forEach(
           requested,
           (target) =>
             Effect.map(
               requestOverWire(withFewRows, target, ultimate),
-              (answer) => [target, summarize(answer)] as const,
+              (response) => [target, summarize(response)] as const,
             ),
         )
-        moments.push([moment, new Map(answers)])
+        moments.push([moment, new Map(responses)])
       })
       yield* record
       for (let round = 0; round < 2; round += 1) {
@@ -180,14 +180,18 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
         yield* record
       }
       let differences = 0
-      for (const [index, [moment, answers]] of moments.entries()) {
-        for (const [number, [target, answer]] of Array.from(answers).entries()) {
+      for (const [index, [moment, responses]] of moments.entries()) {
+        for (const [number, [target, recorded]] of Array.from(responses).entries()) {
           // Each instance gets each request, but for different moments.
           const port = (index + number) % 2 === 0 ? withFewRows : withManyRows
           const past = yield* requestOverWire(port, at(target, moment), ultimate)
-          assert.deepStrictEqual(summarize(past), answer, `${at(target, moment)} differs from the answer at that time`)
+          assert.deepStrictEqual(
+            summarize(past),
+            recorded,
+            `${at(target, moment)} differs from the response at that time`,
+          )
           if (past.status < 400 && !target.startsWith("/estimate")) assert.strictEqual(past.headers["x-as-of"], moment)
-          if (index > 0 && answer.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
+          if (index > 0 && recorded.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
         }
       }
       // If few responses differed between moments, there would be too few writes for this test to prove anything.
@@ -535,8 +539,8 @@ layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("
       yield* addNews("three", "MEM")
       // Once a request for the present returns the row, the service has noticed the change.
       yield* Effect.repeat(request("/v1/news?ticker=MEM"), { until: ({ text }) => text.includes("three") })
-      const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.forEach([first, second], request))
-      assert.deepStrictEqual(answer.map(titlesOf), [["one"], ["one", "two"]])
+      const { result, sent } = yield* StatementRecorder.recordStatements(Effect.forEach([first, second], request))
+      assert.deepStrictEqual(result.map(titlesOf), [["one"], ["one", "two"]])
       assert.deepStrictEqual(sent.filter(({ text }) => /\bnews\b/.test(text)), [])
     }).pipe(Effect.scoped))
 })
@@ -560,8 +564,8 @@ layer(deeplyFilled, { excludeTestServices: true, timeout: "180 seconds" })("A de
       const targets = lists.flatMap(({ path }) => [`${path}?limit=100&page=11`, `${path}?limit=70&page=16`])
       const record = Effect.gen(function* () {
         const moment = yield* readDatabaseClock
-        const answers = yield* Effect.forEach(targets, (target) => requestOverWire(withFewRows, target, ultimate))
-        return { moment, answers: answers.map(summarize) }
+        const responses = yield* Effect.forEach(targets, (target) => requestOverWire(withFewRows, target, ultimate))
+        return { moment, responses: responses.map(summarize) }
       })
       const moments = [yield* record]
       for (const table of datasets) {
@@ -571,15 +575,15 @@ layer(deeplyFilled, { excludeTestServices: true, timeout: "180 seconds" })("A de
       }
       moments.push(yield* record)
       yield* replaceAllRows
-      for (const { answers, moment } of moments) {
+      for (const { moment, responses } of moments) {
         for (const [index, target] of targets.entries()) {
           for (const port of [withFewRows, withManyRows]) {
             const past = yield* requestOverWire(port, at(target, moment), ultimate)
-            assert.deepStrictEqual(summarize(past), answers[index], at(target, moment))
+            assert.deepStrictEqual(summarize(past), responses[index], at(target, moment))
           }
         }
       }
-      const [first, second] = moments.map(({ answers }) => answers.map(({ body }) => body))
+      const [first, second] = moments.map(({ responses }) => responses.map(({ body }) => body))
       assert.notDeepEqual(first, second)
     }).pipe(Effect.scoped))
 })

@@ -530,9 +530,9 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
         select number, 'LARGE', 20, repeat('x', 1000), 'Summary', '2026-01-01', '2026-01-01'
         from generate_series(1, 100) as number
       `
-      const { answer, sent } = yield* StatementRecorder.recordStatements(readPage(`limit=3&after=${start}`))
-      assert.deepStrictEqual(answer.results.map(({ dataset }) => dataset), range(3).map(() => "research_reports"))
-      assert.strictEqual(answer.cursor, answer.results[2]?.cursor)
+      const { result, sent } = yield* StatementRecorder.recordStatements(readPage(`limit=3&after=${start}`))
+      assert.deepStrictEqual(result.results.map(({ dataset }) => dataset), range(3).map(() => "research_reports"))
+      assert.strictEqual(result.cursor, result.results[2]?.cursor)
       const counts = yield* Effect.forEach(
         sent.filter(({ text }) => text.includes("research_reports") && text.includes("with ordinality")),
         ({ parameters }) =>

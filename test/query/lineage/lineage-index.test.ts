@@ -203,7 +203,7 @@ layer(makeService(16), { excludeTestServices: true })("A service whose ticker ch
       const { commit } = yield* HeldTransactions.beginTransaction(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`lock table ticker_changes in access exclusive mode`),
       )
-      const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.all({
+      const { result, sent } = yield* StatementRecorder.recordStatements(Effect.all({
         chain: requestLineage("ticker=LKB"),
         unchanged: requestLineage("ticker=NEVER"),
         ambiguous: requestLineage("ticker=LKX"),
@@ -214,17 +214,17 @@ layer(makeService(16), { excludeTestServices: true })("A service whose ticker ch
       }))
       yield* commit
       assert.deepStrictEqual(sent.filter(({ text }) => text.includes("ticker_changes")), [])
-      assert.strictEqual(valueAt(answer.chain.body, "count"), 2)
-      assert.isFalse(valueAt(answer.unchanged.body, "results", 0, "has_changes"))
-      assert.strictEqual(answer.ambiguous.status, 409)
-      assert.strictEqual(valueAt(answer.ambiguous.body, "error", "details", "candidate_count"), 2)
-      assert.strictEqual(valueAt(answer.selected.body, "results", 0, "current_ticker"), "LKZ")
-      assert.strictEqual(answer.unknown.status, 422)
-      assert.deepStrictEqual(valueAt(answer.historical.body, "historical_tickers"), [
+      assert.strictEqual(valueAt(result.chain.body, "count"), 2)
+      assert.isFalse(valueAt(result.unchanged.body, "results", 0, "has_changes"))
+      assert.strictEqual(result.ambiguous.status, 409)
+      assert.strictEqual(valueAt(result.ambiguous.body, "error", "details", "candidate_count"), 2)
+      assert.strictEqual(valueAt(result.selected.body, "results", 0, "current_ticker"), "LKZ")
+      assert.strictEqual(result.unknown.status, 422)
+      assert.deepStrictEqual(valueAt(result.historical.body, "historical_tickers"), [
         { ticker: "LKA", date: "2020-01-10" },
         { ticker: "LKB", date: "2021-01-10" },
       ])
-      assert.strictEqual(answer.followed.headers["x-lineage"], "LKA..2020-01-10, LKB..2021-01-10, LKC")
+      assert.strictEqual(result.followed.headers["x-lineage"], "LKA..2020-01-10, LKB..2021-01-10, LKC")
     }).pipe(Effect.scoped))
 
   it.effect("notices every change of the table, and reads past moments from it (D17, decision 0141)", () =>
@@ -260,8 +260,8 @@ layer(makeService(1), { excludeTestServices: true })(
       `,
         )
         yield* repeatUntil(Effect.map(isInMemory, (is) => !is))
-        const { answer } = yield* StatementRecorder.recordStatements(requestLineage("ticker=A7"))
-        assert.strictEqual(valueAt(answer.body, "results", 0, "current_ticker"), "B7")
+        const { result } = yield* StatementRecorder.recordStatements(requestLineage("ticker=A7"))
+        assert.strictEqual(valueAt(result.body, "results", 0, "current_ticker"), "B7")
         assert.isFalse(yield* isInMemory)
       }))
   },

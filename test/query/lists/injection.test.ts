@@ -170,7 +170,7 @@ const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targe
   const { sent } = yield* StatementRecorder.recordStatements(
     Effect.forEach(targets, (target) =>
       Effect.map(send(target), ({ status, text }) => {
-        assert.isTrue(allowed.has(String(status)), `${target} answers ${status}: ${text}`)
+        assert.isTrue(allowed.has(String(status)), `${target} returned ${status}: ${text}`)
       }), { concurrency: 8, discard: true }),
   )
   assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(marker)).map(({ text }) => text), [])
@@ -219,9 +219,9 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         const rest = requiredExcept(endpoint, parameters)
         for (let at = 0; at < Math.max(...values.map(({ length }) => length)); at += 1) {
           const target = buildUrl(endpoint.path, [...rest, ...makeQueryAt(parameters, values, at)])
-          const { answer, sent } = yield* StatementRecorder.recordStatements(send(target))
-          assert.strictEqual(answer.status, 422, `${target} ${answer.text}`)
-          const refused = new Set(valuesOf(valueAt(answer.body, "error", "details", "fields"), "field"))
+          const { result, sent } = yield* StatementRecorder.recordStatements(send(target))
+          assert.strictEqual(result.status, 422, `${target} ${result.text}`)
+          const refused = new Set(valuesOf(valueAt(result.body, "error", "details", "fields"), "field"))
           assert.sameMembers(Array.from(refused), parameters.map(({ name }) => name), target)
           assert.deepStrictEqual(sent.filter((one) => isMarked(one) || one.text.toLowerCase().includes(marker)), [])
         }
@@ -263,7 +263,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
 
   it.effect("does not interpret keys, request ids, ETags or paths as SQL (SECURITY.md)", () =>
     Effect.gen(function* () {
-      const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.forEach(
+      const { result, sent } = yield* StatementRecorder.recordStatements(Effect.forEach(
         hostileInputs.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
         Effect.fnUntraced(function* (text) {
           const wrong = yield* send("/v1/news", { key: text })
@@ -275,8 +275,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           return text
         }),
       ))
-      assert.isAbove(answer.length, 10)
-      assert.isAtLeast(sent.length, answer.length)
+      assert.isAbove(result.length, 10)
+      assert.isAtLeast(sent.length, result.length)
       assert.deepStrictEqual(sent.filter(({ text }) => text.toLowerCase().includes(marker)), [])
     }))
 

@@ -145,7 +145,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API",
         const { path, request } = makeRandomRequest(seed)
         const { body, headers, status } = yield* Service.requestJson(request, { key: ultimate })
         const validate = validators.get(`${path} ${status}`)
-        assert.isDefined(validate, `${request} answers ${status}, which is not documented`)
+        assert.isDefined(validate, `${request} returned ${status}, which is not documented`)
         assert.notStrictEqual(status, 500, request)
         assert.isTrue(validate?.(body), `${request} ${ajv.errorsText(validate?.errors)}`)
         assert.strictEqual(headers["x-api-version"], "v1")

@@ -49,12 +49,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         const url = path === "/v1/historical-tickers"
           ? `${path}?ticker=O7`
           : buildUrl(path, makeRequiredQuery(endpoint))
-        const answers = yield* requestFiveTimes(port, url, ultimate)
-        const [fresh] = answers
+        const responses = yield* requestFiveTimes(port, url, ultimate)
+        const [fresh] = responses
         assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
         assert.match(fresh.headers["etag"] ?? "", /^"[0-9a-f]{32}"$/)
         assert.strictEqual(fresh.headers["cache-control"], "private, no-cache")
-        for (const kept of answers.slice(1)) {
+        for (const kept of responses.slice(1)) {
           assert.strictEqual(kept.text, fresh.text)
           assert.deepStrictEqual(omitChangingHeaders(kept.headers), omitChangingHeaders(fresh.headers), path)
           assert.notStrictEqual(kept.headers["x-request-id"], fresh.headers["x-request-id"])
@@ -150,9 +150,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         yield* requestOverWire(port, "/v1/account", basic)
         return fiber
       }))
-      const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.flatMap(begin, Fiber.join))
-      assert.strictEqual(new Set(answer.map(({ text }) => text)).size, 1)
-      assert.isTrue(answer.every(({ status }) => status === 200))
+      const { result, sent } = yield* StatementRecorder.recordStatements(Effect.flatMap(begin, Fiber.join))
+      assert.strictEqual(new Set(result.map(({ text }) => text)).size, 1)
+      assert.isTrue(result.every(({ status }) => status === 200))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from screener")).length, 1)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
@@ -213,11 +213,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         apiKey: (key: string) => `X-API-Key: ${key}\r\n`,
       }
       const status = Effect.fnUntraced(function* (...headers: ReadonlyArray<string>) {
-        const [answer] = yield* RawSockets.exchangeBytes(
+        const [response] = yield* RawSockets.exchangeBytes(
           port,
           `GET ${runners} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers.join("")}\r\n`,
         )
-        return [answer?.status, valueAt(JSON.parse(answer?.text ?? "null"), "error", "code")]
+        return [response?.status, valueAt(JSON.parse(response?.text ?? "null"), "error", "code")]
       })
       const { apiKey, bearer } = lines
       for (const one of [apiKey, bearer]) {

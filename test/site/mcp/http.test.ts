@@ -384,8 +384,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       }
       const { json } = yield* send(`{"jsonrpc":"1.0","id":"own","method":"ping"}`, versioned)
       assert.strictEqual(valueAt(json, "id"), "own")
-      const answer = yield* send(`{"jsonrpc":"2.0","id":1,"result":{}}`, versioned)
-      assert.strictEqual(answer.status, 400)
+      const response = yield* send(`{"jsonrpc":"2.0","id":1,"result":{}}`, versioned)
+      assert.strictEqual(response.status, 400)
     }).pipe(Effect.scoped))
 
   /** Every kind of message, each with the HTTP status of its response. */
