@@ -3,16 +3,20 @@ import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
 import { HalfCacheBytesConfig } from "../../../postgres/versions/DatasetVersions.ts"
+import { oldestNodeVersion } from "../NodeVersion.js"
 import * as Finding from "./DoctorFinding.ts"
 
-/** Reports the runtime, its version, and whether it is supported. */
+const [oldestMajor = 0, oldestMinor = 0] = oldestNodeVersion.split(".").map(Number)
+
+/** Reports the runtime and its version. Fails if it is an older Node than the service requires. */
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
   if (deno !== undefined) return Finding.passed(`Deno ${deno}`)
   const [major = 0, minor = 0] = node.split(".").map(Number)
-  return major > 22 || (major === 22 && minor >= 18) ? Finding.passed(`Node ${node}`) : Finding.failed(
+  const isSupported = major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)
+  return isSupported ? Finding.passed(`Node ${node}`) : Finding.failed(
     `Node ${node} is too old`,
-    "Use Node 22.19 or newer. `npm ci` installs one, and `npm run` uses it.",
+    `Use Node ${oldestNodeVersion} or newer. \`npm ci\` installs one, and \`npm run\` uses it.`,
   )
 })
 
