@@ -1,6 +1,6 @@
 /**
- * `npm run past` compares past pages (`as_of`) with current ones, over 100,000 runners with ten versions of each.
- * The data is kept; the caches of the service are off.
+ * `npm run past` compares the latency of past pages (`as_of`) with that of current ones, over 100,000 runners that have
+ * ten versions each. The database is kept for the next run. The service's caches are off.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -19,7 +19,7 @@ const [warmups, repetitions] = [200, 400]
 
 const marker = join(dataFolder, "as-of.json")
 
-/** Fills the table, then changes every row nine times. Returns ten times: at which each version was current. */
+/** Fills the table, then changes every row nine times. Returns ten moments, each while one version was current. */
 const fill = async (url: string) => {
   const steps = readFileSync(join(import.meta.dirname, "data.sql"), "utf8").split(/^-- step: /m)
   const client = new pg.Client({ connectionString: url })
@@ -36,10 +36,10 @@ const fill = async (url: string) => {
   }
   await addMoment()
   for (let version = 2; version <= versions; version += 1) {
-    // In transactions of a hundred tickers, like a load.
+    // Each transaction changes a hundred tickers, as a load does.
     for (let first = 1; first <= tickers; first += 100) {
-      const some = Array.from({ length: 100 }, (_, at) => makeTickerSymbol(first + at))
-      await client.query("update intraday_runners set volume = volume + 1 where ticker = any ($1)", [some])
+      const symbols = Array.from({ length: 100 }, (_, at) => makeTickerSymbol(first + at))
+      await client.query("update intraday_runners set volume = volume + 1 where ticker = any ($1)", [symbols])
     }
     await addMoment()
     console.log(`  version ${version}`)
@@ -54,7 +54,7 @@ const median = (values: ReadonlyArray<number>) =>
 
 const runners = "/v1/intraday-runners"
 
-/** Paths of the requests. `number` varies the ticker or the month. */
+/** Returns the path of each request. `number` varies the ticker or the month. */
 const requests: Readonly<Record<string, (number: number) => string>> = {
   "one ticker": (number) => `${runners}?ticker=${makeTickerSymbol(1 + number % tickers)}`,
   "ten tickers": (number) =>
@@ -87,7 +87,7 @@ try {
   const time = async (path: string) => {
     const began = performance.now()
     const { status } = await sendRequest(server.port, path, authorizationHeaders(key))
-    if (status !== 200) throw new Error(`${path} was answered with ${status}`)
+    if (status !== 200) throw new Error(`${path} returned ${status}`)
     return performance.now() - began
   }
   const states = [
@@ -98,7 +98,7 @@ try {
   ] as const
   for (const [name, path] of Object.entries(requests)) {
     const timings = states.map(() => [] as Array<number>)
-    // In turns, so that other load on the machine affects all states.
+    // The states take turns, so that other load on the machine affects all of them.
     for (let number = 0; number < warmups + repetitions; number += 1) {
       for (const [index, [, parameter]] of states.entries()) {
         const took = await time(path(number) + parameter)

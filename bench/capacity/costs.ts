@@ -20,26 +20,31 @@ import { formatRestRequest, type RequestFormatter, writeRequestPlan } from "../r
 import { fillCaches, type Service, startService, startTestbed, type Testbed } from "./services.ts"
 
 interface RequestCosts {
-  /** CPU time per request in microseconds: of the service, and of all PostgreSQL processes. */
+  /** CPU time of the service per request, in microseconds. */
   readonly service: number
+  /** CPU time of all PostgreSQL processes per request, in microseconds. */
   readonly database: number
-  /** Bytes per request: of the response with its headers, and of WAL. */
+  /** Bytes of the response, with its headers. */
   readonly bytes: number
+  /** Bytes of WAL per request. */
   readonly wal: number
   /** Pages of 8 KiB that PostgreSQL read per request, from its own memory or from the kernel. */
   readonly pages: number
+  /** Requests per second. */
   readonly perSecond: number
 }
 
 interface Scenario {
   readonly name: string
-  readonly of: BenchmarkCase
+  readonly benchmarkCase: BenchmarkCase
   readonly mode: Mode
   readonly write: RequestFormatter
+  /** The status that every response must have, if not 200. */
   readonly expect?: number
 }
 
-const counters = async ({ url }: Testbed) => {
+/** Reads how much WAL PostgreSQL has written so far, and how many pages it has read. */
+const readCounters = async ({ url }: Testbed) => {
   const [row] = await query(
     url,
     `select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as wal, (blks_hit + blks_read)::float8 as pages
@@ -48,17 +53,19 @@ const counters = async ({ url }: Testbed) => {
   return { wal: Number(row?.["wal"]), pages: Number(row?.["pages"]) }
 }
 
+/** The number of requests of a plan that each service has received, so that no `miss` is ever sent to it twice. */
 const cursors = new Map<string, number>()
 
+/** Measures a scenario in several rounds. Returns the median of each figure. */
 const measureCosts = async (
   testbed: Testbed,
   service: Service,
   scenario: Scenario,
   tags: ReadonlyArray<string>,
 ): Promise<RequestCosts> => {
-  const plan = writeRequestPlan(`costs-${scenario.name}`, scenario.of, scenario.mode, scenario.write, tags)
+  const plan = writeRequestPlan(`costs-${scenario.name}`, scenario.benchmarkCase, scenario.mode, scenario.write, tags)
   const send = async (seconds: number): Promise<WrkResult> => {
-    const place = `${service.pid} ${scenario.of.name} ${scenario.mode}`
+    const place = `${service.pid} ${scenario.benchmarkCase.name} ${scenario.mode}`
     const cursor = cursors.get(place) ?? 0
     const { expect } = scenario
     const sent = await runWrk({
@@ -77,44 +84,44 @@ const measureCosts = async (
   for (let second = 0; before < 10_000 && second < 20; second += options.warmup) {
     before += (await send(options.warmup)).requests
   }
-  const now = async () => ({
+  const readTotals = async () => ({
     service: readCpu(service.pid),
     database: readTreeCpu(testbed.postgres.pid),
-    ...(await counters(testbed)),
+    ...(await readCounters(testbed)),
   })
   const rounds: Array<RequestCosts> = []
   while (rounds.length < options.rounds) {
-    const before = await now()
+    const before = await readTotals()
     const sent = await send(options.seconds)
     // Waits until the service has written its usage rows.
     await sleep(600)
-    const after = await now()
-    const each = (name: keyof typeof before) => (after[name] - before[name]) / sent.requests
+    const after = await readTotals()
+    const perRequest = (name: keyof typeof before) => (after[name] - before[name]) / sent.requests
     rounds.push({
-      service: each("service"),
-      database: each("database"),
-      wal: each("wal"),
-      pages: each("pages"),
+      service: perRequest("service"),
+      database: perRequest("database"),
+      wal: perRequest("wal"),
+      pages: perRequest("pages"),
       bytes: sent.bytesPerResponse,
       perSecond: sent.perSecond,
     })
   }
-  const middle = (name: keyof RequestCosts) => median(rounds.map((one) => one[name]))
+  const medianOf = (name: keyof RequestCosts) => median(rounds.map((one) => one[name]))
   return {
-    service: middle("service"),
-    database: middle("database"),
-    bytes: middle("bytes"),
-    wal: middle("wal"),
-    pages: middle("pages"),
-    perSecond: middle("perSecond"),
+    service: medianOf("service"),
+    database: medianOf("database"),
+    bytes: medianOf("bytes"),
+    wal: medianOf("wal"),
+    pages: medianOf("pages"),
+    perSecond: medianOf("perSecond"),
   }
 }
 
 /**
- * Measures the CPU time of an idle service, in microseconds per second: the lowest of three, because autovacuum may
- * run meanwhile.
+ * Measures the CPU time of an idle service and its PostgreSQL, in microseconds per second. Takes the lowest of three
+ * measurements, because autovacuum may run during the others.
  */
-const idle = async ({ postgres }: Testbed, { pid }: Service) => {
+const measureIdle = async ({ postgres }: Testbed, { pid }: Service) => {
   let lowest = { service: Infinity, database: Infinity }
   for (const _ of [1, 2, 3]) {
     const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
@@ -125,7 +132,7 @@ const idle = async ({ postgres }: Testbed, { pid }: Service) => {
   return lowest
 }
 
-/** Measures the costs per row of an export of 50,000 rows. */
+/** Measures the cost of each row in an export of 50,000 rows: CPU time in microseconds, and bytes. */
 const measureExport = async ({ key, postgres }: Testbed, { pid, port }: Service) => {
   const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
   let [rows, bytes] = [0, 0]
@@ -146,7 +153,10 @@ const measureExport = async ({ key, postgres }: Testbed, { pid, port }: Service)
   }
 }
 
-/** Measures what PostgreSQL's CPU needs to synchronize the token bucket of an account, as a process does. */
+/**
+ * Measures PostgreSQL's CPU time for synchronizing the token bucket of one account, in microseconds. Sends batches of a
+ * hundred accounts, as service processes do.
+ */
 const measureBuckets = ({ postgres, url }: Testbed) =>
   Effect.gen(function* () {
     const synchronize = yield* makeTokenBucketRequester
@@ -168,16 +178,18 @@ const measureBuckets = ({ postgres, url }: Testbed) =>
     Effect.runPromise,
   )
 
-const connections = async ({ url }: Testbed) =>
+const countConnections = async ({ url }: Testbed) =>
   Number(
     (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
   )
 
-const nobody: RequestFormatter = (of, parameters, tag) =>
-  formatRestRequest("")(of, parameters, tag).replace(/Authorization: .*\r\n/, "")
+/** Formats requests without an API key. */
+const formatWithoutKey: RequestFormatter = (benchmarkCase, parameters, tag) =>
+  formatRestRequest("")(benchmarkCase, parameters, tag).replace(/Authorization: .*\r\n/, "")
 
-const compressed = (write: RequestFormatter): RequestFormatter => (of, parameters, tag) =>
-  write(of, parameters, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
+/** Formats requests that accept gzip. */
+const withCompression = (write: RequestFormatter): RequestFormatter => (benchmarkCase, parameters, tag) =>
+  write(benchmarkCase, parameters, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
 
 const main = async () => {
   const { cleanUp, cleanupSteps } = makeCleanup()
@@ -188,38 +200,39 @@ const main = async () => {
     const service = await startService("costs", testbed.url)
     cleanupSteps.push(service.stop)
     const tags = await fillCaches(service.port, testbed.key)
-    const found: Record<string, unknown> = {}
+    const costs: Record<string, unknown> = {}
     const record = (name: string, value: object) => {
-      found[name] = value
+      costs[name] = value
       const shown = Object.entries(value).map(([what, number]) => `${what} ${Number(number).toFixed(2)}`)
       console.log(`${name.padEnd(22)} ${shown.join("  ")}`)
     }
-    record("idle", await idle(testbed, service))
+    record("idle", await measureIdle(testbed, service))
     const scenarios: ReadonlyArray<Scenario> = [
-      { name: "miss", of: runners10Small, mode: "miss", write },
-      { name: "miss100", of: runners100Small, mode: "miss", write },
-      { name: "hit", of: runners10Small, mode: "hit", write },
-      { name: "unchanged", of: runners10Small, mode: "304", write },
-      { name: "compressed", of: runners10Small, mode: "miss", write: compressed(write) },
-      { name: "unauthorized", of: runners10Small, mode: "hit", write: nobody, expect: 401 },
+      { name: "miss", benchmarkCase: runners10Small, mode: "miss", write },
+      { name: "miss100", benchmarkCase: runners100Small, mode: "miss", write },
+      { name: "hit", benchmarkCase: runners10Small, mode: "hit", write },
+      { name: "unchanged", benchmarkCase: runners10Small, mode: "304", write },
+      { name: "compressed", benchmarkCase: runners10Small, mode: "miss", write: withCompression(write) },
+      { name: "unauthorized", benchmarkCase: runners10Small, mode: "hit", write: formatWithoutKey, expect: 401 },
     ]
     for (const one of scenarios) record(one.name, await measureCosts(testbed, service, one, tags))
     record("buckets", await measureBuckets(testbed))
     record("whole", await measureExport(testbed, service))
-    record("process", { connections: await connections(testbed), ...readMemory(service.pid) })
+    record("process", { connections: await countConnections(testbed), ...readMemory(service.pid) })
     await service.stop()
     const strict = await startService("costs-limited", testbed.url, { RATE_LIMIT_ULTIMATE: "1" })
     cleanupSteps.push(strict.stop)
+    // With one request per second, these two empty the token bucket.
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
-    const limited: Scenario = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
+    const limited: Scenario = { name: "limited", benchmarkCase: runners10Small, mode: "hit", write, expect: 429 }
     record("limited", await measureCosts(testbed, strict, limited, tags))
     const file = join(
       import.meta.dirname,
       `../results/costs-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`,
     )
     mkdirSync(join(import.meta.dirname, "../results"), { recursive: true })
-    writeFileSync(`${file}.json`, `${JSON.stringify({ date: new Date().toISOString(), ...found }, null, 2)}\n`)
+    writeFileSync(`${file}.json`, `${JSON.stringify({ date: new Date().toISOString(), ...costs }, null, 2)}\n`)
   } finally {
     await cleanUp()
   }

@@ -3,33 +3,36 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 import { join } from "node:path"
 import process from "node:process"
 
+/** A control group that limits the CPU use of its processes. */
 export interface CpuQuota {
   /** Adds a process with all of its threads. Linux removes the process when it exits. */
   readonly add: (pid: number) => void
-  /** Returns the share of the scheduling periods since the last call in which the process used up its quota. */
+  /** Returns in what share of the scheduling periods since the last call the processes used up their quota. */
   readonly throttled: () => number
+  /** Removes the control group, whose processes must have ended. */
   readonly remove: () => void
 }
 
 /** Scheduling period in microseconds. It is shorter than the default, so that throttled requests wait less. */
 const period = 10_000
 
-const old = "/sys/fs/cgroup/cpu"
-const unified = "/sys/fs/cgroup"
+/** Where Linux mounts the CPU controller with control groups of version 1, and all controllers with version 2. */
+const version1 = "/sys/fs/cgroup/cpu"
+const version2 = "/sys/fs/cgroup"
 
-const isUnified = () => existsSync(join(unified, "cgroup.controllers"))
+const isVersion2 = () => existsSync(join(version2, "cgroup.controllers"))
 
-const number = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? 0)
+const readNumber = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? 0)
 
 /** Creates a control group with a CPU quota. `cores` may be a fraction, such as 0.25. Needs root on Linux. */
 export const createCpuQuota = (name: string, cores: number): CpuQuota => {
-  const folder = join(isUnified() ? unified : old, `tickerline-${name}-${process.pid}`)
+  const folder = join(isVersion2() ? version2 : version1, `tickerline-${name}-${process.pid}`)
   const quota = Math.round(cores * period)
   try {
-    if (isUnified()) writeFileSync(join(unified, "cgroup.subtree_control"), "+cpu")
+    if (isVersion2()) writeFileSync(join(version2, "cgroup.subtree_control"), "+cpu")
     mkdirSync(folder)
     // A high weight gives this group priority over all other processes on the machine.
-    const settings = isUnified()
+    const settings = isVersion2()
       ? { "cpu.max": `${quota} ${period}`, "cpu.weight": "10000" }
       : { "cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota, "cpu.shares": "100000" }
     for (const [file, value] of Object.entries(settings)) writeFileSync(join(folder, file), String(value))
@@ -42,7 +45,7 @@ export const createCpuQuota = (name: string, cores: number): CpuQuota => {
     add: (pid) => writeFileSync(join(folder, "cgroup.procs"), String(pid)),
     throttled: () => {
       const before = [periods, throttled] as const
-      ;[periods, throttled] = [number(stat(), "nr_periods"), number(stat(), "nr_throttled")]
+      ;[periods, throttled] = [readNumber(stat(), "nr_periods"), readNumber(stat(), "nr_throttled")]
       return (throttled - before[1]) / Math.max(1, periods - before[0])
     },
     remove: () => rmdirSync(folder),

@@ -15,7 +15,7 @@ import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
 import { type CpuQuota, createCpuQuota } from "./cpuQuota.ts"
 import { fillCaches, type Service, startService, startTestbed, type Testbed } from "./services.ts"
 
-/** A case that alternates between new and popular requests. The popular ones have a Zipf distribution. */
+/** A case that alternates between new and popular requests. The popular ones follow a Zipf distribution. */
 const mixed: BenchmarkCase = (() => {
   const order = makeZipfNumbers(runners10Small.popular.length, runners10Small.misses.length, makeRandomGenerator(11))
   const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
@@ -23,19 +23,21 @@ const mixed: BenchmarkCase = (() => {
 })()
 
 const scenarios = [
-  { name: "hits", of: runners10Small, mode: "hit" },
-  { name: "half of them hits", of: mixed, mode: "miss" },
-  { name: "misses", of: runners10Small, mode: "miss" },
+  { name: "hits", benchmarkCase: runners10Small, mode: "hit" },
+  { name: "half of them hits", benchmarkCase: mixed, mode: "miss" },
+  { name: "misses", benchmarkCase: runners10Small, mode: "miss" },
 ] as const
 
 interface Measured {
   readonly machines: number
   readonly perSecond: number
-  /** CPU time per request in microseconds. */
+  /** CPU time of the services per request, in microseconds. */
   readonly service: number
+  /** CPU time of PostgreSQL per request, in microseconds. */
   readonly database: number
   /** CPU use of the load generators, in cores. */
   readonly generator: number
+  /** The 99th percentile of the latency, in milliseconds. */
   readonly p99: number
   /** Share of the scheduling periods in which the service used up its CPU quota. */
   readonly throttled: number
@@ -43,17 +45,19 @@ interface Measured {
 
 interface Machine {
   readonly service: Service
-  readonly share: CpuQuota
+  readonly quota: CpuQuota
 }
 
+/** How many requests of each plan each service has received, so that no `miss` is ever sent to it twice. */
 const cursors = new Map<string, number>()
 
+/** Measures a scenario on all of these machines at once, with a load generator for each. */
 const measure = async (
   { key, postgres }: Testbed,
   machines: ReadonlyArray<Machine>,
   scenario: typeof scenarios[number],
 ): Promise<Measured> => {
-  const plan = writeRequestPlan("machines", scenario.of, scenario.mode, formatRestRequest(key), [])
+  const plan = writeRequestPlan("machines", scenario.benchmarkCase, scenario.mode, formatRestRequest(key), [])
   const send = (seconds: number) =>
     Promise.all(machines.map(async ({ service: { port } }) => {
       const cursor = cursors.get(`${port} ${scenario.name}`) ?? 0
@@ -63,34 +67,35 @@ const measure = async (
     }))
   const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + readCpu(pid), 0)
   await send(options.warmup)
-  machines.forEach(({ share }) => share.throttled())
-  const [own, database] = [cpu(), readTreeCpu(postgres.pid)]
+  // The shares since this call are those of the measurement.
+  machines.forEach(({ quota }) => quota.throttled())
+  const [service, database] = [cpu(), readTreeCpu(postgres.pid)]
   const sent = await send(options.seconds)
   const total = (name: "generator" | "perSecond" | "requests") => sent.reduce((sum, one) => sum + one[name], 0)
   return {
     machines: machines.length,
     perSecond: total("perSecond"),
-    service: (cpu() - own) / total("requests"),
+    service: (cpu() - service) / total("requests"),
     database: (readTreeCpu(postgres.pid) - database) / total("requests"),
     generator: total("generator"),
     p99: Math.max(...sent.map(({ p99 }) => p99)),
-    throttled: machines.reduce((sum, { share }) => sum + share.throttled(), 0) / machines.length,
+    throttled: machines.reduce((sum, { quota }) => sum + quota.throttled(), 0) / machines.length,
   }
 }
 
-/** Starts a service without a CPU quota, so that V8 optimises its code quickly, and then sets the quota. */
+/** Starts a service without a CPU quota, so that V8 optimises its code soon, and then sets the quota. */
 const startMachine = async (
   name: string,
   testbed: Testbed,
   cleanupSteps: CleanupSteps,
 ) => {
   const service = await startService(name, testbed.url)
-  let made: CpuQuota | undefined
+  let quota: CpuQuota | undefined
   // Registered before the long warm-up, so that an interruption stops the service. The service ends first, because a
   // control group can only be removed when no process runs in it.
   cleanupSteps.push(async () => {
     await service.stop()
-    made?.remove()
+    quota?.remove()
   })
   await fillCaches(service.port, testbed.key)
   const plan = writeRequestPlan("machines", runners10Small, "miss", formatRestRequest(testbed.key), [])
@@ -99,18 +104,19 @@ const startMachine = async (
     cursor = (await runWrk({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
   }
   cursors.set(`${service.port} misses`, cursor)
-  const confined = made = createCpuQuota(name, options.share)
-  confined.add(service.pid)
-  return { service, share: confined }
+  const created = quota = createCpuQuota(name, options.share)
+  created.add(service.pid)
+  return { service, quota: created }
 }
 
 const columns = ["perSecond", "service", "database", "generator", "p99", "throttled"] as const
 
-type Found = Measured & { readonly asked: string }
+type ScenarioResult = Measured & { readonly scenario: string }
 
-const both = async (outer: CleanupSteps, testbed: Testbed) => {
+/** Measures each scenario on one machine and on two. Returns the medians of all rounds. */
+const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
   const machines: Array<Machine> = []
-  const found: Array<Found> = []
+  const found: Array<ScenarioResult> = []
   const { cleanUp, cleanupSteps } = makeCleanup(outer)
   try {
     for (const name of ["machine-1", "machine-2"]) {
@@ -130,7 +136,7 @@ const both = async (outer: CleanupSteps, testbed: Testbed) => {
         const medians = Object.fromEntries(columns.map((name) => [name, median(some.map((one) => one[name]))]))
         const { database = 0, generator = 0, p99 = 0, perSecond = 0, service = 0, throttled = 0 } = medians
         found.push({
-          asked: scenario.name,
+          scenario: scenario.name,
           machines: at + 1,
           perSecond,
           service,
@@ -147,13 +153,14 @@ const both = async (outer: CleanupSteps, testbed: Testbed) => {
   return found
 }
 
-const table = (found: ReadonlyArray<Found>) => {
+/** Formats the results as Markdown. `times one` is the rate of two machines divided by that of one. */
+const formatReport = (found: ReadonlyArray<ScenarioResult>) => {
   const rows = found.map((one, at) => {
     const before = found[at - 1]
     const times = one.machines === 2 && before !== undefined ? (one.perSecond / before.perSecond).toFixed(2) : ""
     const [rate, ...cpu] = [one.perSecond, one.service, one.database].map((value) => value.toFixed(0))
     const rest = [one.generator.toFixed(2), one.p99.toFixed(1), `${(100 * one.throttled).toFixed(0)}%`]
-    return `| ${[one.asked, one.machines, rate, times, ...cpu, ...rest].join(" | ")} |`
+    return `| ${[one.scenario, one.machines, rate, times, ...cpu, ...rest].join(" | ")} |`
   })
   const head = ["requests", "machines", "per second", "times one", "service, µs", "PostgreSQL, µs"]
   return [
@@ -171,13 +178,13 @@ const main = async () => {
   try {
     const testbed = await startTestbed()
     cleanupSteps.push(testbed.end)
-    const found = await both(cleanupSteps, testbed)
+    const found = await measureScenarios(cleanupSteps, testbed)
     const folder = join(import.meta.dirname, "../results")
     mkdirSync(folder, { recursive: true })
     const file = join(folder, `machines-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`)
-    writeFileSync(`${file}.md`, table(found))
+    writeFileSync(`${file}.md`, formatReport(found))
     writeFileSync(`${file}.json`, `${JSON.stringify(found, null, 2)}\n`)
-    console.log(table(found))
+    console.log(formatReport(found))
   } finally {
     await cleanUp()
   }

@@ -1,9 +1,13 @@
-/** The capacity model: resources needed at a request rate, calculated from measured costs of single requests. */
+/**
+ * The capacity model of SCALING.md: which resources a request rate needs, calculated from the measured costs of single
+ * requests.
+ */
 import figures from "./figures.json" with { type: "json" }
 
 /** `measured` by a script in this folder, `calculated` from measured figures, or `assumed`, to be replaced by yours. */
 export type FigureKind = "assumed" | "measured" | "calculated"
 
+/** An input of the model. */
 export interface Figure {
   readonly name: string
   readonly value: number | null
@@ -11,9 +15,11 @@ export interface Figure {
   readonly kind: string
   /** How it was measured, or its source. */
   readonly how: string
+  /** The day of the measurement; `–` for an assumption. */
   readonly when: string
 }
 
+/** The inputs of the model, by the names that this file uses. */
 export const figuresByName: Readonly<Record<keyof typeof figures, Figure>> = figures
 
 /** Throws for a figure that has not been measured yet. */
@@ -23,8 +29,11 @@ const value = (name: keyof typeof figures) => {
   return value
 }
 
+/** Requests per second for which the tables of SCALING.md are calculated. */
 export const rates = [1_000, 10_000, 100_000, 1_000_000] as const
+/** Total numbers of cores for which they are calculated. */
 export const totalCores = [4, 16, 64] as const
+/** Shares of the requests that the response cache serves. */
 export const hitShares = [0, 0.5, 0.95] as const
 
 /** Returns the number of busy cores at a rate, from the microseconds of CPU per request. */
@@ -33,13 +42,17 @@ const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 /** Returns the maximum utilization of a core, between 0 and 1. */
 const filled = () => value("utilization")
 
+/** A number of equal machines. */
 export interface Machines {
   readonly count: number
-  /** Cores of each. */
+  /** The cores of each machine. */
   readonly size: number
 }
 
-/** Returns `atLeast` small machines if they suffice, otherwise enough ordinary ones. Of several, one may fail. */
+/**
+ * Returns the machines for a number of busy cores: `atLeast` small ones if they suffice, otherwise enough ordinary ones.
+ * If there are several, the others still suffice when one fails.
+ */
 const machines = (busy: number, atLeast: number): Machines => {
   const count = (size: number) =>
     Math.max(atLeast, Math.ceil(busy / filled() / size), atLeast > 1 ? Math.ceil(busy / size) + 1 : 0)
@@ -47,46 +60,56 @@ const machines = (busy: number, atLeast: number): Machines => {
   return count(small) === atLeast ? { count: atLeast, size: small } : { count: count(usual), size: usual }
 }
 
-const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
+/** Returns the total number of cores. */
+const sumCores = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
 
+/** What a request rate needs. `service` to `balancing` are numbers of busy cores. */
 export interface ResourceNeed {
+  /** Requests per second. */
   readonly rate: number
+  /** The share of the requests that the response cache serves. */
   readonly hits: number
-  /** Busy cores: these five figures. */
   readonly service: number
+  /** PostgreSQL, for reading data. */
   readonly reading: number
+  /** PostgreSQL, for recording usage. */
   readonly writing: number
+  /** PostgreSQL, for the token buckets of the rate limits. */
   readonly limiting: number
+  /** The load balancers. */
   readonly balancing: number
   readonly processes: number
   readonly connections: number
-  /** Gbit/s, before and after compression. */
+  /** Gbit/s of responses without compression. */
   readonly network: number
+  /** Gbit/s of compressed responses. */
   readonly compressed: number
-  /** MB/s. */
+  /** MB of WAL per second. */
   readonly wal: number
-  /** GB per day. */
+  /** GB of usage per day. */
   readonly usage: number
   readonly services: Machines
   readonly primaries: Machines
   readonly replicas: Machines
   readonly loadBalancers: Machines
-  /** USD per million requests. */
+  /** USD per million requests, for the machines. */
   readonly computing: number
+  /** USD per million requests, for storing their usage. */
   readonly storing: number
+  /** USD per million requests, for sending the responses. */
   readonly sending: number
 }
 
-/** Returns the service's CPU time per request. The cache has compressed responses, and any other is compressed. */
-const serviceOf = (hits: number) =>
+/** Returns the service's CPU time per request, in µs. Only a miss must be compressed: the cache keeps compressed responses. */
+const serviceCpu = (hits: number) =>
   hits * value("serviceHit") + (1 - hits) * (value("serviceMiss") + value("serviceCompressing"))
 
-/** Returns PostgreSQL's CPU time for reading: that of a miss minus that of a hit, which only writes its usage row. */
-const readingOf = () => value("postgresMiss") - value("postgresHit")
+/** Returns PostgreSQL's CPU time for reading, in µs: that of a miss minus that of a hit, which only records usage. */
+const readingCpu = () => value("postgresMiss") - value("postgresHit")
 
 /**
- * What recording a request costs PostgreSQL, by the size of the batches that a process writes: CPU time in µs, and bytes
- * of WAL and on disk. Larger batches have more requests of the same account, which share a row.
+ * What recording a request costs PostgreSQL: CPU time in µs, and bytes of WAL and on disk, for three sizes of the
+ * batches that a process writes. In a larger batch, more requests come from the same account and share a row.
  */
 const usageCosts = {
   cpu: [[25, "usageCpuSmall"], [250, "usageCpuMedium"], [2000, "usageCpuLarge"]],
@@ -94,7 +117,7 @@ const usageCosts = {
   bytes: [[25, "usageBytesSmall"], [250, "usageBytesMedium"], [2000, "usageBytesLarge"]],
 } as const
 
-/** Interpolates between the measured sizes on logarithmic scales. */
+/** Returns what recording one request costs in a batch of this size, interpolated on logarithmic scales. */
 const costOfUsage = (kind: keyof typeof usageCosts, batch: number) => {
   const [small, medium, large] = usageCosts[kind]
   const [[from, start], [to, end]] = batch < medium[0] ? [small, medium] : [medium, large]
@@ -102,32 +125,33 @@ const costOfUsage = (kind: keyof typeof usageCosts, batch: number) => {
   return value(start) * (value(end) / value(start)) ** position
 }
 
-/** The share of each account in the requests: the nth has 1/n of the requests of the first (Zipf). */
-const accountShares = () => {
+/** Returns the share of the requests that each account sends: the nth sends 1/n as many as the first (Zipf). */
+const computeAccountShares = () => {
   const weights = Array.from({ length: value("accounts") }, (_, index) => 1 / (index + 1))
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   return weights.map((weight) => weight / total)
 }
 
 /**
- * Returns how many token buckets all processes synchronize per second. A process synchronizes the bucket of an account
- * with the first request that comes at least a quarter of a second after the last time.
+ * Returns how many token buckets all processes synchronize per second. After synchronizing an account's bucket, a process
+ * does so again at the account's first request that comes at least a quarter of a second later.
  */
-const synchronizedBuckets = (rate: number, processes: number) =>
-  accountShares().reduce((sum, share) => sum + share * rate / (1 + share * rate / processes / 4), 0)
+const countSynchronizedBuckets = (rate: number, processes: number) =>
+  computeAccountShares().reduce((sum, share) => sum + share * rate / (1 + share * rate / processes / 4), 0)
 
+/** Returns what a rate needs. `hits` is the share of the requests that the response cache serves. */
 export const computeNeed = (rate: number, hits: number): ResourceNeed => {
-  const answering = cores(rate, serviceOf(hits))
+  const serving = cores(rate, serviceCpu(hits))
   const idle = value("serviceIdle") / 1e6
-  const processes = Math.max(2, Math.ceil(answering / (filled() - idle)))
-  const service = answering + processes * idle
-  const looking = processes * value("postgresIdle") / 1e6
-  const reading = cores(rate, (1 - hits) * readingOf()) + looking
+  const processes = Math.max(2, Math.ceil(serving / (filled() - idle)))
+  const service = serving + processes * idle
+  const polling = processes * value("postgresIdle") / 1e6
+  const reading = cores(rate, (1 - hits) * readingCpu()) + polling
   // Each process writes four batches a second.
   const batch = rate / processes / 4
   const usageBytes = costOfUsage("bytes", batch)
   const writing = cores(rate, costOfUsage("cpu", batch))
-  const limiting = cores(synchronizedBuckets(rate, processes), value("bucketCpu"))
+  const limiting = cores(countSynchronizedBuckets(rate, processes), value("bucketCpu"))
   const balancing = cores(rate, value("loadBalancer"))
   // Enough machines remain if one fails; the first replica can replace the primary.
   const services = machines(service, 2)
@@ -155,21 +179,23 @@ export const computeNeed = (rate: number, hits: number): ResourceNeed => {
     primaries,
     replicas,
     loadBalancers,
-    computing: bought([services, primaries, replicas, loadBalancers]) * value("coreHour") / millionsAnHour,
+    computing: sumCores([services, primaries, replicas, loadBalancers]) * value("coreHour") / millionsAnHour,
     // Usage is stored for its retention, on the primary and each copy.
     storing: usageBytes * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
     sending: bytes * 1e6 / 1e9 * value("gigabyteSent"),
   }
 }
 
+/** A single resource that limits the request rate. */
 export interface Ceiling {
   readonly what: string
   /** Requests per second at which the resource is exhausted, for each of `hitShares`. */
   readonly at: ReadonlyArray<number>
+  /** What to add when it is exhausted. */
   readonly add: string
 }
 
-/** Returns the highest rate whose need fits. */
+/** Returns the highest rate whose need fits, found by bisection with an error of 0.01%. */
 const findHighestRate = (hits: number, fits: (need: ResourceNeed) => boolean) => {
   let [low, high] = [1, 1e8]
   while (high / low > 1.0001) {
@@ -188,57 +214,57 @@ export const computeNeedOfCores = (count: number, hits: number) =>
     hits,
   )
 
-const each = (of: (hits: number) => number) => hitShares.map(of)
-const always = (rate: number) => each(() => rate)
+const forEachShare = (compute: (hits: number) => number) => hitShares.map(compute)
+const forEveryShare = (rate: number) => forEachShare(() => rate)
 
 /** Lists single resources and the rate at which each is exhausted, in ascending order at 50% hits. */
 export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")
   const usageCpu = costOfUsage("cpu", value("usageBatch"))
-  const perProcess = (hits: number) => (filled() * 1e6 - value("serviceIdle")) / serviceOf(hits)
+  const perProcess = (hits: number) => (filled() * 1e6 - value("serviceIdle")) / serviceCpu(hits)
   const connectionsAt = (hits: number) => value("maxConnections") / value("connections") * perProcess(hits)
   return [
     {
       what: "one process, on one core",
-      at: each(perProcess),
+      at: forEachShare(perProcess),
       add: "one process per core (`REUSE_PORT`), then more machines behind a load balancer",
     },
     {
       what: `PostgreSQL's ${value("maxConnections")} connections`,
-      at: each(connectionsAt),
+      at: forEachShare(connectionsAt),
       add: "PgBouncer in transaction mode, and `DATABASE_DIRECT_URL`",
     },
     {
       what: `one PostgreSQL of ${size} cores that reads and writes`,
-      at: each((hits) =>
+      at: forEachShare((hits) =>
         findHighestRate(hits, ({ limiting, reading, writing }) => limiting + reading + writing <= size * filled())
       ),
       add: "replicas (`DATABASE_READ_URLS`), so that the primary only writes",
     },
     {
       what: `one load balancer of ${size} cores`,
-      at: always(size * filled() * 1e6 / value("loadBalancer")),
+      at: forEveryShare(size * filled() * 1e6 / value("loadBalancer")),
       add: "several load balancers, by DNS or anycast",
     },
     {
       what: "one network card of 10 Gbit/s, compressed",
-      at: always(10e9 * filled() / 8 / value("bytesCompressed")),
+      at: forEveryShare(10e9 * filled() / 8 / value("bytesCompressed")),
       add: "several load balancers, or a CDN that terminates TLS near the clients",
     },
     {
       what: "adding usage to sums and balances, which one process does",
-      at: always(filled() * 1e6 / value("usageSettling")),
+      at: forEveryShare(filled() * 1e6 / value("usageSettling")),
       add: "several processes that settle usage, each for some of the accounts; not built",
     },
     {
       what: `one primary that writes usage, ${big} cores`,
-      at: always(big * filled() * 1e6 / usageCpu),
+      at: forEveryShare(big * filled() * 1e6 / usageCpu),
       add: "a separate database for usage, then several (Citus, by account); not built",
     },
     {
       what: "WAL replay of a standby, one core",
-      at: always(filled() * value("replayMegabytes") * 1e6 / costOfUsage("wal", value("usageBatch"))),
+      at: forEveryShare(filled() * value("replayMegabytes") * 1e6 / costOfUsage("wal", value("usageBatch"))),
       add: "a separate database for usage, so that data replicas do not replay its WAL; not built",
     },
   ].toSorted((one, other) => (one.at[1] ?? 0) - (other.at[1] ?? 0))

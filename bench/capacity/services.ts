@@ -1,4 +1,4 @@
-/** Starts PostgreSQL and services for `costs` and `machines`. */
+/** Starts PostgreSQL and services for `costs.ts`, `machines.ts` and `../growth/usage.ts`. */
 import { join } from "node:path"
 import process from "node:process"
 import { authorizationHeaders, getHeader, mapConcurrently, sendRequest } from "../httpClient.ts"
@@ -8,6 +8,7 @@ import { options } from "../options.ts"
 import { dataFolder, type Postgres, startPostgres } from "../postgres.ts"
 import { findFreePort, type Running, startInBackground, waitUntil } from "../processes.ts"
 
+/** A PostgreSQL with the database `bench_small`, and a key that the services on it accept. */
 export interface Testbed {
   readonly postgres: Postgres
   readonly url: string
@@ -15,6 +16,7 @@ export interface Testbed {
   readonly end: () => Promise<void>
 }
 
+/** Starts PostgreSQL, and fills `bench_small` unless it is filled already. */
 export const startTestbed = async (): Promise<Testbed> => {
   const postgres = await startPostgres()
   try {
@@ -26,11 +28,18 @@ export const startTestbed = async (): Promise<Testbed> => {
   }
 }
 
+/** A running service process. */
 export interface Service extends Running {
   readonly port: number
 }
 
-/** Starts a service with the same command as `npm start`. */
+/**
+ * Starts a service with the command that `npm start` runs. Waits until it is ready.
+ *
+ * @param name the name of its log file
+ * @param env settings, in addition to a rate limit that is never reached
+ * @param folder the checkout whose service is started
+ */
 export const startService = async (
   name: string,
   url: string,
@@ -48,15 +57,15 @@ export const startService = async (
   return { ...running, port }
 }
 
-/** Sends all popular requests three times, so that the response cache answers afterwards. Returns their ETags. */
-export const fillCaches = async (port: number, key: string, of: BenchmarkCase = runners10Small) => {
+/** Sends all popular requests three times, so that the response cache has all responses. Returns their ETags. */
+export const fillCaches = async (port: number, key: string, benchmarkCase: BenchmarkCase = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {
-    const answers = await mapConcurrently(
-      of.popular,
-      (parameters) => sendRequest(port, requestTarget(of, parameters), authorizationHeaders(key)),
+    const responses = await mapConcurrently(
+      benchmarkCase.popular,
+      (parameters) => sendRequest(port, requestTarget(benchmarkCase, parameters), authorizationHeaders(key)),
     )
-    tags = answers.map((answer) => getHeader(answer, "etag") ?? "")
+    tags = responses.map((response) => getHeader(response, "etag") ?? "")
   }
   return tags
 }

@@ -1,4 +1,7 @@
-/** `npm run capacity` prints the tables of SCALING.md. `--write` writes them between the comments that name them. */
+/**
+ * `npm run capacity` prints the tables of SCALING.md. With `--write`, it also writes each into the document, between the
+ * comments `<!-- table NAME -->` and `<!-- end -->`.
+ */
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import {
@@ -15,7 +18,8 @@ import {
 
 const document = fileURLToPath(new URL("../../docs/SCALING.md", import.meta.url))
 
-const rounded = (value: number) =>
+/** Formats a number with two or three significant digits. */
+const formatRounded = (value: number) =>
   value >= 1e6
     ? `${(value / 1e6).toPrecision(2)} million`
     : value >= 100
@@ -26,21 +30,22 @@ const rounded = (value: number) =>
     ? "0"
     : value.toPrecision(2)
 
-/** Columns of text are left-aligned, others right-aligned. */
+/** Whether a column contains text, which is left-aligned. Numbers are right-aligned. */
 const isText = (name: string) => /^(Figure|Unit|Kind|How|When|What .*)$/.test(name)
 
-const table = (
+const formatTable = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,
 ) => [head, head.map((name) => isText(name) ? "---" : "--:"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n")
 
 const scenarios = rates.flatMap((rate) => hitShares.map((hits) => computeNeed(rate, hits)))
 
-const named = (
+/** The first two cells of a row. */
+const nameCells = (
   { hits, rate }: ResourceNeed,
 ) => [rate.toLocaleString("en"), `${100 * hits}%`]
 
-const one = (figure: Figure) => [
+const figureCells = (figure: Figure) => [
   figure.name,
   figure.value === null ? "not measured yet" : figure.value.toLocaleString("en", { maximumFractionDigits: 4 }),
   figure.unit,
@@ -49,17 +54,17 @@ const one = (figure: Figure) => [
   figure.when,
 ]
 
-/** Tables by their names in the document. */
-export const tables = (): Readonly<Record<string, string>> => ({
-  inputs: table(
+/** Formats all tables, by their names in the document. */
+export const formatTables = (): Readonly<Record<string, string>> => ({
+  inputs: formatTable(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],
-    Object.values(figuresByName).filter(({ kind }) => kind === "assumed").map(one),
+    Object.values(figuresByName).filter(({ kind }) => kind === "assumed").map(figureCells),
   ),
-  figures: table(
+  figures: formatTable(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],
-    Object.values(figuresByName).filter(({ kind }) => kind !== "assumed").map(one),
+    Object.values(figuresByName).filter(({ kind }) => kind !== "assumed").map(figureCells),
   ),
-  busy: table(
+  busy: formatTable(
     [
       "Requests per second",
       "Hits",
@@ -75,7 +80,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
       "Usage, GB per day",
     ],
     scenarios.map((found) => [
-      ...named(found),
+      ...nameCells(found),
       ...[
         found.service,
         found.reading,
@@ -87,10 +92,10 @@ export const tables = (): Readonly<Record<string, string>> => ({
         found.compressed,
         found.wal,
         found.usage,
-      ].map(rounded),
+      ].map(formatRounded),
     ]),
   ),
-  bought: table(
+  bought: formatTable(
     [
       "Requests per second",
       "Hits",
@@ -103,7 +108,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
       "Traffic",
     ],
     scenarios.map((found) => [
-      ...named(found),
+      ...nameCells(found),
       ...[
         found.services,
         found.primaries,
@@ -113,7 +118,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
       ...[found.computing, found.storing, found.sending].map((dollars) => `$${dollars.toFixed(3)}`),
     ]),
   ),
-  cores: table(
+  cores: formatTable(
     [
       "Cores in total",
       "Hits",
@@ -135,24 +140,24 @@ export const tables = (): Readonly<Record<string, string>> => ({
         return [
           String(count),
           `${100 * hits}%`,
-          ...[rate, processes, service, reading, writing, limiting, balancing, connections].map(rounded),
+          ...[rate, processes, service, reading, writing, limiting, balancing, connections].map(formatRounded),
         ]
       })
     ),
   ),
-  ceilings: table(
+  ceilings: formatTable(
     [
       "What is exhausted",
       ...hitShares.map((hits) => `${100 * hits}% hits`),
       "What to add",
     ],
-    listCeilings().map(({ add, at, what }) => [what, ...at.map(rounded), add]),
+    listCeilings().map(({ add, at, what }) => [what, ...at.map(formatRounded), add]),
   ),
 })
 
-/** Returns the text of the document with current tables. */
+/** Replaces the tables in the text of SCALING.md with current ones. Throws if a table has no place. */
 export const replaceTables = (text: string) =>
-  Object.entries(tables()).reduce((whole, [name, made]) => {
+  Object.entries(formatTables()).reduce((whole, [name, table]) => {
     const place = new RegExp(
       `(<!-- table ${name} -->)[\\s\\S]*?(<!-- end -->)`,
     )
@@ -161,12 +166,12 @@ export const replaceTables = (text: string) =>
     }
     return whole.replace(
       place,
-      (_, before: string, after: string) => `${before}\n\n${made}\n\n${after}`,
+      (_, before: string, after: string) => `${before}\n\n${table}\n\n${after}`,
     )
   }, text)
 
 /** Prints all tables, and writes them into the document if `isWritten`. */
 export const printTables = (isWritten: boolean) => {
-  for (const [name, made] of Object.entries(tables())) console.log(`## ${name}\n\n${made}\n`)
+  for (const [name, table] of Object.entries(formatTables())) console.log(`## ${name}\n\n${table}\n`)
   if (isWritten) writeFileSync(document, replaceTables(readFileSync(document, "utf8")))
 }
