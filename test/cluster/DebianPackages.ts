@@ -14,6 +14,7 @@ const requiredFiles = {
   "iproute2": "/{bin,sbin,usr/bin,usr/sbin}/ip",
 } as const
 
+/** Packages are missing, and could not be installed. */
 export class MissingPackages extends Data.TaggedError("MissingPackages")<{ readonly message: string }> {}
 
 const findMissing = () =>
@@ -24,7 +25,8 @@ export const findPostgresPrograms = () =>
   globSync("/usr/lib/postgresql/*/bin").toSorted((left, right) => left.localeCompare(right, "en", { numeric: true }))
     .find((folder) => existsSync(`${folder}/initdb`)) ?? ""
 
-const apt = (args: ReadonlyArray<string>) => {
+/** Runs apt-get. Returns its error output if it failed, otherwise "". */
+const runApt = (args: ReadonlyArray<string>) => {
   const { status, stderr } = spawnSync("apt-get", ["-qq", "-o", "DPkg::Lock::Timeout=120", ...args], {
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
     encoding: "utf8",
@@ -54,8 +56,8 @@ const install = (names: ReadonlyArray<string>) =>
     yield* Effect.log(`Installing Debian packages: ${names.join(", ")}`)
     yield* Effect.sync(() => mkdirSync("/etc/postgresql-common/createcluster.d", { recursive: true }))
     const install = Effect.sync(() =>
-      apt(["update"]) ||
-      apt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
+      runApt(["update"]) ||
+      runApt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
     )
     // Keeps the packages from starting services and PostgreSQL's package from creating a cluster.
     const failure = yield* withFile(
@@ -72,6 +74,7 @@ const install = (names: ReadonlyArray<string>) =>
     if (failure !== "") return yield* new MissingPackages({ message: `apt-get could not install them: ${failure}` })
   })
 
+/** Installs what is missing. Fails, with the command to run, without root or outside Debian. */
 export const installMissingPackages = Effect.gen(function* () {
   const before = findMissing()
   if (before.length === 0) return
