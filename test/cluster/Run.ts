@@ -148,7 +148,7 @@ const chooseScenarios = ({ only, short }: ScenarioRunOptions) => {
 
 /** Prints how to use the cluster, and keeps it running. */
 const keepRunning = Effect.gen(function* () {
-  const { address, keys, hosts } = yield* Cluster
+  const { address, hosts, keys } = yield* Cluster
   yield* Effect.log([
     "The cluster runs until Ctrl-C.",
     ...hosts.isolated

@@ -79,7 +79,7 @@ const measureOutage = (observed: ReadonlyArray<Clients.ObservedRequest>) => {
 
 /** Runs a scenario in a healthy cluster, and waits until the cluster is healthy again. */
 export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name: string) {
-  const { address, asOwner, keys, counter, checkHealth } = yield* Cluster
+  const { address, asOwner, checkHealth, counter, keys } = yield* Cluster
   const began = performance.now()
   yield* retryWithin(90)(checkHealth())
   // The account `ending` uses up its balance during each scenario.

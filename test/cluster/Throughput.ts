@@ -29,7 +29,7 @@ let sentCount = 0
  * Sends requests to the processes in turn. Returns the requests per second, and the CPU time of each in microseconds.
  */
 const measureRate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
-  const { keys, service, hosts } = yield* Cluster
+  const { hosts, keys, service } = yield* Cluster
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const readTotalCpu = () => apps.reduce((sum, app) => sum + readCpuTime(service.running.get(app)?.pid ?? 0), 0)
   const [began, before] = [performance.now(), readTotalCpu()]

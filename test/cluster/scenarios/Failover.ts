@@ -40,7 +40,7 @@ export const primaryKilled: Scenario = {
 
 /** Commits on an isolated server, without waiting for a standby. Returns the outcome for the report. */
 const commitOnIsolatedServer = Effect.fnUntraced(function* (member: DatabaseHost) {
-  const { postgres, hosts } = yield* Cluster
+  const { hosts, postgres } = yield* Cluster
   if (!hosts.isolated) return "not tried: the host is stopped"
   yield* postgres.psql(
     member,
@@ -55,7 +55,7 @@ export const primaryLost: Scenario = {
   promise: "The host of the primary is isolated. Commits on it are never served, and it returns as a standby",
   maxOutageSeconds: maxFailoverSeconds,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { counter, postgres, checkHealth, hosts } = yield* Cluster
+    const { checkHealth, counter, hosts, postgres } = yield* Cluster
     const old = yield* postgres.leader
     yield* hosts.cut(old)
     const isolatedWrite = yield* commitOnIsolatedServer(old)
@@ -96,7 +96,7 @@ export const switchover: Scenario = {
 
 /** Makes the primary commit what no standby receives, then kills it and lets a standby take over. */
 const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss }: ScenarioControls) {
-  const { asOwner, counter, postgres, hosts } = yield* Cluster
+  const { asOwner, counter, hosts, postgres } = yield* Cluster
   const old = yield* postgres.leader
   const standbys = databaseHosts.filter((member) => member !== old)
   allowCommitLoss()
@@ -131,7 +131,7 @@ export const primaryLostAsynchronously: Scenario = {
     "Without synchronous replication, the last commits may be lost, but they are never served and never charged twice",
   maxOutageSeconds: maxFailoverSeconds,
   run: Effect.fnUntraced(function* (controls) {
-    const { postgres, checkHealth } = yield* Cluster
+    const { checkHealth, postgres } = yield* Cluster
     yield* postgres.configure({ synchronous_mode: false })
     yield* retryWithin(60)(checkHealth(false))
     const findings = yield* loseCommits(controls).pipe(

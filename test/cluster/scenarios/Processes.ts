@@ -90,7 +90,7 @@ export const processStopped: Scenario = {
   promise: "A process is stopped and replaced, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { service, hosts } = yield* Cluster
+    const { hosts, service } = yield* Cluster
     yield* service.running.get("app1")?.end("SIGTERM") ?? Effect.void
     yield* clients.more(200)
     yield* service.start("app1")

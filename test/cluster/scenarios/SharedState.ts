@@ -148,7 +148,7 @@ export const emailSenderKilled: Scenario = {
   maxBrokenRequests: 16,
   maxOutageSeconds: 3,
   run: Effect.fnUntraced(function* ({ clients, recordKill }) {
-    const { asOwner, service, hosts } = yield* Cluster
+    const { asOwner, hosts, service } = yield* Cluster
     const { received } = service.mail
     yield* asOwner(Effect.forEach(
       Array.from({ length: recipients }, (_, at) => `reader${at}`),

@@ -51,7 +51,7 @@ export const standbyKilled: Scenario = {
   promise: "The host of the synchronous standby dies and comes back",
   maxOutageSeconds: 10,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { counter, postgres, hosts } = yield* Cluster
+    const { counter, hosts, postgres } = yield* Cluster
     const synchronous = (yield* postgres.members).find(({ role }) => role === "sync_standby")?.name
     const standby = databaseHosts.find((member) => member === synchronous) ?? "db3"
     yield* hosts.kill(standby)
@@ -138,7 +138,7 @@ const countConflicts = Effect.gen(function* () {
 
 /** Exports a list through the given process. Returns whether the export is complete. */
 const exportList = Effect.fnUntraced(function* (app: AppHost) {
-  const { keys, hosts } = yield* Cluster
+  const { hosts, keys } = yield* Cluster
   const response = yield* requestWithTimeout({
     host: hosts.addressOf(app),
     port: servicePorts.service,
@@ -161,7 +161,7 @@ export const standbyConflicts: Scenario = {
     "A lock on a table cancels queries on standbys. The service repeats them on the primary, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { postgres, service, hosts } = yield* Cluster
+    const { hosts, postgres, service } = yield* Cluster
     yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "0" } } })
     yield* holdFault("4 seconds")
     const before = yield* countConflicts
@@ -191,7 +191,7 @@ export const datasetReplaced: Scenario = {
   promise: "A dataset is replaced while clients read it, and they see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { service, hosts } = yield* Cluster
+    const { hosts, service } = yield* Cluster
     for (const table of ["gap_stats", "news", "gap_stats"]) {
       yield* service.command(["load", table.replace("_", "-"), `${hosts.folder}/samples/${table}.csv`])
       yield* clients.more(100)
