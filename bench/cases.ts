@@ -1,50 +1,58 @@
 /** The benchmark cases: the requests that are sent to every server. */
 import { chainsOf12, chainsOf3, makeChainSymbol, makeRandomGenerator, makeTickerSymbol, shuffle } from "./symbols.ts"
 
-/** `miss`: new requests. `hit`: 1,000 popular requests. `304`: popular requests by a client that has the response. */
+/**
+ * `miss`: requests that were not sent before. `hit`: 1,000 popular requests. `304`: popular requests from a client that
+ * has the response already.
+ */
 export type Mode = "miss" | "hit" | "304"
 
 export type QueryParameters = Readonly<Record<string, string>>
 
+/** Requests of one kind, which are sent to every server. */
 export interface BenchmarkCase {
   readonly name: string
   readonly path: string
   readonly modes: ReadonlyArray<Mode>
-  /** Requests of `miss`, in order. With a `counter`, each is different even if it is repeated. */
+  /**
+   * The requests of the mode `miss`, in order. Those that contain `counterPlaceholder` differ each time they are sent.
+   */
   readonly misses: ReadonlyArray<QueryParameters>
-  /** Requests of `hit` and `304`, the most popular first. */
+  /** The requests of the modes `hit` and `304`, the most popular first. */
   readonly popular: ReadonlyArray<QueryParameters>
   /** Whether the client accepts gzip, and the servers compress. */
   readonly isCompressed: boolean
-  /** Only Tickerline is measured, because the other servers do not have the feature. */
+  /** Whether only Tickerline is measured, because the other servers lack the feature. */
   readonly isOwn?: true
 }
 
-/** Placeholder for ten digits that are different in every request. */
+/** Stands for ten digits that differ in every request. */
 export const counterPlaceholder = "\x1A"
 
-/** A filter value below all gaps, so that the filter excludes no row. It is different in every request. */
+/** A filter value below all gaps, so that the filter excludes no row. It differs in every request. */
 const belowAll = `-9000.${counterPlaceholder}`
 
-const popularity = 1000
-const draws = 20_000
+const popularCount = 1000
+const missCount = 20_000
+/** How many tickers have runners in the database `bench`. */
 export const tickers = 5000
 
 /** Returns random tickers whose numbers are `first` or greater. */
-const randomTickers = (among: number, seed: number, first = 1) => {
+const drawTickers = (among: number, seed: number, first = 1) => {
   const chance = makeRandomGenerator(seed)
   return Array.from(
-    { length: draws },
+    { length: missCount },
     () => makeTickerSymbol(first + Math.floor(chance() * among)),
   )
 }
 
-const numbers = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
+const countFrom = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-const popularAmong = (among: number) =>
-  shuffle(numbers(1, among), makeRandomGenerator(1)).slice(0, popularity).map(makeTickerSymbol)
+/** Returns a thousand of the tickers, in random order. */
+const choosePopularTickers = (among: number) =>
+  shuffle(countFrom(1, among), makeRandomGenerator(1)).slice(0, popularCount).map(makeTickerSymbol)
 
-const popularTickers = popularAmong(tickers)
+const popularTickers = choosePopularTickers(tickers)
 
 const runners = (
   name: string,
@@ -55,12 +63,12 @@ const runners = (
   name,
   path: "/v1/intraday-runners",
   modes,
-  misses: randomTickers(among, 2).map((ticker) => ({
+  misses: drawTickers(among, 2).map((ticker) => ({
     ticker,
     ...rest,
     min_gap_percentage: belowAll,
   })),
-  popular: popularAmong(among).map((ticker) => ({ ticker, ...rest })),
+  popular: choosePopularTickers(among).map((ticker) => ({ ticker, ...rest })),
   isCompressed: false,
 })
 
@@ -87,21 +95,21 @@ const ranges = (
   })
 }
 
-/** Makes a case whose first 1,000 shuffled symbols are the popular ones. The others are the misses. */
+/** Builds a case of shuffled symbols: the first 1,000 are the popular ones, and the others are the misses. */
 const lineage = (
   name: string,
   { first, symbols }: typeof chainsOf3,
   seed: number,
 ): BenchmarkCase => {
-  const mixed = shuffle(numbers(first, symbols), makeRandomGenerator(seed)).map((
+  const requests = shuffle(countFrom(first, symbols), makeRandomGenerator(seed)).map((
     number,
   ) => ({ ticker: makeChainSymbol(number) }))
   return {
     name,
     path: "/v1/ticker-changes",
     modes: ["miss", "hit"],
-    misses: mixed.slice(popularity),
-    popular: mixed.slice(0, popularity),
+    misses: requests.slice(popularCount),
+    popular: requests.slice(0, popularCount),
     isCompressed: false,
   }
 }
@@ -114,6 +122,7 @@ const sectors = [
   "Industrials",
   "Utilities",
 ]
+/** Values of the parameter `sort`. */
 export const sorts = [
   "-gain_1_day",
   "-short_float",
@@ -123,11 +132,12 @@ export const sorts = [
   "fee_rate",
 ]
 
-const screens = (least: string): ReadonlyArray<QueryParameters> =>
+/** Returns every combination of the screener's filters. `least` is the lower bound of the gain. */
+const combineScreens = (least: string): ReadonlyArray<QueryParameters> =>
   exchanges.flatMap((exchange) =>
     sectors.flatMap((sector) =>
       sorts.flatMap((sort) =>
-        numbers(1, 12).map((price) => ({
+        countFrom(1, 12).map((price) => ({
           exchange,
           sector,
           min_price: `${price}.25`,
@@ -139,8 +149,9 @@ const screens = (least: string): ReadonlyArray<QueryParameters> =>
     )
   )
 
-const answered: ReadonlyArray<Mode> = ["miss", "hit"]
+const missAndHit: ReadonlyArray<Mode> = ["miss", "hit"]
 
+/** Ten runners of one ticker. */
 export const runners10 = runners("runners-10", ["miss", "hit", "304"], {})
 
 /** The same case for the database `bench_small`, which has a tenth of the rows. */
@@ -150,18 +161,19 @@ export const runners10Small = runners(
   {},
   500,
 )
+/** A hundred runners of one ticker, for `bench_small`. */
 export const runners100Small = runners("runners-100", ["miss"], {
   limit: "100",
 }, 500)
 
-/** `data.sql` has chains of twelve links whose symbols have runners: each has thirteen consecutive tickers. */
+/** `data.sql` has chains of twelve ticker changes whose thirteen symbols, consecutive tickers, have runners. */
 const symbolsOfFollowed = 13
 const followedTickers = Math.floor(tickers / symbolsOfFollowed) * symbolsOfFollowed
 
 /** The runners of a company with thirteen symbols, to compare with `runners-10`. */
 const followedRunners: BenchmarkCase = {
   ...runners("runners-followed", ["miss"], { follow_lineage: "true" }, followedTickers),
-  popular: numbers(1, popularity).map((number) => ({ ticker: makeTickerSymbol(number), follow_lineage: "true" })),
+  popular: countFrom(1, popularCount).map((number) => ({ ticker: makeTickerSymbol(number), follow_lineage: "true" })),
   isOwn: true,
 }
 
@@ -170,21 +182,22 @@ const runners0: BenchmarkCase = {
   ...runners10,
   name: "runners-0",
   modes: ["miss"],
-  misses: randomTickers(tickers, 2, 1 + tickers).map((ticker) => ({ ticker, min_gap_percentage: belowAll })),
-  popular: numbers(1 + tickers, popularity).map((number) => ({ ticker: makeTickerSymbol(number) })),
+  misses: drawTickers(tickers, 2, 1 + tickers).map((ticker) => ({ ticker, min_gap_percentage: belowAll })),
+  popular: countFrom(1 + tickers, popularCount).map((number) => ({ ticker: makeTickerSymbol(number) })),
 }
 
+/** The cases of `npm run bench`. */
 export const cases: ReadonlyArray<BenchmarkCase> = [
   runners0,
   runners10,
   { ...runners10, name: "runners-10-gzip", modes: ["miss"], isCompressed: true },
-  runners("runners-100", answered, { limit: "100" }),
+  runners("runners-100", missAndHit, { limit: "100" }),
   {
     name: "runners-range",
     path: "/v1/intraday-runners",
-    modes: answered,
-    misses: ranges(3, `.0000${counterPlaceholder}`, draws),
-    popular: ranges(4, "", popularity),
+    modes: missAndHit,
+    misses: ranges(3, `.0000${counterPlaceholder}`, missCount),
+    popular: ranges(4, "", popularCount),
     isCompressed: false,
   },
   followedRunners,
@@ -193,16 +206,16 @@ export const cases: ReadonlyArray<BenchmarkCase> = [
   {
     name: "screener",
     path: "/v1/screener",
-    modes: answered,
-    misses: shuffle(screens(belowAll), makeRandomGenerator(7)),
-    popular: shuffle(screens("-9000"), makeRandomGenerator(8)).slice(0, popularity),
+    modes: missAndHit,
+    misses: shuffle(combineScreens(belowAll), makeRandomGenerator(7)),
+    popular: shuffle(combineScreens("-9000"), makeRandomGenerator(8)).slice(0, popularCount),
     isCompressed: false,
   },
   {
     name: "float",
     path: "/v1/historical-float-pro",
-    modes: answered,
-    misses: randomTickers(tickers, 9).map((ticker) => ({
+    modes: missAndHit,
+    misses: drawTickers(tickers, 9).map((ticker) => ({
       ticker,
       min_float: `-${counterPlaceholder}`,
     })),
@@ -211,6 +224,7 @@ export const cases: ReadonlyArray<BenchmarkCase> = [
   },
 ]
 
+/** Returns the path and the query of a request. */
 export const requestTarget = ({ path }: Pick<BenchmarkCase, "path">, parameters: QueryParameters) =>
   `${path}?${Object.entries(parameters).map(([name, value]) => `${name}=${value}`).join("&")}`
 

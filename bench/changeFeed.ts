@@ -18,19 +18,26 @@ import { makeRandomGenerator } from "./symbols.ts"
 const { clients, rate: changesPerSecond, seconds } = options
 const reportSeconds = 10
 
+/** Numbers of rows in a transaction, which are chosen at random. */
 const sizes = [1, 10, 100, 500, 1_000, 2_000]
 
+/** What `changeFeedClients.ts` prints each second. */
 interface ClientReport {
+  /** Streams that were opened, and those that have ended, since the start. */
   readonly opened: number
   readonly ended: number
+  /** Bytes since the start: of the client that has received the fewest, and the most. */
   readonly least: number
   readonly most: number
+  /** Delay of the changes in the last second, in milliseconds. */
   readonly p50: number
   readonly p99: number
   readonly max: number
 }
 
-/** Writes until it is stopped: inserts rows of a new symbol, and then corrects each of them. */
+/**
+ * Writes until it is stopped: in one transaction the rows of a new symbol, and in the next a correction of each row.
+ */
 const startWriter = async (url: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -38,6 +45,7 @@ const startWriter = async (url: string) => {
   const began = performance.now()
   const written = { changes: 0, transactions: 0 }
   const state = { isStopped: false }
+  /** Writes at the wanted rate: sleeps while more is written than is due. */
   const write = async () => {
     for (let number = 0; !state.isStopped; number += 1) {
       const size = sizes[Math.floor(chance() * sizes.length)] ?? 1
@@ -65,6 +73,7 @@ const startWriter = async (url: string) => {
   }
 }
 
+/** Starts all clients in one process of their own. */
 const startClients = (port: number, key: string) => {
   const child = spawn(process.execPath, [
     join(import.meta.dirname, "changeFeedClients.ts"),
@@ -128,7 +137,7 @@ try {
     cpu = used
   }
   await writer.stop()
-  // All clients have received everything if their numbers of bytes are equal and no longer grow.
+  // All clients have received everything once their byte counts are equal and no longer grow.
   const isComplete = () => {
     const [before, last] = reports.slice(-2)
     return before !== undefined && last !== undefined && last.least === last.most && last.most === before.most

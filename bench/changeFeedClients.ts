@@ -1,6 +1,6 @@
 /**
- * Clients of the stream of changes, in a process of their own. Arguments: port, key, number of clients. Each line on
- * standard output reports the last second as JSON.
+ * The clients of `changeFeed.ts`, in a process of their own. Arguments: port, key, number of clients. Prints a line of
+ * JSON about each second.
  */
 import { request } from "node:http"
 import process from "node:process"
@@ -14,7 +14,10 @@ const bytes: Array<number> = []
 let delays: Array<number> = []
 let [opened, ended] = [0, 0]
 
-/** Returns the delay of the change at a marker, in ms. Undefined: there is no marker, or the chunk ends too early. */
+/**
+ * Returns the delay of the change whose marker is at a position of the chunk, in milliseconds. Returns undefined
+ * without a marker (-1), or if the chunk ends within the time after it.
+ */
 const readDelay = (chunk: Buffer, at: number, now: number) => {
   const start = at + marker.length
   if (at < 0 || start + timeLength > chunk.length) return undefined

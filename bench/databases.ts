@@ -1,4 +1,7 @@
-/** The two databases. The service's migrations create their tables. The data is kept until `data.sql` changes. */
+/**
+ * The two databases of the benchmark, `bench` and `bench_small`, which has a tenth of the rows. The service's
+ * migrations create the tables. The data is kept for later runs, until `data.sql` changes.
+ */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -18,12 +21,13 @@ const steps = source.split(/^-- step: /m).slice(1).map((text) => {
   return { name: text.slice(0, end).trim(), sql: text.slice(end) }
 })
 
+/** The number of tickers with runners in each database, and the steps of `data.sql` that fill it. */
 const plans = {
   bench: { tickers: 5000, only: steps.map(({ name }) => name) },
   bench_small: { tickers: 500, only: ["tools", "intraday_runners"] },
 }
 
-/** Runs a command of the service on a database. */
+/** Runs a command of the service on a database. Returns what it prints. */
 export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =>
   runToEnd({
     program: process.execPath,
@@ -32,6 +36,7 @@ export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =
     env: { DATABASE_URL: url },
   })
 
+/** Runs the steps of `data.sql` that fill a database. */
 const fill = async (url: string, database: Database) => {
   const { only, tickers } = plans[database]
   const client = new pg.Client({ connectionString: url })

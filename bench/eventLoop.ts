@@ -1,4 +1,4 @@
-/** Measures for how long a process does not return to its event loop. */
+/** Measures for how long a process is kept from its event loop. */
 import { createHistogram, type RecordableHistogram } from "node:perf_hooks"
 
 /** How late a timer of the process fired, in milliseconds: the 99.9th percentile, and the maximum. */
@@ -10,15 +10,17 @@ export interface EventLoopDelay {
 const intervalMillis = 1
 const nanosPerMilli = 1e6
 
+/** Returns the delays that a histogram in nanoseconds has recorded. */
 export const readDelay = (delays: RecordableHistogram): EventLoopDelay => ({
   p999: delays.percentile(99.9) / nanosPerMilli,
   max: delays.count === 0 ? 0 : delays.max / nanosPerMilli,
 })
 
 /**
- * Records how late a timer fires. It is a timer of our own, because `monitorEventLoopDelay` sees no delays on Deno, and
- * with `samplePerIteration` none of the time in which Node handles sockets. Returns what was recorded since the last
- * call.
+ * Records how late a timer fires. Returns a function that returns what was recorded since its last call.
+ *
+ * `monitorEventLoopDelay` cannot be used: on Deno it sees no delays, and with `samplePerIteration` it misses the time
+ * in which Node handles sockets.
  */
 export const watchEventLoop = () => {
   let delays = createHistogram()

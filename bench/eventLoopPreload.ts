@@ -1,4 +1,7 @@
-/** Runs in each measured server before its own modules: writes the delay of its event loop to a file at SIGUSR2. */
+/**
+ * Loaded into each measured server before its own modules. On SIGUSR2, writes the delay of its event loop to the file
+ * `EVENT_LOOP_FILE`. The rename makes the complete file appear at once.
+ */
 import { renameSync, writeFileSync } from "node:fs"
 import process from "node:process"
 import { readDelay, watchEventLoop } from "./eventLoop.ts"

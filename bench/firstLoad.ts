@@ -1,6 +1,6 @@
 /**
- * `npm run first-load` loads the archives that `edgar_archives.py` has made in `--folder`, while a client sends requests
- * at a constant rate. It prints the latency during the load, and with the same data after it.
+ * `npm run first-load` loads the archives that `edgar_archives.py` has made in `--folder`, while a client sends
+ * requests at a constant rate. It prints the latency before, during and after the load.
  */
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -21,8 +21,8 @@ const { folder, rate: requestsPerSecond, seconds: reportSeconds } = options
 
 const endpoints = ["news", "registrations", "float-outstanding", "historical-float-pro", "screener"]
 
-/** Serves the ticker list; every other document is missing. Returns the base URL. */
-const startSec = async () => {
+/** Starts a server in place of the SEC: it has the ticker list, but no other document. */
+const startSecStub = async () => {
   const path = "/files/company_tickers_exchange.json"
   const list = readFileSync(join(folder, path))
   const port = await findFreePort()
@@ -39,7 +39,10 @@ const startSec = async () => {
   }
 }
 
-/** Sends a request every `1 / requestsPerSecond` s, however long the others take, and measures from that moment. */
+/**
+ * Sends requests at a constant rate, however long the responses take. The latency counts from the moment at which a
+ * request is due, so that a stalled client does not hide a stall of the service.
+ */
 const startClient = (port: number, key: string, symbols: ReadonlyArray<string>) => {
   const chance = makeRandomGenerator(3)
   const choose = (values: ReadonlyArray<string>) => values[Math.floor(chance() * values.length)] ?? ""
@@ -80,7 +83,7 @@ try {
   await query(postgres.url("postgres"), "create database first_load")
   await runServiceCommand(url, "migrate")
   const key = (await runServiceCommand(url, "keys", "create", "--account", "bench", "--tier", "ultimate")).trim()
-  const sec = await startSec()
+  const sec = await startSecStub()
   cleanupSteps.push(sec.stop)
   const service = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
   cleanupSteps.push(() => service.stop())

@@ -1,14 +1,15 @@
-/** Performance goals of Tickerline, compared with the results. */
+/** Tickerline's performance goals, and whether the results of a run meet them. */
 import type { Mode } from "./cases.ts"
 import { formatMarkdownTable, medianOf, type Outcome, pairRatios, type Result, spreadOf } from "./outcome.ts"
 import { median, quartiles } from "./statistics.ts"
 
+/** A figure of a run, and the limit that it must keep. */
 interface Goal {
   readonly name: string
-  readonly measure: (of: Outcome) => Measured
+  readonly measure: (outcome: Outcome) => Measured
   /** Undefined if the value is only shown. */
   readonly limit: number | undefined
-  /** The limit is a maximum. Without this flag it is a minimum. */
+  /** Whether the limit is a maximum. Otherwise it is a minimum. */
   readonly isMaximum?: true
   readonly unit: string
 }
@@ -16,22 +17,25 @@ interface Goal {
 interface Measured {
   /** NaN if it was not measured. */
   readonly value: number
-  /** The result that decides, if the goal concerns several; for a ratio, the middle half of its rounds. */
-  readonly of?: string
+  /**
+   * Shown after the value: the result that decides, if there are several, or the middle half of the rounds of a ratio.
+   */
+  readonly detail?: string
 }
 
 const notMeasured: Measured = { value: Number.NaN }
 
 type ServerName = Result["server"]
 
+/** Finds a result. Undefined if it was not measured, or if a round of it failed. */
 const find = ({ results }: Outcome, server: ServerName, name: string, mode: Mode, connections: number) => {
-  const found = results.find((of) =>
-    of.server === server && of.case === name && of.mode === mode && of.connections === connections
+  const found = results.find((result) =>
+    result.server === server && result.case === name && result.mode === mode && result.connections === connections
   )
   return found === undefined || found.failures.length > 0 ? undefined : found
 }
 
-/** Compares two results by the median of the ratios of their pairs, and shows the middle half. */
+/** Returns the median of the ratios of the pairs in which `server` and its rival were measured. */
 const comparePairs = (
   server: ServerName,
   rival: Result | undefined,
@@ -39,9 +43,10 @@ const comparePairs = (
 ): Measured => {
   const ratios = rival === undefined ? [] : pairRatios(server, rival, figure)
   if (ratios.length === 0) return notMeasured
-  return { value: median(ratios), of: quartiles(ratios).map((ratio) => ratio.toFixed(2)).join(" to ") }
+  return { value: median(ratios), detail: quartiles(ratios).map((ratio) => ratio.toFixed(2)).join(" to ") }
 }
 
+/** A goal for the ratio of the rate of one of our servers to that of another server. */
 interface Comparison {
   readonly case: string
   readonly mode: Mode
@@ -50,7 +55,7 @@ interface Comparison {
   /** What the rival is called in the table. */
   readonly title: string
   readonly limit: Goal["limit"]
-  /** The maximum of the ratio of the 99th percentiles. */
+  /** The maximum for the ratio of the 99th percentiles of the latency, if there is such a goal. */
   readonly tail?: number
 }
 
@@ -89,13 +94,14 @@ const comparisons = [
 ]
 
 const measureComparison = (
-  of: Outcome,
+  outcome: Outcome,
   { case: name, mode, rival, server }: Comparison,
   figure?: "p99",
-) => comparePairs(server, find(of, rival, name, mode, 32), figure)
+) => comparePairs(server, find(outcome, rival, name, mode, 32), figure)
 
-const measureTail = (mode: Mode) => (of: Outcome): Measured => {
-  const found = find(of, "tickerline", "runners-10", mode, 256)
+/** Returns by what factor the 99th percentile of the latency exceeds the median, at 256 connections. */
+const measureTail = (mode: Mode) => (outcome: Outcome): Measured => {
+  const found = find(outcome, "tickerline", "runners-10", mode, 256)
   if (found === undefined) return notMeasured
   return {
     value: median(found.rounds.flatMap(({ p50, p99 }) => p50 === undefined || p99 === undefined ? [] : [p99 / p50])),
@@ -108,44 +114,49 @@ const selectWorst = (measured: ReadonlyArray<Measured>, isMaximum: boolean) =>
     isMaximum ? other.value - one.value : one.value - other.value
   )[0] ?? notMeasured
 
-/** Returns the largest spread among the ratios of the comparisons. */
-const measureSpread = (of: Outcome) =>
+/** Returns the largest spread among the ratios of the comparisons, in percent. */
+const measureSpread = (outcome: Outcome) =>
   selectWorst(
     comparisons.map(({ case: name, mode, rival, server }) => {
-      const found = find(of, rival, name, mode, 32)
+      const found = find(outcome, rival, name, mode, 32)
       return {
         value: found === undefined ? Number.NaN : 100 * spreadOf(pairRatios(server, found)),
-        of: `${rival}, ${name}, ${mode}`,
+        detail: `${rival}, ${name}, ${mode}`,
       }
     }),
     true,
   )
 
-/** Returns the lowest of the ratios, each the inverse of Node's rate divided by Deno's. */
-const measureDeno = (of: Outcome) =>
+/**
+ * Returns the lowest ratio of Deno's rate to Node's. The pairs have Node's rate divided by Deno's, so it is inverted.
+ */
+const measureDeno = (outcome: Outcome) =>
   selectWorst(
-    of.results.filter(({ connections, server }) => server === "tickerline-deno" && connections === 32).map((found) => ({
+    outcome.results.filter(({ connections, server }) => server === "tickerline-deno" && connections === 32).map((
+      found,
+    ) => ({
       value: 1 / median(pairRatios("tickerline", found)),
-      of: `${found.case}, ${found.mode}`,
+      detail: `${found.case}, ${found.mode}`,
     })),
     false,
   )
 
-const measureDelay = (of: Outcome): Measured => {
-  const found = find(of, "tickerline", "runners-10", "hit", 32)
+/** Returns the 99.9th percentile of the delay of the event loop, in milliseconds. */
+const measureDelay = (outcome: Outcome): Measured => {
+  const found = find(outcome, "tickerline", "runners-10", "hit", 32)
   return found === undefined ? notMeasured : { value: medianOf(found, "delayP999") }
 }
 
 const goals: ReadonlyArray<Goal> = [
   ...comparisons.map((one): Goal => ({
     name: `${one.case}, ${one.mode}: ${one.title}`,
-    measure: (of) => measureComparison(of, one),
+    measure: (outcome) => measureComparison(outcome, one),
     limit: one.limit,
     unit: "×",
   })),
   ...comparisons.filter(({ tail }) => tail !== undefined).map((one): Goal => ({
     name: `p99 of ${one.case}, ${one.mode}: ${one.title}`,
-    measure: (of) => measureComparison(of, one, "p99"),
+    measure: (outcome) => measureComparison(outcome, one, "p99"),
     limit: one.tail,
     isMaximum: true,
     unit: "×",
@@ -159,7 +170,7 @@ const goals: ReadonlyArray<Goal> = [
   },
   {
     name: "Time for the runners of thirteen symbols / of one, miss",
-    measure: (of) => comparePairs("tickerline", find(of, "tickerline", "runners-followed", "miss", 32)),
+    measure: (outcome) => comparePairs("tickerline", find(outcome, "tickerline", "runners-followed", "miss", 32)),
     limit: 3,
     isMaximum: true,
     unit: "×",
@@ -193,7 +204,7 @@ const goals: ReadonlyArray<Goal> = [
       selectWorst(
         growth.map(({ connections, ratio }) => ({
           value: ratio,
-          of: `${connections} connection(s)`,
+          detail: `${connections} connection(s)`,
         })),
         true,
       ),
@@ -209,17 +220,18 @@ const judge = ({ isMaximum, limit }: Goal, value: number) => {
   return (isMaximum ? value <= limit : value >= limit) ? "met" : "**not met**"
 }
 
-export const goalsTable = (outcome: Outcome) =>
+/** Formats the goals, with what was measured, as a Markdown table. */
+export const formatGoals = (outcome: Outcome) =>
   formatMarkdownTable(
     ["Tickerline on Node, at 32 connections", "measured", "goal", ""],
     goals.map((goal) => {
-      const { of, value } = goal.measure(outcome)
+      const { detail, value } = goal.measure(outcome)
       const measured = Number.isNaN(value)
         ? "–"
         : `${value.toFixed(goal.limit !== undefined && goal.limit >= 15 ? 0 : 2)}${goal.unit}`
       return [
         goal.name,
-        of === undefined ? measured : `${measured} (${of})`,
+        detail === undefined ? measured : `${measured} (${detail})`,
         goal.limit === undefined ? "–" : `${goal.isMaximum ? "≤" : "≥"} ${goal.limit}${goal.unit}`,
         judge(goal, value),
       ]

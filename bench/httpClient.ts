@@ -1,14 +1,17 @@
 /** A minimal HTTP client for requests that are not timed. */
 import { Agent, request } from "node:http"
 
+/** A complete response. */
 export interface HttpResponse {
   readonly status: number
+  /** The names as the server sent them, and the values. */
   readonly headers: ReadonlyArray<readonly [string, string]>
   readonly body: Buffer
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 
+/** Sends a request to a server on this machine: POST if there is a body, otherwise GET. */
 export const sendRequest = (
   port: number,
   path: string,
@@ -41,9 +44,11 @@ export const sendRequest = (
     outgoing.end(body)
   })
 
+/** Returns the value of a header; undefined if the response lacks it. */
 export const getHeader = ({ headers }: HttpResponse, lowerCaseName: string) =>
   headers.find(([name]) => name.toLowerCase() === lowerCaseName)?.[1]
 
+/** Returns the headers of a request for JSON with an API key. */
 export const authorizationHeaders = (key: string) => ({
   accept: "application/json",
   authorization: `Bearer ${key}`,

@@ -1,6 +1,6 @@
 /**
- * `npm run inprocess` measures the CPU time of one request without sockets and without PostgreSQL: the client and a
- * PostgreSQL with recorded replies are in the process of the service. See README.md.
+ * `npm run inprocess` measures the CPU time of one request without sockets and without a real PostgreSQL. The client,
+ * and a simulated PostgreSQL that sends recorded replies, are in the process of the service. See README.md.
  */
 import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -22,7 +22,7 @@ import { median, quartiles } from "./statistics.ts"
 const root = join(import.meta.dirname, "..")
 const file = join(dataFolder, "inprocess.json")
 
-/** Changes if any file changes on which a recorded statement depends. */
+/** Returns a hash of all files on which a recorded statement depends. */
 const computeVersion = () => {
   const hash = createHash("sha256")
   const patterns = [
@@ -38,6 +38,7 @@ const computeVersion = () => {
   return hash.digest("hex")
 }
 
+/** Records the replies of a real PostgreSQL, unless there is a recording for the current files. */
 const record = async () => {
   const version = computeVersion()
   if (
@@ -58,13 +59,17 @@ const hasTaskset = () => {
   }
 }
 
-/** The memory settings of `npm start`. */
+/** Returns the memory settings with which `npm start` runs Node. */
 const memorySettings = () => {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
   return String(scripts.start).split(" ").filter((word) => /^--(max|heap)/.test(word))
 }
 
-/** Runs a command of `main.ts` with the recording in a process of its own, and returns the JSON that it prints. */
+/**
+ * Runs Node with these arguments in a process of its own, which reads the recording. Returns the JSON that it prints.
+ *
+ * @param isPinned whether the process stays on the last core
+ */
 const measure = async (
   isPinned: boolean,
   command: ReadonlyArray<string>,
@@ -98,7 +103,7 @@ const measureHeap = (isPinned: boolean): Promise<CachedLineageMemory> =>
 
 type Runs = ReadonlyArray<ReadonlyArray<Measured>>
 
-/** Groups the figures of all processes by case, and omits the cases of the other part. */
+/** Groups the figures of all processes by the title of the case. Omits those of the other part. */
 const groupCases = (runs: Runs, part: Measured["part"]) =>
   Array.from(Map.groupBy(runs.flat().filter((one) => one.part === part), ({ title }) => title))
 
@@ -127,7 +132,10 @@ const formatTimeTable = (title: string, part: Measured["part"], runs: Runs) =>
 
 const formatMillis = (values: ReadonlyArray<number>, value: number) => values.length === 0 ? "–" : value.toFixed(1)
 
-/** What the requests leave to collect, and for how long that and everything else keeps other requests waiting. */
+/**
+ * How much garbage the requests leave, and for how long collecting it, and everything else, keeps other requests
+ * waiting.
+ */
 const formatPauseTable = (runs: Runs) =>
   formatMarkdownTable(
     [

@@ -1,9 +1,10 @@
-/** Finds out whether other programs used the machine during a benchmark, because its figures then mean little. */
+/** Finds out whether other programs used the machine during a benchmark. If so, its figures mean little. */
 import { readFileSync } from "node:fs"
 import { availableParallelism, loadavg } from "node:os"
 import process from "node:process"
 import { microsecondsPerTick, readTreeCpu } from "./processStats.ts"
 
+/** How much other programs used the machine. */
 export interface MachineLoad {
   /** The average number of programs that wanted a core in the minute before the start. */
   readonly loadAverage: number
@@ -12,7 +13,10 @@ export interface MachineLoad {
   readonly others: number
 }
 
-/** Returns the CPU ticks of all programs and of other virtual machines. Interrupts are omitted: they serve sockets. */
+/**
+ * Returns the CPU ticks of all programs and of other virtual machines, from the text of `/proc/stat`. Interrupts are
+ * left out, because those of the sockets of the benchmark belong to it.
+ */
 export const parseBusyTicks = (stat: string) => {
   const [user = 0, nice = 0, system = 0, , , , , steal = 0] = (/^cpu +(.*)$/m.exec(stat)?.[1] ?? "").split(" ").map(
     Number,
@@ -34,9 +38,12 @@ export const watchMachine = () => {
   }
 }
 
-/** A quarter of a core per core at the start, or a twentieth of the time afterwards. */
+/**
+ * Whether the machine was too busy: its load average exceeded a quarter of its cores, or others used 5% of the time.
+ */
 export const isBusy = ({ cores, loadAverage, others }: MachineLoad) => loadAverage > cores / 4 || others > 0.05
 
+/** Describes the load in a sentence, with a warning if the machine was busy. */
 export const describeLoad = (load: MachineLoad) => {
   const figures =
     `The load average at the start was ${load.loadAverage.toFixed(2)} on ${load.cores} cores, and other ` +

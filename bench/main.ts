@@ -8,10 +8,15 @@ import { count, flags, options, setOptions } from "./options.ts"
 type Load = () => Promise<unknown>
 type Flags = Partial<typeof flags>
 
-/** Not a literal, so that the types of the tests do not depend on the packages that only the benchmarks need. */
+/**
+ * Returns a function that imports a module. The path is not a literal, so that the type check of the tests, which
+ * import this file, does not need the packages of the benchmark.
+ */
 const run = (file: string): Load => () => import(`./${file}`)
 
-/** Makes a command whose module does everything when it is loaded. `onChosen` loads it, once the options are set. */
+/**
+ * Creates a command. Its module does everything when it is imported, which `onChosen` does once the options are set.
+ */
 const makeCommand = (onChosen: (load: Load) => void) => (name: string, description: string, flags: Flags, load: Load) =>
   Command.make(name, flags, (values) =>
     Effect.sync(() => {
@@ -19,6 +24,7 @@ const makeCommand = (onChosen: (load: Load) => void) => (name: string, descripti
       onChosen(load)
     })).pipe(Command.withDescription(description))
 
+/** Creates all commands. `isQuick` changes the defaults of some options. */
 const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
   const make = makeCommand(onChosen)
   const { fresh, only, quick, rounds, rows, seconds, tickerline, warmup } = flags
@@ -92,7 +98,7 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
       { write: flags.write },
       () => import("./capacity/tables.ts").then(({ printTables }) => printTables(options.write)),
     ),
-    // Processes that other commands start.
+    // These run in processes that other commands start.
     make("measure", "Measure the cases of `inprocess`", { only, batches }, run("inprocess/measure.ts")).pipe(
       Command.unlisted,
     ),
@@ -105,7 +111,7 @@ const makeRootCommand = (isQuick: boolean, onChosen: (load: Load) => void) => {
   ]))
 }
 
-/** Shows options after `--`, as npm needs them, and omits the flags of every Effect command. */
+/** Prints help with the options after `--`, as npm needs them, and without the flags that every Effect command has. */
 const presenter = CliOutput.layerPresenter({
   present: (event) => {
     if (event._tag === "Version") return CliOutput.defaultPresenter.present(event)
@@ -122,7 +128,9 @@ const presenter = CliOutput.layerPresenter({
   },
 })
 
-/** Parses the arguments, and prints help or what is wrong. Returns the exit code, and what loads a chosen command. */
+/**
+ * Parses the arguments, and prints help or what is wrong. Returns the exit code, and a function that runs the command.
+ */
 export const chooseCommand = (args: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     let chosen: Load | undefined

@@ -12,57 +12,60 @@ import { checkCounters, readRequestCounters } from "./requestCounters.ts"
 import { type RequestPlan, writeRequestPlan } from "./requestFiles.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
 
+/** What is measured with every server. */
 export interface Task {
-  readonly of: BenchmarkCase
+  readonly benchmarkCase: BenchmarkCase
   readonly mode: Mode
   readonly connections: number
 }
 
-export interface Timer {
+/** What all measurements need. */
+export interface MeasurementContext {
   readonly postgres: Postgres
   readonly key: string
   /** ETags of the popular responses. */
   readonly tags: ReadonlyArray<string>
   /** Average size of the verified bodies in bytes. */
-  readonly bytes: (server: string, of: BenchmarkCase) => number
+  readonly bytes: (server: string, benchmarkCase: BenchmarkCase) => number
 }
 
 const plans = new Map<string, RequestPlan>()
-/** Number of requests sent so far, by server, case and mode. */
+/** Number of requests sent so far, by process, case and mode. */
 const cursors = new Map<string, number>()
 
 /**
- * Maximum number of requests in a plan, because wrk holds them in memory. After this many requests, a lineage may be
- * repeated: by then it is no longer in Tickerline's cache, which the request counters confirm.
+ * Maximum number of requests in a plan, because wrk holds them in memory. After this many requests, lineages are
+ * requested again. By then they are no longer in Tickerline's cache, as the request counters confirm.
  */
 const maxRequests = 100_000
 
-const planOf = (
+/** Returns the requests of a task, which are written to files the first time. */
+const getPlan = (
   server: Server,
-  { mode, of }: Task,
+  { benchmarkCase, mode }: Task,
   tags: ReadonlyArray<string>,
 ) => {
   const writer = server.name === "postgraphile" ? "graphql" : "rest"
-  const name = `${writer} ${of.name} ${mode}`
+  const name = `${writer} ${benchmarkCase.name} ${mode}`
   const known = plans.get(name)
   if (known !== undefined) return known
-  const some = { ...of, misses: of.misses.slice(0, maxRequests) }
-  const made = { ...writeRequestPlan(writer, some, mode, server.write, tags), most: Infinity }
-  plans.set(name, made)
-  return made
+  const limited = { ...benchmarkCase, misses: benchmarkCase.misses.slice(0, maxRequests) }
+  const plan = { ...writeRequestPlan(writer, limited, mode, server.write, tags), most: Infinity }
+  plans.set(name, plan)
+  return plan
 }
 
-/** Sends each request three times: the second fills the query cache, and the third fills the response cache. */
-const warm = async ({ port }: Server, of: BenchmarkCase, key: string) => {
+/** Sends each request three times: the second time fills the query cache, and the third the response cache. */
+const fillCaches = async ({ port }: Server, benchmarkCase: BenchmarkCase, key: string) => {
   for (const _ of [1, 2, 3]) {
     await mapConcurrently(
-      of.popular,
-      (parameters) => sendRequest(port, requestTarget(of, parameters), authorizationHeaders(key)),
+      benchmarkCase.popular,
+      (parameters) => sendRequest(port, requestTarget(benchmarkCase, parameters), authorizationHeaders(key)),
     )
   }
 }
 
-/** Fails if responses are much shorter than the verified ones, because they were cut off, or if a 304 has a body. */
+/** Fails if responses are much shorter than the verified ones, as if they were cut off, or if a 304 has a body. */
 const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   const wrong = mode === "304" ? perResponse > 1500 : perResponse < 0.8 * verified
   if (wrong) {
@@ -72,7 +75,7 @@ const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   }
 }
 
-/** Sends requests until the server has answered enough of them: V8 compiles functions only after many calls. */
+/** Sends requests until the server has served enough of them: V8 compiles functions only after many calls. */
 const warmUp = async (
   send: (seconds: number, connections: number) => Promise<WrkResult>,
   connections: number,
@@ -84,43 +87,44 @@ const warmUp = async (
   }
 }
 
-/** Time for the requests that the load generator left unfinished, in milliseconds. */
-const settling = 250
+/** How long the server may need for the requests that the load generator left unfinished, in milliseconds. */
+const unfinishedMillis = 250
 
-/** Returns a function that fails if the requests since this call were not counted as those of the task. */
+/** Returns a function that fails unless the service counted the requests since this call as those of the task. */
 const watchCounters = async ({ metricsPort }: Server, task: Task) => {
   if (metricsPort === undefined) return () => Promise.resolve()
-  const read = () => sleep(settling).then(() => readRequestCounters(metricsPort))
+  const read = () => sleep(unfinishedMillis).then(() => readRequestCounters(metricsPort))
   const before = await read()
   return async (requests: number) => checkCounters(before, await read(), { ...task, requests })
 }
 
+/** Warms the server up if necessary, then measures it for some seconds. */
 export const measureServer = async (
   server: Server,
   task: Task,
-  timer: Timer,
+  context: MeasurementContext,
   seconds = options.seconds,
 ): Promise<Measurement> => {
-  const { connections, mode, of } = task
-  const plan = planOf(server, task, timer.tags)
+  const { benchmarkCase, connections, mode } = task
+  const plan = getPlan(server, task, context.tags)
   if (mode !== "miss" && isTickerline(server.name)) {
-    await warm(server, of, timer.key)
+    await fillCaches(server, benchmarkCase, context.key)
   }
-  const place = `${server.pid} ${of.name} ${mode}`
+  const place = `${server.pid} ${benchmarkCase.name} ${mode}`
   const send = async (seconds: number, connections: number) => {
     const sent = await runWrk({ port: server.port, plan, cursor: cursors.get(place) ?? 0, connections, seconds })
     cursors.set(place, sent.cursor)
     return sent
   }
   if ((cursors.get(place) ?? 0) < options.warmupRequests) await warmUp(send, connections)
-  const checkWay = await watchCounters(server, task)
+  const checkCounted = await watchCounters(server, task)
   await server.readDelay()
-  const before = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
+  const before = [readCpu(server.pid), readTreeCpu(context.postgres.pid)] as const
   const found = await send(seconds, connections)
-  const after = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
+  const after = [readCpu(server.pid), readTreeCpu(context.postgres.pid)] as const
   const delay = await server.readDelay()
-  await checkWay(found.requests)
-  checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
+  await checkCounted(found.requests)
+  checkSize(task, found.bytesPerResponse, context.bytes(server.name, benchmarkCase))
   return {
     ...found,
     service: (after[0] - before[0]) / found.requests,
@@ -130,14 +134,15 @@ export const measureServer = async (
   }
 }
 
+/** Measures the statement of the case with pgbench, which reports no latencies but the average. */
 export const measurePgbench = async (
-  { connections, of }: Task,
-  { postgres }: Timer,
+  { benchmarkCase, connections }: Task,
+  { postgres }: MeasurementContext,
 ): Promise<Measurement> => {
   const before = readTreeCpu(postgres.pid)
   const { perSecond, requests } = await runPgbench(
     postgres,
-    of.name,
+    benchmarkCase.name,
     connections,
     Math.ceil(options.seconds),
   )

@@ -1,4 +1,6 @@
-/** Measures memory after many requests, and how the size of a table affects a request. Both start their own servers. */
+/**
+ * Measures the memory after many requests, and how the size of a table affects a request, each with servers of its own.
+ */
 import { cases, runners10, runners10Small } from "./cases.ts"
 import { runWrk } from "./wrk.ts"
 import { readMemory } from "./processStats.ts"
@@ -11,9 +13,9 @@ import { startServer } from "./servers/index.ts"
 
 type Keys = Readonly<Record<"bench" | "bench_small", string>>
 
-const half = 500_000
+const requestsPerCase = 500_000
 
-/** Measures memory after 500,000 requests for rows, and as many for lineages. */
+/** Measures the memory of the service after 500,000 requests for rows, and as many for lineages. */
 export const measureMemory = async (
   postgres: Postgres,
   keys: Keys,
@@ -24,12 +26,12 @@ export const measureMemory = async (
     origin: 0,
   })
   try {
-    const plans = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
-      plan: writeRequestPlan("memory", of, "miss", formatRestRequest(keys.bench), []),
+    const plans = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((benchmarkCase) => ({
+      plan: writeRequestPlan("memory", benchmarkCase, "miss", formatRestRequest(keys.bench), []),
       cursor: 0,
     }))
-    while (plans.some(({ cursor }) => cursor < half)) {
-      for (const one of plans.filter(({ cursor }) => cursor < half)) {
+    while (plans.some(({ cursor }) => cursor < requestsPerCase)) {
+      for (const one of plans.filter(({ cursor }) => cursor < requestsPerCase)) {
         one.cursor = (await runWrk({
           port: server.port,
           ...one,
@@ -51,7 +53,7 @@ export const measureMemory = async (
   }
 }
 
-/** Compares a large and a small table in turns, so that other load on the machine affects both equally. */
+/** Compares a large and a small table. They take turns, so that other load on the machine affects both equally. */
 export const compareTableSizes = async (
   postgres: Postgres,
   keys: Keys,
@@ -59,7 +61,7 @@ export const compareTableSizes = async (
   const sides = []
   try {
     for (
-      const [database, of] of [["bench", runners10], [
+      const [database, benchmarkCase] of [["bench", runners10], [
         "bench_small",
         runners10Small,
       ]] as const
@@ -70,7 +72,7 @@ export const compareTableSizes = async (
         origin: 0,
       }
       const server = await startServer("tickerline", environment)
-      const plan = writeRequestPlan(database, of, "miss", server.write, [])
+      const plan = writeRequestPlan(database, benchmarkCase, "miss", server.write, [])
       sides.push({ server, plan, cursor: 0 })
     }
     const found: Array<TableSizeComparison> = []

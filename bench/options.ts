@@ -1,4 +1,7 @@
-/** The options of all commands. `main.ts` says which command has which, and sets them before it starts the command. */
+/**
+ * The options of all commands. `main.ts` decides which options a command has, and sets their values before it starts
+ * the command.
+ */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -19,7 +22,7 @@ const boolean = (name: string, description: string) =>
 const folder = (name: string, description: string) =>
   Flag.map(text(name, description), (path) => path === undefined ? undefined : resolve(path))
 
-/** A whole number above 0. */
+/** Defines an option whose value is a whole number above 0. */
 export const count = (name: string, description: string, value: number) =>
   Flag.Int(name).pipe(
     Flag.filter((found) => found > 0, () => "Expected a whole number above 0"),
@@ -29,10 +32,10 @@ export const count = (name: string, description: string, value: number) =>
 
 const project = fileURLToPath(new URL("..", import.meta.url))
 
-/** The flags with the defaults of most commands. */
+/** All options, with the defaults of most commands. */
 export const flags = {
-  only: list("only", "What is measured, separated by commas (default: everything)"),
-  servers: list("servers", "The servers that are measured, such as tickerline,fastify (default: all)"),
+  only: list("only", "What to measure, separated by commas (default: everything)"),
+  servers: list("servers", "The servers to measure, such as tickerline,fastify (default: all)"),
   datasets: list("datasets", "Of intraday_runners, news and historical_float_pro (default: the first two)"),
   connections: list("connections", "The numbers of connections, such as 1,32 (default: all that a case has)").pipe(
     Flag.map((counts) => counts?.map(Number)),
@@ -43,7 +46,7 @@ export const flags = {
   seconds: count("seconds", "Seconds of each measurement", 3),
   /** Seconds of warm-up before each measurement. */
   warmup: count("warmup", "Seconds of warm-up before each measurement", 1),
-  warmupRequests: count("warmup-requests", "Requests that a server answers before a case is measured", 10_000),
+  warmupRequests: count("warmup-requests", "Requests that a server serves before a case is measured", 10_000),
   rows: count("rows", "Rows of a dataset, or requests of an account", 1_000_000),
   batches: count("batches", "Measured batches per case and process", 12),
   processes: count("processes", "Processes that measure, one after the other", 2),
@@ -59,7 +62,7 @@ export const flags = {
   skipGrowth: boolean("skip-growth", "Do not compare two sizes of a table"),
   write: boolean("write", "Write the tables into docs/SCALING.md"),
   tickerline: Flag.map(
-    folder("tickerline", "Folder of the version that is measured (default: this checkout)"),
+    folder("tickerline", "Folder of the version to measure (default: this checkout)"),
     (path) => path ?? project,
   ),
   against: folder("against", "Folder of a version to compare with"),
@@ -68,9 +71,10 @@ export const flags = {
 
 type Options = { readonly [Name in keyof typeof flags]: typeof flags[Name] extends Flag.Flag<infer A> ? A : never }
 
-/** The options of the command that runs. Those that it does not offer have their defaults. */
+/** The options of the command that runs. Those that it does not have keep their defaults. */
 export let options: Options
 
+/** Sets the options that the command line gives. */
 export const setOptions = (values: Partial<Options>) => {
   options = { ...options, ...values }
 }

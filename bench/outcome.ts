@@ -1,18 +1,21 @@
-/** What a run of the benchmark measured, and how its tables are written. */
+/** What a run of the benchmark measures, and functions that summarize it. */
 import type { Mode } from "./cases.ts"
 import type { serverTitles } from "./servers/names.ts"
 import type { MachineLoad } from "./machineLoad.ts"
 import { median, quartiles } from "./statistics.ts"
 
+/** The figures of one server in one round. */
 export interface Measurement {
+  /** Requests per second. */
   readonly perSecond: number
   /** Latencies in milliseconds; undefined for pgbench, which prints only the average. */
   readonly p50: number | undefined
   readonly p99: number | undefined
   readonly p999: number | undefined
   readonly max: number | undefined
-  /** CPU time per request in microseconds. */
+  /** CPU time of the server per request, in microseconds; undefined for pgbench. */
   readonly service: number | undefined
+  /** CPU time of PostgreSQL per request, in microseconds. */
   readonly database: number
   /** CPU use of the load generator, in cores. */
   readonly generator: number | undefined
@@ -21,6 +24,7 @@ export interface Measurement {
   readonly delayMax: number | undefined
 }
 
+/** The memory of the service after many requests. */
 export interface Memory {
   readonly requests: number
   /** Resident memory in MiB: at the end, and the maximum. */
@@ -28,20 +32,23 @@ export interface Memory {
   readonly most: number
 }
 
+/** How the size of a table affects the rate of requests. */
 export interface TableSizeComparison {
   readonly connections: number
   /** Requests per second with the large and the small table. */
   readonly large: number
   readonly small: number
-  /** By how much a request takes longer with the large table: the median of the rounds. */
+  /** How many times as long a request takes with the large table: the median of the rounds. */
   readonly ratio: number
 }
 
+/** A measurement, and those that it is compared with. */
 export interface Round extends Measurement {
-  /** What Tickerline's servers reached just before, by their names; empty for these servers themselves. */
+  /** What our own servers reached just before, by name. Empty for these servers themselves. */
   readonly beside: Readonly<Record<string, Measurement>>
 }
 
+/** All rounds of a server in one case, mode and number of connections. */
 export interface Result {
   readonly server: keyof typeof serverTitles
   readonly case: string
@@ -49,9 +56,11 @@ export interface Result {
   readonly connections: number
   /** Figures of each round that succeeded. */
   readonly rounds: ReadonlyArray<Round>
+  /** The errors of the rounds that failed. */
   readonly failures: ReadonlyArray<string>
 }
 
+/** Everything that a run measures. */
 export interface Outcome {
   /** What else the machine did. */
   readonly load: MachineLoad
@@ -61,6 +70,7 @@ export interface Outcome {
   readonly growth: ReadonlyArray<TableSizeComparison>
 }
 
+/** Returns the median of a figure over all rounds. */
 export const medianOf = (
   { rounds }: Pick<Result, "rounds">,
   name: FigureName,
@@ -74,7 +84,7 @@ export const spreadOf = (values: ReadonlyArray<number>) => {
   return (high - low) / median(values)
 }
 
-/** Returns the figures of `server` divided by those of the rival, of each round in which both succeeded side by side. */
+/** Returns the figure of `server` divided by that of the rival, for each round in which both succeeded. */
 export const pairRatios = (
   server: string,
   { rounds }: Pick<Result, "rounds">,
@@ -87,6 +97,7 @@ export const pairRatios = (
 
 const row = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`
 
+/** Formats a Markdown table. The first column is left-aligned, and the others are right-aligned. */
 export const formatMarkdownTable = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,

@@ -1,4 +1,4 @@
-/** Runs the service's SQL statements with pgbench, to find the highest rate that PostgreSQL allows. */
+/** Runs the SQL statements of the service with pgbench, to find the highest rate that PostgreSQL allows. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { sorts } from "./cases.ts"
@@ -11,26 +11,27 @@ type PgbenchResult = Pick<WrkResult, "perSecond" | "requests"> & {
   readonly average: number
 }
 
-const listed = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
-const selected = (columns: Columns) => `row(${listed(Object.keys(columns))})`
+const quoteNames = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
+const selectRow = (columns: Columns) => `row(${quoteNames(Object.keys(columns))})`
 
-/** Returns an SQL expression for the symbol of the number m, which is the same as in `data.sql`. */
+/** Returns an SQL expression for the symbol whose mixed number is m, as in `data.sql`. */
 const letters = (length: number) =>
   Array.from({ length }, (_, at) => `chr(65 + :m / ${26 ** at} % 26)`).join(
     " || ",
   )
 
+/** Chooses a ticker at random (n, and its mixed number m), and a filter value that differs in every request (c). */
 const setTicker = (first = 1) =>
   `\\set n random(${first}, ${first + 4999})
 \\set m (:n * 7919) % 456976
 \\set c random(1000000000, 1999999999)
 `
 
-/** The service's limit that makes PostgreSQL plan for the values (decision 143). */
+/** The form of `limit` with which the service makes PostgreSQL plan for the values of each request (decision 143). */
 const plannedLimit = "limit coalesce((:rows)::bigint, (select count(*) from generate_series(1, 1000000000000000)))"
 
 const runners = (limit: string, conditions: ReadonlyArray<string>) =>
-  `select ${selected(intradayRunner)} from intraday_runners
+  `select ${selectRow(intradayRunner)} from intraday_runners
 where ${
     ["(anomaly_flagged and daily_volume_ratio > 9)", ...conditions].join(
       " and ",
@@ -90,7 +91,7 @@ const screener = (sort: string) =>
 \\set s random(1, 5)
 \\set price random(1, 12)
 \\set c random(1000000000, 1999999999)
-select ${selected(screenerRow)} from screener
+select ${selectRow(screenerRow)} from screener
 where lower("exchange") in (lower((array['NASDAQ', 'NYSE', 'AMEX'])[:e]))
 and lower("sector") in (lower((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s]))
 and "price" >= ((:price)::text || '.25')::numeric
@@ -114,9 +115,9 @@ const marketCap = `round(filing.outstanding_shares * coalesce(
   ) end
 ), 2)`
 const newest = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
-const float = `${setTicker()}select ${selected(historicalFloat)} from (
+const float = `${setTicker()}select ${selectRow(historicalFloat)} from (
   select * from (
-    select ${listed(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))} from (
+    select ${quoteNames(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))} from (
       select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
       from historical_float_pro as filing
     ) as computed
@@ -126,6 +127,7 @@ const float = `${setTicker()}select ${selected(historicalFloat)} from (
 ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
 order by ${newest};`
 
+/** The scripts of each case. pgbench chooses one of them at random for each request. */
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   "runners-0": [runnersOfTicker(10, 5001)],
   "runners-10": [runnersOfTicker(10)],
@@ -137,9 +139,10 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   float: [float],
 }
 
-/** The pool size of the servers; more connections would only make PostgreSQL slower. */
+/** The size of the servers' pools. More connections would only make PostgreSQL slower. */
 const mostConnections = 10
 
+/** Runs the scripts of a case. Throws if pgbench fails. */
 export const runPgbench = async (
   { password, port }: Postgres,
   name: string,

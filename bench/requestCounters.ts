@@ -1,17 +1,18 @@
-/** Reads Tickerline's request counters, to check whether the measured requests were answered from a cache. */
+/** Reads the request counters of Tickerline, to check whether the measured responses came from a cache. */
 import type { BenchmarkCase, Mode } from "./cases.ts"
 import { sendRequest } from "./httpClient.ts"
 
-/** Number of requests by endpoint, status and origin, such as `/v1/screener 200 cached`. */
+/** Numbers of requests by endpoint, status and origin, such as `/v1/screener 200 cached`. */
 export type RequestCounters = ReadonlyMap<string, number>
 
 const sample = /^tickerline_http_requests_total\{(.*)\} (\d+)$/gm
 
 const labelOf = (labels: string, name: string) => new RegExp(`${name}="([^"]*)"`).exec(labels)?.[1] ?? ""
 
+/** Reads the counters from the metrics port. */
 export const readRequestCounters = async (metricsPort: number): Promise<RequestCounters> => {
   const { body, status } = await sendRequest(metricsPort, "/metrics")
-  if (status !== 200) throw new Error(`/metrics answers ${status}`)
+  if (status !== 200) throw new Error(`/metrics returned ${status}`)
   const counters = new Map<string, number>()
   for (const [, labels = "", count] of body.toString().matchAll(sample)) {
     const origin = labelOf(labels, "cached") === "true" ? "cached" : "uncached"
@@ -20,11 +21,14 @@ export const readRequestCounters = async (metricsPort: number): Promise<RequestC
   return counters
 }
 
-/** Maximum share of a cached case's responses that may come from a query, as they do after midnight. */
+/**
+ * The maximum share of the responses of a cached case that may come from a query, as the first ones after midnight do.
+ */
 const maxUncachedShare = 0.01
 
+/** What the load generator sent. */
 interface Sent {
-  readonly of: BenchmarkCase
+  readonly benchmarkCase: BenchmarkCase
   readonly mode: Mode
   readonly connections: number
   /** Number of responses that the load generator received. */
@@ -32,17 +36,17 @@ interface Sent {
 }
 
 /**
- * Fails unless all misses were queried, and hits and 304 came from the cache. At its end, the load generator closes its
- * connections, so each of them may have one more request of any kind.
+ * Fails unless all misses were queried, and all hits and 304 came from the cache. The load generator ends by closing
+ * its connections, so each of them may have had one more request.
  */
 export const checkCounters = (
   before: RequestCounters,
   after: RequestCounters,
-  { connections, mode, of, requests }: Sent,
+  { benchmarkCase, connections, mode, requests }: Sent,
 ) => {
   const counted = Array.from(after, ([key, count]) => ({ key, count: count - (before.get(key) ?? 0) }))
     .filter(({ count }) => count > 0)
-  const intended = `${of.path} ${mode === "304" ? 304 : 200} ${mode === "miss" ? "uncached" : "cached"}`
+  const intended = `${benchmarkCase.path} ${mode === "304" ? 304 : 200} ${mode === "miss" ? "uncached" : "cached"}`
   const others = counted.filter(({ key }) => key !== intended)
   const maxOthers = connections + (mode === "miss" ? 0 : Math.ceil(maxUncachedShare * requests))
   const found = counted.find(({ key }) => key === intended)?.count ?? 0

@@ -1,4 +1,4 @@
-/** Checks that the required programs are installed. As root on Debian, installs missing ones. */
+/** Checks that the programs that the benchmark needs are installed. */
 import { accessSync, constants, existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -7,7 +7,7 @@ import { runToEnd } from "./processes.ts"
 /** Programs and the Debian packages that contain them. */
 const packages = { wrk: "wrk", pgbench: "postgresql" }
 
-const isThere = (program: string) =>
+const isInstalled = (program: string) =>
   (process.env["PATH"] ?? "").split(":").some((folder) => {
     try {
       accessSync(join(folder, program), constants.X_OK)
@@ -17,13 +17,14 @@ const isThere = (program: string) =>
     }
   })
 
+/** Installs missing programs if this runs as root on Debian. Otherwise fails, and says how to install them. */
 export const checkRequirements = async () => {
   if (Number(process.versions.node.split(".")[0]) < 24) {
     throw new Error(
       "This needs Node 24: run npm ci in the root of the project, then npm run bench here",
     )
   }
-  const missing = Object.entries(packages).filter(([program]) => !isThere(program)).map(([, name]) => name)
+  const missing = Object.entries(packages).filter(([program]) => !isInstalled(program)).map(([, name]) => name)
   if (missing.length === 0) return
   const install = `apt-get install --yes ${missing.join(" ")}`
   if (process.getuid?.() !== 0 || !existsSync("/etc/debian_version")) {

@@ -12,7 +12,7 @@ import { writeBenchmarkReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
 import { isMeasured, isMeasuredWith, needsOrigin, type Server, startServer } from "./servers/index.ts"
 import { serverNames, serverTitles } from "./servers/names.ts"
-import { measurePgbench, measureServer, type Task, type Timer } from "./measurement.ts"
+import { type MeasurementContext, measurePgbench, measureServer, type Task } from "./measurement.ts"
 import { readETags, verifySameResponses } from "./verify.ts"
 
 /** Fails if an option names something that does not exist, because nothing would be measured. */
@@ -37,12 +37,12 @@ const isChosen = (name: string) => options.servers === undefined || options.serv
 const connectionsOf = (name: string) =>
   (name === "runners-10" ? [1, 32, 256] : [32]).filter((count) => options.connections?.includes(count) ?? true)
 
-const tasks: ReadonlyArray<Task> = cases.flatMap((of) =>
-  of.modes.filter((mode) => wanted(of.name, mode)).flatMap((mode) =>
-    connectionsOf(of.name).map((connections) => ({ of, mode, connections }))
+const tasks: ReadonlyArray<Task> = cases.flatMap((benchmarkCase) =>
+  benchmarkCase.modes.filter((mode) => wanted(benchmarkCase.name, mode)).flatMap((mode) =>
+    connectionsOf(benchmarkCase.name).map((connections) => ({ benchmarkCase, mode, connections }))
   )
 )
-const chosen = cases.filter((of) => tasks.some((task) => task.of === of))
+const chosen = cases.filter((benchmarkCase) => tasks.some((task) => task.benchmarkCase === benchmarkCase))
 
 /** Programs to stop at the end, in reverse order. */
 const running: Array<{ readonly stop: () => Promise<void> }> = []
@@ -67,30 +67,37 @@ const formatFigures = (figures: Measurement) => {
     `loop ${delayMax?.toFixed(1) ?? "–"} ms  CPU ${cpu} µs`
 }
 
+/** A server that takes part in a task, with what it has reached. */
 interface Contender {
   readonly result: Result & { readonly rounds: Array<Round>; readonly failures: Array<string> }
-  readonly once: () => Promise<Measurement>
+  readonly measureOnce: () => Promise<Measurement>
 }
 
 /** The servers with which all others are compared: those that are measured just before each of them. */
 const isOwn = (name: string) => name === "tickerline" || name === "tickerline-lineage"
 
-const makeContenders = (task: Task, servers: ReadonlyArray<Server>, timer: Timer): ReadonlyArray<Contender> =>
+/** Returns the servers that a task is measured with. */
+const makeContenders = (
+  task: Task,
+  servers: ReadonlyArray<Server>,
+  context: MeasurementContext,
+): ReadonlyArray<Contender> =>
   [...servers, ...(isChosen("pgbench") ? ["pgbench" as const] : [])].flatMap((server) => {
     const name = server === "pgbench" ? server : server.name
-    if (!isMeasured(name, task.of, task.mode, task.connections)) return []
-    if (task.mode === "304" && timer.tags.length === 0) return []
-    const { connections, mode, of } = task
+    if (!isMeasured(name, task.benchmarkCase, task.mode, task.connections)) return []
+    if (task.mode === "304" && context.tags.length === 0) return []
+    const { benchmarkCase, connections, mode } = task
     return [{
-      result: { server: name, case: of.name, mode, connections, rounds: [], failures: [] },
-      once: () => server === "pgbench" ? measurePgbench(task, timer) : measureServer(server, task, timer),
+      result: { server: name, case: benchmarkCase.name, mode, connections, rounds: [], failures: [] },
+      measureOnce: () => server === "pgbench" ? measurePgbench(task, context) : measureServer(server, task, context),
     }]
   })
 
-const measureRound = async (round: number, { once, result }: Contender, beside: Round["beside"]) => {
+/** Measures a server once, and adds the figures or the error to its result. Returns undefined if it failed. */
+const measureRound = async (round: number, { measureOnce, result }: Contender, beside: Round["beside"]) => {
   const what = `${round}/${options.rounds} ${result.case} ${result.mode} ${result.connections} ${result.server}`
   try {
-    const figures = await once()
+    const figures = await measureOnce()
     result.rounds.push({ ...figures, beside })
     console.log(`${what.padEnd(52)}${formatFigures(figures)}`)
     return figures
@@ -102,19 +109,23 @@ const measureRound = async (round: number, { once, result }: Contender, beside: 
 }
 
 /**
- * Measures each rival just after Tickerline's own servers, in every round again, so that a pair has the same conditions:
- * the rates of one server differ much more between rounds than the ratios of two servers that run side by side. The
- * runners of a company are compared with those of a symbol (`runners-10`) in the same way.
+ * Measures each rival just after our own servers, in every round anew, so that both have the same conditions: the rates
+ * of one server differ much more between rounds than the ratio of two servers that are measured one after the other. In
+ * the same way, the runners of a company with thirteen symbols are compared with those of one symbol (`runners-10`).
  */
-const measureAll = async (servers: ReadonlyArray<Server>, timer: Timer): Promise<ReadonlyArray<Result>> => {
-  const groups = tasks.map((task) => ({ task, contenders: makeContenders(task, servers, timer) }))
-  const symbol = groups.find(({ task: { connections, mode, of } }) =>
-    of.name === "runners-10" && mode === "miss" && connections === 32
+const measureAll = async (
+  servers: ReadonlyArray<Server>,
+  context: MeasurementContext,
+): Promise<ReadonlyArray<Result>> => {
+  const groups = tasks.map((task) => ({ task, contenders: makeContenders(task, servers, context) }))
+  const symbol = groups.find(({ task: { benchmarkCase, connections, mode } }) =>
+    benchmarkCase.name === "runners-10" && mode === "miss" && connections === 32
   )
+  // Each block measures `own` first, and then the `rivals` that are compared with them.
   const blocks = groups.flatMap(({ contenders, task }) => {
     const own = contenders.filter(({ result }) => isOwn(result.server))
     const rivals = contenders.filter(({ result }) => !isOwn(result.server))
-    const compared = task.of.isOwn === true
+    const compared = task.benchmarkCase.isOwn === true
       ? [{ own: symbol?.contenders.filter(({ result }) => isOwn(result.server)) ?? [], rivals: own }]
       : []
     return [
@@ -148,7 +159,7 @@ const main = async () => {
   const servers: Array<Server> = []
   for (const name of tasks.length === 0 ? [] : serverNames) {
     const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0
-    const isNeeded = isChosen(name) && chosen.some((of) => isMeasuredWith(name, of))
+    const isNeeded = isChosen(name) && chosen.some((benchmarkCase) => isMeasuredWith(name, benchmarkCase))
     if (!isNeeded || (needsOrigin(name) && origin === 0)) continue
     const server = await startServer(name, {
       databaseUrl: postgres.url("bench"),
@@ -164,7 +175,7 @@ const main = async () => {
     `The bodies of ${chosen.map(({ name }) => name).join(", ")} are the same`,
   )
   const task304 = tasks.find(({ mode }) => mode === "304")
-  const tags = task304 === undefined ? [] : await readETags(servers, task304.of, keys.bench)
+  const tags = task304 === undefined ? [] : await readETags(servers, task304.benchmarkCase, keys.bench)
   const unsupported = task304 !== undefined && tags.length === 0
     ? ["304: not supported, because responses have no ETag."]
     : []
@@ -172,7 +183,7 @@ const main = async () => {
     postgres,
     key: keys.bench,
     tags,
-    bytes: (server, of) => bytes.get(`${server} ${of.name}`) ?? 0,
+    bytes: (server, benchmarkCase) => bytes.get(`${server} ${benchmarkCase.name}`) ?? 0,
   })
   for (const server of servers.toReversed()) await server.stop()
   const isWanted = (extra: string) => !options.quick && (options.only?.includes(extra) ?? true)

@@ -1,4 +1,4 @@
-/** The symbols that `data.sql` generates from numbers, and random numbers that are the same in every run. */
+/** Makes the symbols that `data.sql` makes from numbers, and random numbers that are the same in every run. */
 
 const letters = (mixed: number, length: number) => {
   let symbol = ""
@@ -8,17 +8,18 @@ const letters = (mixed: number, length: number) => {
   return symbol
 }
 
-/** Returns the symbol of a ticker with runners, a screener row and filings. */
+/** Returns the symbol of the nth ticker, which has runners, a screener row and filings. */
 export const makeTickerSymbol = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
-/** Returns a symbol in a chain of ticker changes. */
+/** Returns the nth symbol in the chains of ticker changes. */
 export const makeChainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
-/** Numbers of the symbols in chains of three events (four symbols each) and of twelve events (thirteen each). */
+/** The numbers of the symbols in the chains of three events, which have four symbols each. */
 export const chainsOf3 = { first: 0, symbols: 200_000 }
+/** The numbers of the symbols in the chains of twelve events, which have thirteen symbols each. */
 export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
-/** Returns a generator of random numbers from 0 to 1 (Mulberry32). */
+/** Returns a function that returns random numbers from 0 to 1 (Mulberry32). */
 export const makeRandomGenerator = (seed: number) => {
   let state = seed >>> 0
   return () => {
@@ -29,6 +30,7 @@ export const makeRandomGenerator = (seed: number) => {
   }
 }
 
+/** Returns the items in random order. */
 export const shuffle = <A>(
   items: ReadonlyArray<A>,
   chance: () => number,

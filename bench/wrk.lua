@@ -1,4 +1,4 @@
--- Sends prepared requests. Arguments:
+-- The script of wrk: sends the requests in a file. Arguments:
 -- 1. a file with requests, separated by \30; \26 is the placeholder for the counter
 -- 2. a file with the order in which to send them, or "" for the order of the first file
 -- 3. the number of requests that were sent before

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { runToEnd } from "./processes.ts"
 import type { RequestPlan } from "./requestFiles.ts"
 
+/** What wrk measured. */
 export interface WrkResult {
   readonly requests: number
   readonly perSecond: number
@@ -12,12 +13,13 @@ export interface WrkResult {
   readonly p999: number
   readonly max: number
   readonly bytesPerResponse: number
-  /** Number of requests of the plan that were sent so far, including earlier runs. */
+  /** How many requests of the plan were sent so far, in this run and earlier ones. */
   readonly cursor: number
   /** CPU use of wrk, in cores. */
   readonly generator: number
 }
 
+/** What `wrk.lua` prints. Latencies are in microseconds, and `ticks` are CPU time in hundredths of a second. */
 interface Result {
   readonly requests: number
   readonly microseconds: number
@@ -31,13 +33,15 @@ interface Result {
   readonly errors: Readonly<Record<string, number>>
 }
 
+/** What wrk sends, and for how long. */
 export interface WrkOptions {
   readonly port: number
   readonly plan: RequestPlan
+  /** How many requests of the plan were sent before. */
   readonly cursor: number
   readonly connections: number
   readonly seconds: number
-  /** The error status that all responses must have. Without it they must be successful. */
+  /** The error status that all responses must have. Without it, all must be successful. */
   readonly expect?: number
 }
 

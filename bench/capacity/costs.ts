@@ -222,7 +222,7 @@ const main = async () => {
     await service.stop()
     const strict = await startService("costs-limited", testbed.url, { RATE_LIMIT_ULTIMATE: "1" })
     cleanupSteps.push(strict.stop)
-    // With one request per second, these two empty the token bucket.
+    // These two exhaust the rate limit, so that every later request gets 429.
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
     const limited: Scenario = { name: "limited", benchmarkCase: runners10Small, mode: "hit", write, expect: 429 }

@@ -50,8 +50,8 @@ export interface Machines {
 }
 
 /**
- * Returns the machines for a number of busy cores: `atLeast` small ones if they suffice, otherwise enough ordinary ones.
- * If there are several, the others still suffice when one fails.
+ * Returns the machines for a number of busy cores: `atLeast` small ones if they suffice, otherwise enough ordinary
+ * ones. If there are several, the others still suffice when one fails.
  */
 const machines = (busy: number, atLeast: number): Machines => {
   const count = (size: number) =>
@@ -100,7 +100,10 @@ export interface ResourceNeed {
   readonly sending: number
 }
 
-/** Returns the service's CPU time per request, in µs. Only a miss must be compressed: the cache keeps compressed responses. */
+/**
+ * Returns the service's CPU time per request, in µs. Only a miss must be compressed: the cache keeps compressed
+ * responses.
+ */
 const serviceCpu = (hits: number) =>
   hits * value("serviceHit") + (1 - hits) * (value("serviceMiss") + value("serviceCompressing"))
 
@@ -133,8 +136,8 @@ const computeAccountShares = () => {
 }
 
 /**
- * Returns how many token buckets all processes synchronize per second. After synchronizing an account's bucket, a process
- * does so again at the account's first request that comes at least a quarter of a second later.
+ * Returns how many token buckets all processes synchronize per second. After synchronizing an account's bucket, a
+ * process does so again at the account's first request that comes at least a quarter of a second later.
  */
 const countSynchronizedBuckets = (rate: number, processes: number) =>
   computeAccountShares().reduce((sum, share) => sum + share * rate / (1 + share * rate / processes / 4), 0)

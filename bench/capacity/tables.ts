@@ -1,6 +1,6 @@
 /**
- * `npm run capacity` prints the tables of SCALING.md. With `--write`, it also writes each into the document, between the
- * comments `<!-- table NAME -->` and `<!-- end -->`.
+ * `npm run capacity` prints the tables of SCALING.md. With `--write`, it also writes each into the document, between
+ * the comments `<!-- table NAME -->` and `<!-- end -->`.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"

@@ -12,8 +12,8 @@ const folder = join(dataFolder, "growth")
 const log = join(dataFolder, "postgres.log")
 
 /**
- * Removes the tables from the caches of PostgreSQL and of the kernel. Files below a megabyte, such as PostgreSQL's
- * catalogue, stay in the kernel's cache.
+ * Removes the tables from the caches of PostgreSQL and of the kernel. Files of up to a megabyte, such as those of
+ * PostgreSQL's catalogue, stay in the kernel's cache.
  */
 export const dropCaches = async (client: pg.Client) => {
   await client.query("checkpoint")
@@ -22,10 +22,12 @@ export const dropCaches = async (client: pg.Client) => {
     "select oid::text from pg_database where datname = current_database()",
   )
   const files = join(folder, "base", found?.oid ?? "")
+  // With `count=0`, `dd` writes nothing, but `oflag=nocache` makes the kernel drop its cached pages of the file.
   const forget = `find "$0" -size +1M -exec dd of={} oflag=nocache conv=notrunc count=0 status=none \\;`
   spawnSync("sh", ["-c", forget, files], { stdio: "inherit" })
 }
 
+/** A node of a plan, as `explain (format json)` prints it. */
 interface Plan {
   readonly "Node Type": string
   readonly "Index Name"?: string
@@ -58,6 +60,7 @@ const plansSince = (from: number): ReadonlyArray<Explained> => {
   )
 }
 
+/** Lists the nodes of a plan from the top, without the month in the names of partitions. */
 const allSteps = (plan: Plan): ReadonlyArray<string> => [
   plan["Index Name"] === undefined
     ? plan["Node Type"]
@@ -65,24 +68,28 @@ const allSteps = (plan: Plan): ReadonlyArray<string> => [
   ...(plan.Plans ?? []).flatMap(allSteps),
 ]
 
-/** Returns the distinct steps of a plan, because all monthly partitions have the same steps. */
+/** Returns the distinct steps of a plan, because monthly partitions repeat the same ones. */
 const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
 
+/** What a request to a large table costs. */
 export interface RequestTiming {
   readonly name: string
   readonly path: string
   readonly status: number
   readonly bytes: number
-  /** Milliseconds until the response is complete. */
+  /** Milliseconds until the response is complete, with cold caches. */
   readonly cold: number
-  /** Best and median of the warm requests after the cold one, in milliseconds. */
+  /** The best of the warm requests that follow the cold one, in milliseconds. */
   readonly best: number
+  /** The median of these warm requests, in milliseconds. */
   readonly median: number
   /** CPU time of PostgreSQL per warm request, in milliseconds. */
   readonly database: number
-  /** Pages of 8 KiB that the cold request used, and those that were not in PostgreSQL's memory. */
+  /** Pages of 8 KiB that the cold request used. Undefined if its plan was not logged. */
   readonly touched: number | undefined
+  /** How many of these pages were not in PostgreSQL's memory. */
   readonly read: number | undefined
+  /** The steps of the plan, the last one first. */
   readonly plan: string | undefined
 }
 
@@ -93,14 +100,15 @@ interface LatencyContext {
   readonly key: string
 }
 
+/** Sends a request once with cold caches, and then repeatedly with warm ones. */
 export const measureRequest = async (
   { client, key, port, postgres }: LatencyContext,
   { name, path }: NamedRequest,
 ): Promise<RequestTiming> => {
   const once = async () => {
     const began = performance.now()
-    const answer = await sendRequest(port, path, authorizationHeaders(key))
-    return { ...answer, took: performance.now() - began }
+    const response = await sendRequest(port, path, authorizationHeaders(key))
+    return { ...response, took: performance.now() - began }
   }
   await dropCaches(client)
   const from = statSync(log).size

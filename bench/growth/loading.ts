@@ -1,4 +1,4 @@
-/** Measures how fast rows are loaded: with COPY into tables without indexes, and with the command `load`. */
+/** Measures how fast rows are loaded: with `copy` into tables without indexes, and with the command `load`. */
 import { rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -9,9 +9,12 @@ import { dataFolder, type Postgres } from "../postgres.ts"
 import { runToEnd } from "../processes.ts"
 import type { Dataset } from "./tables.ts"
 
+/** How fast a file was loaded. */
 export interface LoadTiming {
+  /** How it was loaded. */
   readonly what: string
   readonly rows: number
+  /** The size of the file. */
   readonly bytes: number
   readonly seconds: number
   /** CPU time of PostgreSQL per row, in microseconds. */
@@ -20,34 +23,37 @@ export interface LoadTiming {
 
 const file = (name: string) => join(dataFolder, "growth", name)
 
-/** Returns the columns of a table as `load` reads them: lists as JSON, and without the generated `search`. */
+/**
+ * Returns the columns of a table but the generated `search`. `written` selects the value as `load` reads it: a list as
+ * JSON, and a boolean as `true` or `false`.
+ */
 const columnsOf = async (client: pg.Client, table: string) => {
-  const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly made: boolean }>(
-    `select format('%I', attname) as name, attname = 'search' as made,
+  const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly generated: boolean }>(
+    `select format('%I', attname) as name, attname = 'search' as generated,
        case when coalesce(nullif(typbasetype, 0), atttypid)::regtype::text like '%[]' then format('to_jsonb(%1$I) as %1$I', attname)
          when atttypid = 'bool'::regtype then format('case when %1$I then ''true'' else ''false'' end as %1$I', attname)
          else format('%I', attname) end as written
      from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`,
     [table],
   )
-  return rows.filter(({ made }) => !made)
+  return rows.filter(({ generated }) => !generated)
 }
 
 const timed = async (what: string, rows: number, path: string, postgres: Postgres, work: () => Promise<unknown>) => {
   const [began, cpu] = [performance.now(), readTreeCpu(postgres.pid)]
   await work()
-  const came: LoadTiming = {
+  const timing: LoadTiming = {
     what,
     rows,
     bytes: statSync(path).size,
     seconds: (performance.now() - began) / 1000,
     database: (readTreeCpu(postgres.pid) - cpu) / rows,
   }
-  console.log(`  ${what}: ${rows.toLocaleString("en")} rows in ${came.seconds.toFixed(1)} s`)
-  return came
+  console.log(`  ${what}: ${rows.toLocaleString("en")} rows in ${timing.seconds.toFixed(1)} s`)
+  return timing
 }
 
-/** Copies a million rows, or all rows of a smaller table. */
+/** Measures `copy` of a million rows, or of all rows of a smaller table, with and without WAL. */
 export const measureCopy = async (
   client: pg.Client,
   table: Dataset,
@@ -71,7 +77,7 @@ export const measureCopy = async (
   }
 }
 
-/** Runs `load` in a separate database, with 0.5, 1 and 2 million rows. */
+/** Measures `load` in a database of its own, with 0.5, 1 and 2 million rows. */
 export const measureLoad = async (
   client: pg.Client,
   url: string,

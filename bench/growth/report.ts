@@ -1,8 +1,9 @@
-/** Formats the results of a dataset as Markdown tables. */
+/** Formats the results of `run.ts` for a dataset as Markdown tables. */
 import type { RequestTiming } from "./latency.ts"
 import type { LoadTiming } from "./loading.ts"
 import type { FillTiming, TableSize } from "./tables.ts"
 
+/** What `npm run growth` measures for a dataset, and saves as JSON. */
 export interface GrowthResult {
   readonly date: string
   readonly dataset: string
@@ -10,8 +11,9 @@ export interface GrowthResult {
   readonly fillings: ReadonlyArray<
     FillTiming & { readonly sizes: ReadonlyArray<TableSize> }
   >
-  readonly answers: ReadonlyArray<RequestTiming>
-  readonly others: ReadonlyArray<
+  readonly requests: ReadonlyArray<RequestTiming>
+  /** SQL statements that might be faster than those of the service. */
+  readonly alternatives: ReadonlyArray<
     {
       readonly name: string
       readonly best: number
@@ -19,17 +21,21 @@ export interface GrowthResult {
       readonly plan: string
     }
   >
+  /** Rows that came in with `copy`. */
   readonly copied: ReadonlyArray<LoadTiming>
+  /** Rows that came in with the command `load`. */
   readonly loaded: ReadonlyArray<LoadTiming>
 }
 
+/** A cell of a table; undefined is shown as a dash. */
 export type Cell = string | number | undefined
 
-const shown = (cell: Cell) =>
+const formatCell = (cell: Cell) =>
   cell === undefined ? "–" : typeof cell === "string" ? cell : cell.toLocaleString("en", {
     maximumFractionDigits: cell < 10 ? 2 : cell < 100 ? 1 : 0,
   })
 
+/** Formats a Markdown table; an empty text if it has no rows. */
 export const formatTable = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<Cell>>,
@@ -37,20 +43,21 @@ export const formatTable = (
   rows.length === 0 ? "" : [
     `| ${head.join(" | ")} |`,
     `| ${head.map((_, at) => at === 0 ? "---" : "--:").join(" | ")} |`,
-    ...rows.map((row) => `| ${row.map(shown).join(" | ")} |`),
+    ...rows.map((row) => `| ${row.map(formatCell).join(" | ")} |`),
     "",
     "",
   ].join("\n")
 
+/** Formats the report, in which parts that are not measured yet are missing. */
 export const formatGrowthReport = (
   {
-    answers,
+    alternatives,
     copied,
     dataset,
     date,
     fillings,
     loaded,
-    others,
+    requests,
     rows,
   }: GrowthResult,
 ) =>
@@ -61,7 +68,7 @@ export const formatGrowthReport = (
         [name, "MiB", "bytes per row"],
         sizes.map(({ bytes, name }) => [name, bytes / 2 ** 20, bytes / rows]),
       ) +
-      formatTable(["made", "s"], times.map(({ seconds, what }) => [what, seconds]))
+      formatTable(["filling", "s"], times.map(({ seconds, what }) => [what, seconds]))
     ),
     formatTable(
       [
@@ -76,7 +83,7 @@ export const formatGrowthReport = (
         "read cold",
         "plan",
       ],
-      answers.map((one) => [
+      requests.map((one) => [
         `[${one.name}](${one.path.length > 100 ? `${one.path.slice(0, 90)}…` : one.path})`,
         String(one.status),
         one.bytes,
@@ -91,16 +98,16 @@ export const formatGrowthReport = (
     ),
     formatTable(
       ["statement", "best", "pages", "plan"],
-      others.map((one) => [one.name, one.best, one.touched, one.plan]),
+      alternatives.map((one) => [one.name, one.best, one.touched, one.plan]),
     ),
     formatTable(
       [
-        "rows coming in",
+        "loading",
         "rows",
         "file, MiB",
         "s",
         "rows/s",
-        "PostgreSQL's CPU µs a row",
+        "PostgreSQL's CPU, µs per row",
       ],
       [...copied, ...loaded].map((
         one,

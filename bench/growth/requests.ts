@@ -1,12 +1,14 @@
-/** The HTTP requests to large tables, and SQL statements that might be faster than those of the service. */
+/** The requests to large tables, and SQL statements that might be faster than those of the service. */
 import { makeTickerSymbol } from "../symbols.ts"
 import type { Dataset } from "./tables.ts"
 
+/** A request and its name in the report. */
 export interface NamedRequest {
   readonly name: string
   readonly path: string
 }
 
+/** A statement to compare with that of the service. */
 export interface Alternative {
   readonly name: string
   readonly sql: string
@@ -14,8 +16,8 @@ export interface Alternative {
 
 const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => makeTickerSymbol(first + at)).join(",")
 
-/** Returns query parameters for the page of 100 rows that follows this many rows. */
-const after = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
+/** Returns the query parameters of the page of 100 rows that follows this many rows. */
+const pageAfter = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
 
 const runners = "/v1/intraday-runners?"
 const news = "/v1/news?"
@@ -23,22 +25,26 @@ const usage = "/v1/usage?"
 const floats = "/v1/historical-float-pro?"
 const estimateOf = (path: string) => `/estimate?endpoint=${path.replace("?", "&")}`
 
-const depths = (path: string, rows: number): ReadonlyArray<NamedRequest> =>
+/** Returns requests for pages ever deeper in a list, the last after nine tenths of all rows. */
+const listDeepPages = (path: string, rows: number): ReadonlyArray<NamedRequest> =>
   [10_000, 100_000, 1_000_000, 10_000_000, Math.floor(0.9 * rows)].filter((depth) => depth < rows).map((depth) => ({
     name: `100 rows after ${depth.toLocaleString("en")}`,
-    path: `${path}${after(depth)}`,
+    path: `${path}${pageAfter(depth)}`,
   }))
 
-/** Returns the requests of a dataset. Ticker 1 has the most rows, and tickers with higher numbers have fewer. */
+/** Returns the requests for a dataset. Ticker 1 has the most rows, and the higher the number, the fewer rows. */
 export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArray<NamedRequest> => {
   switch (dataset) {
     case "intraday_runners":
       return [
         { name: "first page", path: runners },
         { name: "first page, 100 rows", path: `${runners}limit=100` },
-        ...depths(runners, rows),
+        ...listDeepPages(runners, rows),
         { name: "one ticker", path: `${runners}ticker=${makeTickerSymbol(1)}` },
-        { name: "one ticker, its 31st page of 100", path: `${runners}ticker=${makeTickerSymbol(2)}&${after(3000)}` },
+        {
+          name: "one ticker, its 31st page of 100",
+          path: `${runners}ticker=${makeTickerSymbol(2)}&${pageAfter(3000)}`,
+        },
         { name: "100 tickers", path: `${runners}ticker=${hundredTickers(500)}&limit=100` },
         { name: "a month ten years ago", path: `${runners}date_from=2016-06-01&date_to=2016-06-30` },
         { name: "a day", path: `${runners}date=2014-03-12&limit=100` },
@@ -61,7 +67,7 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
       return [
         { name: "first page", path: news },
         { name: "first page, 100 rows", path: `${news}limit=100` },
-        ...depths(news, rows),
+        ...listDeepPages(news, rows),
         { name: "one ticker", path: `${news}ticker=${makeTickerSymbol(1)}` },
         { name: "a rare ticker", path: `${news}ticker=${makeTickerSymbol(19_000)}` },
         { name: "100 tickers", path: `${news}ticker=${hundredTickers(500)}&limit=100` },
@@ -82,7 +88,7 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
     case "historical_float_pro":
       return [
         { name: "first page", path: floats },
-        ...depths(floats, rows),
+        ...listDeepPages(floats, rows),
         { name: "one ticker", path: `${floats}ticker=${makeTickerSymbol(1)}` },
         { name: "newest of each", path: `${floats}latest=true` },
         { name: "market cap above 100,000,000", path: `${floats}min_market_cap=100000000` },
@@ -101,7 +107,7 @@ export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArr
   }
 }
 
-/** The day of New York that many days ago, which `requested_at_from` and `requested_at_to` accept. */
+/** Returns the day in New York that many days ago, which `requested_at_from` and `requested_at_to` accept. */
 const dayBefore = (days: number) => new Date(Date.now() - days * 86_400_000 - 18_000_000).toISOString().slice(0, 10)
 
 const days = (first: number, last: number) =>
@@ -111,10 +117,13 @@ const listUsageRequests = (day: string, hundredThousand: string): ReadonlyArray<
   { name: "first page", path: usage },
   { name: "first page, 100 rows", path: `${usage}limit=100` },
   { name: "the 100th page", path: `${usage}page=100` },
-  { name: "100 rows after 100,000", path: `${usage}${after(100_000)}` },
+  { name: "100 rows after 100,000", path: `${usage}${pageAfter(100_000)}` },
   { name: "a day", path: `${usage}${day}limit=100` },
   { name: "a common endpoint", path: `${usage}endpoint=/v1/intraday-runners` },
-  { name: "a common endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/intraday-runners&${after(9900)}` },
+  {
+    name: "a common endpoint, the 100th page of 100",
+    path: `${usage}endpoint=/v1/intraday-runners&${pageAfter(9900)}`,
+  },
   { name: "a rare endpoint", path: `${usage}endpoint=/v1/nasdaq-compliance` },
   { name: "a rare status", path: `${usage}status_code=503` },
   { name: "export of 100,000", path: `${usage}${hundredThousand}limit=all&format=csv` },
@@ -122,7 +131,10 @@ const listUsageRequests = (day: string, hundredThousand: string): ReadonlyArray<
   { name: "overview", path: "/v1/overview" },
 ]
 
-/** The accounts that `usage.sql` fills. The one with a thousand a second has its newest requests 12 hours ago. */
+/**
+ * The accounts whose usage `usage.sql` generates. The newest request of the account with a thousand a second was sent
+ * 12 hours ago.
+ */
 export const usageAccounts = [
   { name: "a minute", requests: listUsageRequests(days(30, 30), days(75, 6)) },
   { name: "a second", requests: listUsageRequests(days(3, 3), days(3, 2)) },
@@ -131,8 +143,8 @@ export const usageAccounts = [
 
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
-/** Returns alternative statements for pages with high numbers. */
-export const alternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
+/** Returns alternative statements for deep pages. */
+export const listAlternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
   dataset !== "intraday_runners" ? [] : [
     {
       name: "offset 1,000,000",

@@ -1,4 +1,4 @@
-/** `npm run growth` measures large tables (see ../README.md). */
+/** `npm run growth` fills large tables, and measures requests to them and loading (see ../README.md). */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -10,7 +10,7 @@ import { makeCleanup } from "../processes.ts"
 import { startServer } from "../servers/index.ts"
 import { measureRequest, measureStatement } from "./latency.ts"
 import { measureCopy, measureLoad } from "./loading.ts"
-import { alternatives, listDatasetRequests } from "./requests.ts"
+import { listAlternatives, listDatasetRequests } from "./requests.ts"
 import { formatGrowthReport, type GrowthResult } from "./report.ts"
 import { type Dataset, datasets, datasetSources, fillDataset, readTableSizes } from "./tables.ts"
 
@@ -36,8 +36,8 @@ const whileFilling = {
   full_page_writes: "off",
 }
 
-/** Settings while requests are measured: PostgreSQL logs the plan of each statement. */
-const whileAsking = {
+/** Settings while requests are measured: PostgreSQL logs the plan of every statement that takes a millisecond. */
+const whileMeasuring = {
   shared_preload_libraries: "auto_explain",
   "auto_explain.log_min_duration": "1ms",
   "auto_explain.log_analyze": "on",
@@ -47,14 +47,14 @@ const whileAsking = {
   "auto_explain.log_nested_statements": "off",
 }
 
-const folderOfResults = join(import.meta.dirname, "../results")
+const resultsFolder = join(import.meta.dirname, "../results")
 
 const marker = (dataset: Dataset) => join(dataFolder, "growth", `${dataset}.json`)
 
 const outer = makeCleanup()
 
-/** Fills a dataset, unless it already has the requested number of rows. Drops the data of all datasets before. */
-const make = async (dataset: Dataset) => {
+/** Fills a dataset, unless it already has the requested number of rows. Drops the data of all datasets first. */
+const fillUnlessFilled = async (dataset: Dataset) => {
   const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
   if (kept?.rows === options.rows) return kept.fillings
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
@@ -83,6 +83,7 @@ const make = async (dataset: Dataset) => {
   }
 }
 
+/** Measures all requests for a dataset, with the caches of the service off. */
 const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
   const url = postgres.url(`growth_${dataset}`)
   const key = (await runServiceCommand(url, "keys", "create", "--account", "growth", "--tier", "ultimate")).trim()
@@ -105,19 +106,21 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
   }
 }
 
-/** Measures a dataset. Each part of the result is saved at once, because the later parts take long. */
+/** Measures a dataset. Passes each part of the result to `keep` at once, because the later parts take long. */
 const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResult>) => void) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
-  const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
+  const postgres = await startPostgres({ folder: "growth", settings: whileMeasuring })
   cleanupSteps.push(postgres.stop)
   try {
     const url = postgres.url(`growth_${dataset}`)
     await withClient(url, async (client) => {
       await client.query("create extension if not exists pg_buffercache; set statement_timeout = 0")
-      keep({ answers: await measureRequests(postgres, dataset, client) })
-      const others = []
-      for (const { name, sql } of alternatives(dataset)) others.push({ name, ...(await measureStatement(client, sql)) })
-      keep({ others })
+      keep({ requests: await measureRequests(postgres, dataset, client) })
+      const alternatives = []
+      for (const { name, sql } of listAlternatives(dataset)) {
+        alternatives.push({ name, ...(await measureStatement(client, sql)) })
+      }
+      keep({ alternatives })
       keep({ copied: await measureCopy(client, dataset, postgres) })
       keep({ loaded: await measureLoad(client, url, dataset, postgres) })
     })
@@ -126,17 +129,17 @@ const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResul
   }
 }
 
-mkdirSync(folderOfResults, { recursive: true })
+mkdirSync(resultsFolder, { recursive: true })
 for (const dataset of wanted) {
   console.log(`${dataset}: ${datasetSources[dataset].tables.join(", ")}, ${options.rows.toLocaleString("en")} rows`)
-  const file = join(folderOfResults, `growth-${dataset}-${options.rows}`)
+  const file = join(resultsFolder, `growth-${dataset}-${options.rows}`)
   let result: GrowthResult = {
     date: new Date().toISOString(),
     dataset,
     rows: options.rows,
-    fillings: await make(dataset),
-    answers: [],
-    others: [],
+    fillings: await fillUnlessFilled(dataset),
+    requests: [],
+    alternatives: [],
     copied: [],
     loaded: [],
   }

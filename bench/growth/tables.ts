@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
 
+/** The datasets that can be made large. */
 export const datasets = ["intraday_runners", "news", "historical_float_pro"] as const
 export type Dataset = typeof datasets[number]
 
@@ -13,6 +14,7 @@ interface DatasetSource {
   readonly tables: ReadonlyArray<string>
 }
 
+/** How each dataset is generated. */
 export const datasetSources: Readonly<Record<Dataset, DatasetSource>> = {
   intraday_runners: { from: ["tools", "intraday_runners"], tables: ["intraday_runners"] },
   news: { from: ["tools"], tables: ["news"] },
@@ -28,8 +30,8 @@ export const readSteps = (file: string) =>
     }),
   )
 
-const few = readSteps("../data.sql")
-const many = readSteps("fill.sql")
+const originalSteps = readSteps("../data.sql")
+const multiplyingSteps = readSteps("fill.sql")
 
 const step = (steps: ReadonlyMap<string, string>, name: string) => {
   const found = steps.get(name)
@@ -46,7 +48,11 @@ const timed = async (what: string, work: () => Promise<unknown>) => {
   return { what, seconds }
 }
 
-const definitions = async (client: pg.Client, table: string) => {
+/**
+ * Returns the indexes of a table, with the statements that drop and rebuild each. Those of primary keys and unique
+ * constraints are dropped and rebuilt as constraints. `on only` would leave out the partitions.
+ */
+const readIndexes = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly drop: string; readonly make: string }>(
     `select conname as name, format('alter table %I drop constraint %I', $1::text, conname) as drop,
        format('alter table %I add constraint %I %s', $1::text, conname, pg_get_constraintdef(oid)) as make
@@ -61,6 +67,7 @@ const definitions = async (client: pg.Client, table: string) => {
   return rows
 }
 
+/** How long filling a table took. */
 export interface FillTiming {
   readonly table: string
   readonly rows: number
@@ -68,14 +75,17 @@ export interface FillTiming {
   readonly times: ReadonlyArray<{ readonly what: string; readonly seconds: number }>
 }
 
-/** Fills a table in the transaction that truncates it, so PostgreSQL writes no WAL for it (`wal_level=minimal`). */
+/**
+ * Fills a table, and builds its indexes afterwards. `fill.sql` truncates the table in the same transaction, so with
+ * `wal_level=minimal` PostgreSQL writes no WAL for the rows.
+ */
 const fillTable = async (client: pg.Client, table: string, rows: number): Promise<FillTiming> => {
-  const indexes = await definitions(client, table)
+  const indexes = await readIndexes(client, table)
   await client.query("begin")
   for (const { drop } of indexes) await client.query(drop)
   const filled = await timed(
     `${table}: ${rows} rows`,
-    () => client.query(step(many, table).replaceAll("{{rows}}", String(rows))),
+    () => client.query(step(multiplyingSteps, table).replaceAll("{{rows}}", String(rows))),
   )
   await client.query("commit")
   const built = []
@@ -84,6 +94,7 @@ const fillTable = async (client: pg.Client, table: string, rows: number): Promis
   return { table, rows, times: [filled, ...built, cleaned] }
 }
 
+/** Fills the tables of a dataset. */
 export const fillDataset = async (
   client: pg.Client,
   dataset: Dataset,
@@ -92,20 +103,25 @@ export const fillDataset = async (
   const { from, tables } = datasetSources[dataset]
   await client.query("set maintenance_work_mem = '1GB'; set max_parallel_maintenance_workers = 2")
   for (const name of from) {
-    await timed(`${name} of data.sql`, () => client.query(step(few, name).replaceAll("{{tickers}}", "200")))
+    await timed(`${name} of data.sql`, () => client.query(step(originalSteps, name).replaceAll("{{tickers}}", "200")))
   }
-  await client.query(step(many, "tools").replaceAll("{{rows}}", String(rows)))
+  await client.query(step(multiplyingSteps, "tools").replaceAll("{{rows}}", String(rows)))
   const fillings: Array<FillTiming> = []
   for (const table of tables) fillings.push(await fillTable(client, table, rows))
   return fillings
 }
 
+/** The size of a part of a table. */
 export interface TableSize {
+  /** `heap`, `toast`, or the name of an index. */
   readonly name: string
   readonly bytes: number
 }
 
-/** Reads the sizes of a table with its partitions: heap, TOAST and each index. */
+/**
+ * Reads the sizes of a table and its partitions: heap, TOAST and each index. The sizes of an index in all partitions
+ * are added up: the names differ only in the month and in a number at the end.
+ */
 export const readTableSizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<TableSize>> => {
   const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(
     `with parts as (select $1::regclass as oid union select relid from pg_partition_tree($1::regclass))

@@ -1,4 +1,7 @@
-/** `npm run usage` measures how usage is written and read, also compared with another version (see ../README.md). */
+/**
+ * `npm run usage` measures how usage is written and read, and with `--against` compares that with another version (see
+ * ../README.md).
+ */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -19,6 +22,7 @@ import {
 } from "./usageReport.ts"
 import type { WritingCosts, WritingScenario } from "./usageWriting.ts"
 
+/** A checkout of the service that is measured, and the database that it uses. */
 interface Version {
   /** `before` for the version in `--against`, otherwise `after`. */
   readonly name: string
@@ -70,7 +74,7 @@ const fill = async (postgres: Postgres, version: Version) => {
   }
 }
 
-/** Measures requests of each account, in all versions by turns. */
+/** Measures the requests of each account. The versions take turns. */
 const measureReading = async (postgres: Postgres, versions: ReadonlyArray<Version>) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const found: Array<UsageReading> = []
@@ -110,6 +114,7 @@ const measureReading = async (postgres: Postgres, versions: ReadonlyArray<Versio
   }
 }
 
+/** Runs a scenario in a process of its own, with the usage writer of the version. */
 const write = async (
   postgres: Postgres,
   { folder, url }: Pick<Version, "folder" | "url">,
@@ -123,7 +128,7 @@ const write = async (
     }),
   )
 
-/** Runs each scenario in all versions by turns. */
+/** Measures each scenario of writing. The versions take turns. */
 const measureWriting = async (postgres: Postgres, versions: ReadonlyArray<Version>) => {
   const found: Array<UsageWriting> = []
   for (const scenario of scenarios) {
@@ -138,7 +143,10 @@ const measureWriting = async (postgres: Postgres, versions: ReadonlyArray<Versio
   return found
 }
 
-/** Measures how long reading a balance takes while usage is not settled: a prepaid account that is in every batch. */
+/**
+ * Measures how long it takes to read the balance of a prepaid account while usage is not settled. The account is in
+ * every unsettled batch.
+ */
 const measureUnsettled = async (postgres: Postgres, versions: ReadonlyArray<Version>) => {
   const found: Array<UnsettledReading> = []
   for (const batches of [40, 2000]) {

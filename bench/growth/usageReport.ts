@@ -1,4 +1,6 @@
-/** Formats the results of `usage.ts` as Markdown tables, with medians and the lowest and highest value of all rounds. */
+/**
+ * Formats the results of `usage.ts` as Markdown tables, with medians and the lowest and highest value of all rounds.
+ */
 import { median } from "../statistics.ts"
 import type { RequestTiming } from "./latency.ts"
 import { formatTable } from "./report.ts"
@@ -8,18 +10,22 @@ interface OfVersion {
   readonly version: string
 }
 
+/** A measured request, by version and account. */
 export interface UsageReading extends OfVersion, RequestTiming {
   readonly account: string
 }
 
+/** A measured scenario of writing, by version. */
 export interface UsageWriting extends OfVersion, Omit<WritingScenario, "isSettled">, WritingCosts {}
 
+/** How long reading a balance took while usage was not settled. */
 export interface UnsettledReading extends OfVersion {
   /** Number of batches that are not settled. */
   readonly batches: number
   readonly milliseconds: number
 }
 
+/** What `npm run usage` measures, and saves as JSON. */
 export interface UsageResult {
   readonly date: string
   readonly rows: number
@@ -28,18 +34,20 @@ export interface UsageResult {
   readonly unsettled: ReadonlyArray<UnsettledReading>
 }
 
-const round = (value: number) =>
+const formatNumber = (value: number) =>
   value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : value < 100 ? 1 : 0 })
 
 const summarize = (values: ReadonlyArray<number>) =>
-  values.length === 0 ? "–" : `${round(median(values))} (${round(Math.min(...values))}–${round(Math.max(...values))})`
+  values.length === 0
+    ? "–"
+    : `${formatNumber(median(values))} (${formatNumber(Math.min(...values))}–${formatNumber(Math.max(...values))})`
 
 /** Shows a figure of both versions, and the second as a multiple of the first. */
 const compare = <Row extends OfVersion>(rows: ReadonlyArray<Row>, get: (row: Row) => number) => {
   const [before = [], after = []] = ["before", "after"].map((version) =>
     rows.filter((row) => row.version === version).map(get)
   )
-  const ratio = before.length === 0 ? "–" : round(median(after) / median(before))
+  const ratio = before.length === 0 ? "–" : formatNumber(median(after) / median(before))
   return [summarize(before), summarize(after), ratio]
 }
 
@@ -61,6 +69,7 @@ const readingFigures = {
 
 const versions = ["before", "after", "× before"]
 
+/** Formats the report, in which parts that were not measured are missing. */
 export const formatUsageReport = ({ date, readings, rows, unsettled, writings }: UsageResult) =>
   [
     `# Usage, ${rows.toLocaleString("en")} requests of the fastest account\n\n`,

@@ -16,10 +16,14 @@ import { options } from "../options.ts"
 import { readTreeCpu } from "../processStats.ts"
 import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
 
+/** How usage is written in a measurement. */
 export interface WritingScenario {
   /** Number of concurrent writers; each has its own connection. */
   readonly writers: number
-  /** Accounts of the requests: 1,000 with a Zipf distribution, other 500 for each of two writers, or a single one. */
+  /**
+   * The accounts that send the requests: 1,000 with a Zipf distribution, 500 for each of two writers that share none,
+   * or a single one.
+   */
   readonly accounts: "1,000" | "500 of each writer" | "one"
   readonly requestsPerBatch: number
   /** Number of batches per writer. */
@@ -31,18 +35,21 @@ export interface WritingScenario {
 /** Costs per request. All include settling, if the version settles. */
 export interface WritingCosts {
   readonly requestsPerSecond: number
-  /** CPU time in microseconds: of PostgreSQL, and of the writer. */
+  /** CPU time of PostgreSQL, in microseconds. */
   readonly database: number
+  /** CPU time of the writer, in microseconds. */
   readonly writer: number
-  /** Bytes of WAL, and bytes by which the tables and indexes of usage grew. */
+  /** Bytes of WAL. */
   readonly wal: number
+  /** Bytes by which the tables of usage grew, with their indexes. */
   readonly disk: number
-  /** The share of `database` and `wal` that settling took: elapsed microseconds, and bytes. */
+  /** How long settling took, in microseconds. Its CPU time is part of `database`. */
   readonly settling: number
+  /** Bytes of WAL that settling wrote; part of `wal`. */
   readonly settlingWal: number
 }
 
-// Each checkout has its own Effect, whose values others do not accept.
+// Uses the Effect of the measured checkout, because its modules do not accept the values of another copy of Effect.
 const { resolve } = createRequire(join(options.tickerline, "package.json"))
 const { Effect, Redacted, Schema }: typeof EffectLibrary = await import(resolve("effect"))
 const { SqlClient }: typeof SqlLibrary = await import(resolve("effect/sql"))
@@ -63,7 +70,7 @@ const { UsageColumns }: typeof Columns = await load("accounts/billing/UsageColum
 const { databaseClientLayer }: typeof PooledClient = await load("postgres/pool/PooledClient.ts")
 const { makeRequestId }: typeof RequestIds = await load("contract/rules/RequestIds.ts")
 
-/** Makes a function that writes requests. */
+/** Creates a function that writes a batch of requests as the service does. */
 const makeWriter = Effect.map(makeUsageWriter, ({ makeBatch, write }) => (rows: ReadonlyArray<UsageRecord>) => {
   const columns = new UsageColumns()
   for (const row of rows) columns.add(row)
@@ -74,7 +81,7 @@ const random = makeRandomGenerator(21)
 const accounts = makeZipfNumbers(1000, 100_000, random)
 const endpoints = ["/v1/intraday-runners", "/v1/news", "/v1/screener"]
 
-/** Makes a request of the last quarter of a second. */
+/** Creates the usage of a request that was sent in the last quarter of a second. */
 const makeRequest = (place: number, account_id: number): UsageRecord => {
   const requested_at = Date.now() - Math.floor(random() * 250)
   const cached = place % 10 === 0
@@ -98,6 +105,7 @@ const makeRequest = (place: number, account_id: number): UsageRecord => {
   }
 }
 
+/** Runs a scenario. Returns what each request cost. */
 const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
   const { batches, postgres, requestsPerBatch, writers } = task
   const sql = yield* SqlClient.SqlClient
@@ -112,8 +120,8 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
       ? 1 + number
       : 1 + 2 * Math.floor(number / 2) + writer
   }
-  /** CPU time for making requests, which is not the writer's, in microseconds. */
-  let making = 0
+  /** CPU time for creating the requests, which is not the writer's, in microseconds. */
+  let creating = 0
   let place = 0
   const makeRequests = (writer: number) => {
     const start = process.cpuUsage()
@@ -122,7 +130,7 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
       return makeRequest(place, chooseAccount(place, writer))
     })
     const { system, user } = process.cpuUsage(start)
-    making += user + system
+    creating += user + system
     return requests
   }
 
@@ -146,7 +154,9 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
     })
     : Effect.void
 
-  /** Each twenty batches of a writer are settled: a busy process writes four a second, and settles every five. */
+  /**
+   * Settles after twenty batches of each writer: a busy process writes four a second, and settles every five seconds.
+   */
   const writeAll = Effect.fnUntraced(function* (count: number) {
     for (let from = 0; from < count; from += 20) {
       yield* Effect.forEach(write, (writeRequests, writer) =>
@@ -161,7 +171,7 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
 
   // V8 optimises functions only after many calls.
   yield* writeAll(Math.min(400, Math.max(20, Math.ceil(20_000 / requestsPerBatch))))
-  ;[making, settling, settlingWal] = [0, 0, 0]
+  ;[creating, settling, settlingWal] = [0, 0, 0]
   const before = yield* counters
   const [database, cpu, start] = [readTreeCpu(postgres), process.cpuUsage(), performance.now()]
   yield* writeAll(batches)
@@ -170,9 +180,9 @@ const measure = Effect.fnUntraced(function* (task: typeof WritingTask.Type) {
   const after = yield* counters
   const requests = requestsPerBatch * batches * writers
   const costs: WritingCosts = {
-    requestsPerSecond: requests / (seconds - making / 1e6),
+    requestsPerSecond: requests / (seconds - creating / 1e6),
     database: (readTreeCpu(postgres) - database) / requests,
-    writer: (user + system - making) / requests,
+    writer: (user + system - creating) / requests,
     wal: (after.wal - before.wal) / requests,
     disk: (after.disk - before.disk) / requests,
     settling: settling / requests,

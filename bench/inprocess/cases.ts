@@ -1,33 +1,34 @@
-/** The requests that the service answers in this process. */
+/** The requests that `npm run inprocess` sends to the service in the same process. */
 import { type BenchmarkCase, cases, fillCounter, type QueryParameters, sorts } from "../cases.ts"
 import { formatRestRequest } from "../requestFiles.ts"
 import { makeTickerSymbol } from "../symbols.ts"
 import { recordedSymbolPrefix } from "./memoryPostgres.ts"
 
+/** Requests of one kind. */
 export interface InProcessCase {
   readonly name: string
   readonly title: string
   readonly status: number
   readonly requestsPerBatch: number
-  /** A part of the statement that each request must send once; undefined if it must send none. */
+  /** A part of the statement that each request must make the service send once; undefined if it must send none. */
   readonly statement?: string
-  /** A part of the statement that must not be sent, for responses from a cache. */
+  /** A part of the statement that the service must not send, because the response comes from memory. */
   readonly absent?: string
-  /** Makes the nth request. `tags` has the ETags of the popular responses, for 304. */
+  /** Creates the nth request. `tags` has the ETags of the popular responses, for the case `304`. */
   readonly makeRequest: (number: number, tags: ReadonlyArray<string>) => Buffer
   /** The request whose statements are recorded. */
   readonly recorded: Buffer
-  /** The number of results in the response to it. */
+  /** The number of results in the response to `recorded`. */
   readonly results?: number
   /** Measured with `CACHE_MEGABYTES=0`, so that lineages are read from the table. */
   readonly isUncached?: true
 }
 
-/** Number of popular requests of the cases that are answered from the response cache. */
+/** Number of popular requests in the cases whose responses come from the response cache. */
 export const popularRequests = 100
 
 const findCase = (name: string) => {
-  const found = cases.find((of) => of.name === name)
+  const found = cases.find((one) => one.name === name)
   if (found === undefined) throw new Error(`There is no case ${name}`)
   return found
 }
@@ -68,16 +69,17 @@ const makeChains = (chains: Chains) =>
 /** The symbols of each chain in `ticker_changes`, in order. */
 export const allChains = [recordedChain, ...makeChains(chainsOf3), ...makeChains(chainsOf12)]
 
+/** Creates all cases. `key` is the API key in their requests. */
 export const makeInProcessCases = (
   key: string,
 ): ReadonlyArray<InProcessCase> => {
   const write = formatRestRequest(key)
   const format = (
-    of: BenchmarkCase,
+    benchmarkCase: BenchmarkCase,
     parameters: QueryParameters,
     number = 0,
     tag?: string,
-  ) => Buffer.from(fillCounter(write(of, parameters, tag), firstNumber + number))
+  ) => Buffer.from(fillCounter(write(benchmarkCase, parameters, tag), firstNumber + number))
 
   const miss = (
     name: string,
@@ -89,13 +91,13 @@ export const makeInProcessCases = (
       & { readonly recorded?: QueryParameters },
     misses = findCase(name).misses,
   ): InProcessCase => {
-    const of = findCase(name)
+    const benchmarkCase = findCase(name)
     return {
       ...rest,
       name,
       status: 200,
-      makeRequest: (number) => format(of, misses[number % misses.length] ?? {}, number),
-      recorded: format(of, { ...misses[0], ...recorded }),
+      makeRequest: (number) => format(benchmarkCase, misses[number % misses.length] ?? {}, number),
+      recorded: format(benchmarkCase, { ...misses[0], ...recorded }),
     }
   }
 

@@ -1,8 +1,9 @@
-/** What V8's garbage collections cost, from its own figures. */
+/** Measures what V8's garbage collections cost, by the figures of V8 itself. */
 import { GCProfiler, type GCProfilerResult } from "node:v8"
 
 type Collection = GCProfilerResult["statistics"][number]
 
+/** The garbage collections of a period. */
 export interface Collections {
   /** The pauses of all scavenges, which collect new objects, in milliseconds. */
   readonly scavenges: ReadonlyArray<number>
@@ -12,6 +13,7 @@ export interface Collections {
   readonly markCompacts: ReadonlyArray<number>
 }
 
+/** Whether a heap space has new objects. Others belong to the old generation. */
 const isYoung = (space: string) => space.startsWith("new_")
 
 const sumOldSpaces = ({ heapSpaceStatistics }: Collection["beforeGC"]) =>
@@ -30,9 +32,9 @@ const summarize = (collections: ReadonlyArray<Collection>): Collections => {
 }
 
 /**
- * Records the collections until the returned function is called. V8 compares the sizes of its spaces just before and
- * after each collection, while nothing else runs. So, unlike a time or the size of the heap between two collections,
- * the promoted bytes depend neither on other load nor on when a collection happens.
+ * Records the collections until the returned function is called. V8 reads the sizes of its spaces just before and after
+ * each collection, while nothing else runs. So the promoted bytes depend neither on other load nor on when a collection
+ * happens, unlike a time or the size of the heap between two collections.
  */
 export const recordCollections = () => {
   const profiler = new GCProfiler()

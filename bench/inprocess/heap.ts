@@ -6,20 +6,27 @@ import { makeInProcessCases } from "./cases.ts"
 import { sendAll } from "./memoryClient.ts"
 import { startMemoryService } from "./memoryService.ts"
 
+/** The memory of cached lineages. */
 export interface CachedLineageMemory {
   readonly lineages: number
-  /** Bytes per lineage in V8's heap, in buffers outside of it, and as counted for `CACHE_MEGABYTES`. */
+  /** Bytes per lineage in V8's heap. */
   readonly heap: number
+  /** Bytes per lineage in buffers outside of the heap. */
   readonly buffers: number
+  /** Bytes per lineage that the service counts for `CACHE_MEGABYTES`. */
   readonly counted: number
 }
 
-/** Lineages before the first measurement, so that the growth has no code and no structures of the service. */
+/**
+ * Lineages that are requested before the first measurement, so that compiled code and the structures of the service do
+ * not count as growth.
+ */
 const [warmUpLineages, lineages] = [2000, 6000]
 
 const { clients, fail, postgres, recording, service, waitForUsage } = await startMemoryService(false)
-const of = makeInProcessCases(recording.key).find(({ name }) => name === "lineage-3") ?? fail("There is no lineage")
-postgres.startCase(of.name)
+const lineageCase = makeInProcessCases(recording.key).find(({ name }) => name === "lineage-3") ??
+  fail("There is no lineage")
+postgres.startCase(lineageCase.name)
 
 const sumMetric = (name: string, label: readonly [string, string]) =>
   Effect.runSync(Effect.provideContext(Metric.snapshot, service.services)).reduce(
@@ -36,19 +43,19 @@ const countHits = () => sumMetric("tickerline_http_requests_total", ["cached", "
 
 const request = async (first: number, count: number) => {
   const usageRows = postgres.usageRows + count
-  const requests = Array.from({ length: count }, (_, number) => of.makeRequest(first + number, []))
-  const [unexpected] = await sendAll(clients, requests, of.status)
-  if (unexpected !== undefined) fail(`A lineage is answered with ${unexpected}`)
+  const requests = Array.from({ length: count }, (_, number) => lineageCase.makeRequest(first + number, []))
+  const [unexpected] = await sendAll(clients, requests, lineageCase.status)
+  if (unexpected !== undefined) fail(`A request for a lineage returned ${unexpected}`)
   await waitForUsage(usageRows)
 }
 
-/** Sends each request three times: the second fills the query cache, and the third the response cache. */
+/** Sends each request three times: the second time fills the query cache, and the third the response cache. */
 const fill = async (first: number, count: number) => {
   for (const _ of [1, 2, 3]) await request(first, count)
 }
 
-/** Reads the memory after two collections, because the first one may run finalizers that free more. */
-const read = async () => {
+/** Reads the memory after two garbage collections, because the first may run finalizers that free more. */
+const readMemory = async () => {
   for (const _ of [1, 2]) {
     globalThis.gc?.()
     await sleep(200)
@@ -58,12 +65,17 @@ const read = async () => {
 }
 
 await fill(0, warmUpLineages)
-const before = await read()
+const before = await readMemory()
 await fill(warmUpLineages, lineages)
-const after = await read()
+const after = await readMemory()
 const hits = countHits()
 await request(warmUpLineages, lineages)
 if (countHits() - hits < lineages) fail(`Of ${lineages} lineages, ${countHits() - hits} are cached`)
-const each = (name: keyof typeof before) => (after[name] - before[name]) / lineages
-const found: CachedLineageMemory = { lineages, heap: each("heap"), buffers: each("buffers"), counted: each("counted") }
+const perLineage = (name: keyof typeof before) => (after[name] - before[name]) / lineages
+const found: CachedLineageMemory = {
+  lineages,
+  heap: perLineage("heap"),
+  buffers: perLineage("buffers"),
+  counted: perLineage("counted"),
+}
 process.stdout.write(JSON.stringify(found), () => process.exit())

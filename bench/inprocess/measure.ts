@@ -1,4 +1,4 @@
-/** Measures all cases and steps in this process, and prints the figures of each as JSON. */
+/** Measures the chosen cases and steps in this process, and prints the figures of each as JSON. */
 import { createHistogram } from "node:perf_hooks"
 import process from "node:process"
 import { type EventLoopDelay, readDelay, watchEventLoop } from "../eventLoop.ts"
@@ -10,17 +10,20 @@ import { sendAll } from "./memoryClient.ts"
 import { connections, startMemoryService } from "./memoryService.ts"
 import { makeSteps, type Step } from "./steps.ts"
 
+/** The figures of a case or a step. */
 export interface Measured extends Collections {
   readonly part: "request" | "step"
   readonly title: string
-  /** The CPU time of each batch, divided by its requests. */
+  /** The CPU time of each batch per request, in microseconds. */
   readonly micros: ReadonlyArray<number>
-  /** Number of requests of all batches. */
+  /** Number of requests in all batches. */
   readonly requests: number
   readonly delay: EventLoopDelay
 }
 
-/** Requests or repetitions of a case before the first batch that counts. V8 compiles functions only after many calls. */
+/**
+ * Requests or repetitions of a case before the first batch that counts. V8 compiles functions only after many calls.
+ */
 const warmUpRequests = 4000
 
 /** Cases take turns, so that other load on the machine affects all of them. */
@@ -35,24 +38,28 @@ interface Task {
   readonly part: Measured["part"]
   readonly title: string
   readonly count: number
-  /** Makes what a batch needs, which is not measured. Returns the batch, which resolves with what went wrong. */
+  /**
+   * Creates what a batch needs, which is not measured. Returns the batch, which resolves with what went wrong, if
+   * anything.
+   */
   readonly prepare: () => () => Promise<string | undefined>
 }
 
-const makeRequestTask = async (of: InProcessCase, tags: ReadonlyArray<string>): Promise<Task> => {
-  const { absent, makeRequest, name, requestsPerBatch: count, statement, status } = of
+/** Creates the task that sends the requests of a case, and checks how many statements the service sends. */
+const makeRequestTask = async (inProcessCase: InProcessCase, tags: ReadonlyArray<string>): Promise<Task> => {
+  const { absent, makeRequest, name, requestsPerBatch: count, statement, status } = inProcessCase
   postgres.startCase(name)
-  const { body } = await client.request(of.recorded)
+  const { body } = await client.request(inProcessCase.recorded)
   // Errors contain the id of the request.
   const isSame = status >= 400 || body.toString() === recording.bodies[name]
-  if (!isSame) fail(`${name} has another response than with PostgreSQL: ${body.toString()}`)
+  if (!isSame) fail(`The response of ${name} differs from the one with PostgreSQL: ${body.toString()}`)
   // A request without a key belongs to no account, so its usage is not recorded.
   const usagePerRequest = status === 401 ? 0 : 1
   const part = statement ?? absent ?? ""
   let number = 0
   return {
     part: "request",
-    title: of.title,
+    title: inProcessCase.title,
     count,
     prepare: () => {
       const requests = Array.from({ length: count }, () => makeRequest(number++, tags))
@@ -64,7 +71,8 @@ const makeRequestTask = async (of: InProcessCase, tags: ReadonlyArray<string>): 
         await waitForUsage(usageRows)
         const sent = postgres.countExecutions(part) - statements
         const wrong = Math.abs(sent - (statement === undefined ? 0 : count))
-        // Few entries of the response cache expire, if other load on the machine delays the poll of their version.
+        // A few entries of the response cache may expire, if other load on the machine delays the poll of their
+        // version.
         return unexpected ?? (wrong > count / 100 ? `${name}: ${count} requests sent ${sent} statements` : undefined)
       }
     },
@@ -92,11 +100,11 @@ const readETags = async ({ makeRequest }: InProcessCase) => {
 
 const isChosen = ({ name }: { readonly name: string }) => options.only?.includes(name) ?? true
 
-const cases = makeInProcessCases(recording.key).filter((of) => of.isUncached === isUncached)
+const cases = makeInProcessCases(recording.key).filter((one) => one.isUncached === isUncached)
 
 const makeUncachedTasks = async () => {
   const tasks: Array<Task> = []
-  for (const of of cases.filter(isChosen)) tasks.push(await makeRequestTask(of, []))
+  for (const one of cases.filter(isChosen)) tasks.push(await makeRequestTask(one, []))
   return tasks
 }
 
@@ -107,7 +115,7 @@ const makeTasks = async () => {
   const tags = await readETags(hit)
   const response = await client.request(hit.recorded)
   const tasks: Array<Task> = []
-  for (const of of cases.filter(isChosen)) tasks.push(await makeRequestTask(of, tags))
+  for (const one of cases.filter(isChosen)) tasks.push(await makeRequestTask(one, tags))
   const steps = await makeSteps(service, postgres, response, connections)
   return [...tasks, ...steps.filter(isChosen).map(makeStepTask)]
 }
@@ -128,9 +136,9 @@ const measured = (await makeTasks()).map((task) => ({
 }))
 
 /**
- * Runs the batches of one turn. Nothing collects garbage but V8 itself, when it decides to: a forced collection would
- * discard optimized code. The requests of all batches exist before the first one, which does not count: its collections
- * move them, and what the case before has left, to the old generation.
+ * Runs the batches of one turn. Garbage is collected only when V8 decides to, because a forced collection would discard
+ * optimized code. The requests of all batches are created first. The first batch does not count: its collections move
+ * the requests, and what the case before has left, to the old generation.
  */
 const takeTurn = async (one: typeof measured[number], batches: number) => {
   const { count, prepare } = one.task
@@ -150,7 +158,7 @@ const takeTurn = async (one: typeof measured[number], batches: number) => {
   one.delays.add(takeDelays())
 }
 
-// Until the usage of the requests above is written.
+// Waits until the usage of the requests above is written.
 await sleep(1000)
 for (const { task: { count, prepare } } of measured) {
   for (let sent = 0; sent < warmUpRequests; sent += count) await prepare()()
@@ -158,7 +166,7 @@ for (const { task: { count, prepare } } of measured) {
 for (let turn = 0; turn < turns; turn += 1) {
   for (const one of measured) await takeTurn(one, Math.ceil(options.batches / turns))
 }
-// Statements of rare background work fail, which disturbs no request.
+// The recording lacks statements of rare background work. They fail without disturbing any request.
 for (const text of postgres.unknown) console.error(`Not recorded: ${text}`)
 const found = measured.map(({ collections, delays, micros, task: { count, part, title } }): Measured => ({
   part,

@@ -2,6 +2,7 @@
 import type { Server } from "node:http"
 import { Duplex } from "node:stream"
 
+/** A complete response; `head` is the status line with the headers. */
 export interface Response {
   readonly status: number
   readonly head: string
@@ -39,6 +40,7 @@ class MemorySocket extends Duplex {
 const headEnd = Buffer.from("\r\n\r\n")
 const lengthHeader = /^content-length: (\d+)/im
 
+/** A connection to a server in this process. */
 export class MemoryClient {
   readonly #socket: MemorySocket
   #chunks: Array<Buffer> = []
@@ -76,7 +78,7 @@ export class MemoryClient {
     if (this.#missing > 0) return
     const chunks = this.#chunks
     this.#chunks = []
-    // In a later turn of the event loop, as from a socket.
+    // The response arrives in a later turn of the event loop, as from a socket.
     setImmediate(() => this.#done(this.#status, chunks, this.#headBytes))
   }
 
@@ -93,6 +95,7 @@ export class MemoryClient {
     this.#socket.push(request)
   }
 
+  /** Sends a request, and resolves with the response. */
   request(request: Buffer) {
     return new Promise<Response>((resolve) =>
       this.send(request, (status, chunks, headBytes) => {
@@ -106,17 +109,19 @@ export class MemoryClient {
     )
   }
 
+  /** Closes the connection. */
   close() {
     this.#socket.destroy()
   }
 }
 
+/** Opens several connections to a server. */
 export const connectClients = (server: Server, count: number) =>
   Array.from({ length: count }, () => new MemoryClient(server))
 
 /**
- * Sends all requests over all connections, each after the response to the one before. Returns the responses with
- * another status.
+ * Sends all requests. Each connection sends its next request when it has received a response. Resolves with the
+ * responses that have another status.
  */
 export const sendAll = (clients: ReadonlyArray<MemoryClient>, requests: ReadonlyArray<Buffer>, status: number) =>
   new Promise<ReadonlyArray<string>>((resolve) => {

@@ -1,4 +1,4 @@
-/** A PostgreSQL server in memory that answers each statement with the recorded bytes. */
+/** A simulated PostgreSQL server in memory, which replies to each statement with recorded bytes. */
 import { Duplex } from "node:stream"
 import { forEachMessage, makeMessage, messageTypes, readParameter, readText } from "./protocol.ts"
 import type { Recording } from "./recording.ts"
@@ -6,7 +6,7 @@ import type { Recording } from "./recording.ts"
 /** The symbols of the recorded chain begin with these letters, which replies replace with those of the parameter. */
 export const recordedSymbolPrefix = "QAAAA"
 
-/** Most bytes of a read from a socket, in Node. */
+/** How many bytes Node reads from a socket at most. */
 const maxChunkBytes = 65_536
 
 interface Result {
@@ -53,10 +53,10 @@ const toResult = (text: string, isLineage = false): Result => {
   return { reply, symbolPositions: isLineage ? findAll(reply, recordedSymbolPrefix) : [] }
 }
 
-/** Returns the first element of an array of floats, or undefined if the array is empty. */
+/** Returns the first element of a binary array of `float8`, or undefined if the array is empty. */
 const readFirstFloat = (array: Buffer) => array.readInt32BE(0) === 0 ? undefined : array.readDoubleBE(24)
 
-/** Returns the sum of an array of `smallint`. */
+/** Returns the sum of a binary array of `smallint`: 20 bytes of header, then a length and a value for each element. */
 const sumSmallIntegers = (array: Buffer) => {
   let sum = 0
   for (let at = 20; at < array.length; at += 6) sum += array.readInt16BE(at + 4)
@@ -95,7 +95,7 @@ const started = Buffer.concat([
   ready,
 ])
 
-/** Returns the letters that a parameter contains instead of the recorded prefix: the first five of a symbol of six. */
+/** Returns the prefix of the requested symbol, which has six letters. It replaces the recorded prefix in the reply. */
 const findSymbolPrefix = (bind: Buffer) => {
   const found = /[A-Z]{6}/.exec(bind.toString("latin1"))
   if (found === null) throw new Error("The statement has no symbol of six letters")
@@ -111,11 +111,12 @@ const makeReply = ({ isTokenRequest, result }: Statement, bind: Buffer) => {
   return filled
 }
 
+/** The server. It counts the statements that it executes. */
 export class MemoryPostgres {
   readonly #statements: ReadonlyMap<string, Statement>
   /** Statements that the recording lacks. */
   readonly unknown = new Set<string>()
-  /** Requests whose usage was written. */
+  /** How many requests had their usage written so far. */
   usageRows = 0
 
   constructor({ statements }: Recording) {
@@ -138,7 +139,7 @@ export class MemoryPostgres {
     }))
   }
 
-  /** Answers with the replies of this case from now on. */
+  /** Sends the replies that were recorded for this case from now on. */
   startCase(name: string) {
     for (const statement of this.#statements.values()) {
       const [first = statement.result] = statement.results.values()
@@ -153,7 +154,7 @@ export class MemoryPostgres {
     return count
   }
 
-  /** Returns the text of the statement that contains a part and has a reply of its own in the case. */
+  /** Returns the text of the statement that contains a part, and that has a reply of its own for the case. */
   findStatement(part: string, name: string) {
     for (const { results, text } of this.#statements.values()) if (text.includes(part) && results.has(name)) return text
     throw new Error(`No statement with ${part} is recorded for ${name}`)
@@ -216,7 +217,7 @@ export class MemoryPostgres {
     }
 
     /** Returns the replies to the statements of one write, each of which ends with `Sync`. */
-    const answer = (chunk: Buffer) => {
+    const replyTo = (chunk: Buffer) => {
       replies = []
       if (forEachMessage(chunk, handle) !== chunk.length) throw new Error("A message was sent in parts")
       return Buffer.concat(replies)
@@ -231,7 +232,7 @@ export class MemoryPostgres {
     const stream = new Duplex({
       read: () => {},
       write: (chunk: Buffer, _encoding, done) => {
-        if (chunk[0] !== messageTypes.terminate) send(isStarted ? answer(chunk) : started)
+        if (chunk[0] !== messageTypes.terminate) send(isStarted ? replyTo(chunk) : started)
         isStarted = true
         done()
       },

@@ -1,4 +1,6 @@
-/** The service in this process, connected to a client and to a PostgreSQL with recorded replies, all through memory. */
+/**
+ * Starts the service in this process, connected through memory to clients and to a PostgreSQL with recorded replies.
+ */
 import process from "node:process"
 import { sleep } from "../processes.ts"
 import { connectClients, MemoryClient } from "./memoryClient.ts"
@@ -9,7 +11,7 @@ import { startService } from "./service.ts"
 /** As many connections as wrk uses in `npm run bench`. */
 export const connections = 32
 
-/** Time limit for writing the usage of a batch. */
+/** How long writing the usage of a batch may take. */
 const usageTimeoutMillis = 30_000
 
 /** Starts the service with the recording in the file `RECORDING`. */
@@ -23,7 +25,7 @@ export const startMemoryService = async (isUncached: boolean) => {
     service,
     clients: connectClients(service.server, connections),
     client: new MemoryClient(service.server),
-    /** Waits until the usage of as many requests is written. */
+    /** Waits until the usage of this many requests is written. */
     waitForUsage: async (rows: number) => {
       const deadline = performance.now() + usageTimeoutMillis
       while (postgres.usageRows < rows && performance.now() < deadline) await sleep(10)

@@ -1,7 +1,8 @@
-/** Reads and makes messages of PostgreSQL's protocol: a type, the length, and the body. */
+/** Reads and creates messages of PostgreSQL's protocol. A message has a type (one letter), its length, and a body. */
 
 const codeOf = (letter: string) => letter.charCodeAt(0)
 
+/** The types of messages. Client and server use some letters for different types. */
 export const messageTypes = {
   parse: codeOf("P"),
   bind: codeOf("B"),
@@ -20,7 +21,7 @@ export const messageTypes = {
   readyForQuery: codeOf("Z"),
 } as const
 
-/** Calls `handle` with each complete message. Returns the number of bytes that they have. */
+/** Calls `handle` with each complete message. Returns how many bytes these messages have. */
 export const forEachMessage = (
   bytes: Buffer,
   handle: (type: number, body: Buffer, message: Buffer) => void,
@@ -39,6 +40,7 @@ export const forEachMessage = (
   return at
 }
 
+/** Creates a message. */
 export const makeMessage = (
   type: string,
   body: Uint8Array = new Uint8Array(),
@@ -50,7 +52,7 @@ export const makeMessage = (
   return message
 }
 
-/** Reads a text that ends with a zero. `end` is the position behind the zero. */
+/** Reads a text that ends with a zero byte. `end` is the position after it. */
 export const readText = (bytes: Buffer, start: number) => {
   const zero = bytes.indexOf(0, start)
   return { text: bytes.toString("utf8", start, zero), end: zero + 1 }

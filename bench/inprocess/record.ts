@@ -1,4 +1,7 @@
-/** Records the replies of a real PostgreSQL to the statements of all cases. The database has a part of the bench data. */
+/**
+ * Records the replies of a real PostgreSQL to the statements of all cases. Its database has a part of the benchmark
+ * data.
+ */
 import { hash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -11,9 +14,12 @@ import { MemoryClient } from "./memoryClient.ts"
 import { makeRecorder, type Recording } from "./recording.ts"
 import { startService } from "./service.ts"
 
+/** Numbers of tickers that have a row in the screener, and that have data in the other tables. */
 const [screenerTickers, otherTickers] = [2000, 20]
 
-/** Long enough for all statements that the service sends in the background. */
+/**
+ * How long the service runs after the last request, so that it sends all of its background statements, in milliseconds.
+ */
 const backgroundMillis = 3000
 
 const source = readFileSync(join(import.meta.dirname, "../data.sql"), "utf8")
@@ -80,7 +86,7 @@ const prepare = async (admin: string, url: string) => {
   return readFileSync(keyFile, "utf8")
 }
 
-/** Returns the recording, without its version. */
+/** Sends the request of each case to the service. Returns the recording, without its version. */
 export const recordStatements = async (): Promise<
   Omit<Recording, "version">
 > => {
@@ -102,7 +108,7 @@ export const recordStatements = async (): Promise<
         const count = results === undefined ? undefined : JSON.parse(bodies[name]).count
         if (response.status !== expected || count !== results) {
           throw new Error(
-            `${name} is answered with ${response.status} and ${count} results:\n${bodies[name]}`,
+            `${name} returned ${response.status} and ${count} results:\n${bodies[name]}`,
           )
         }
       }

@@ -1,28 +1,32 @@
-/** Recorded replies of PostgreSQL, and the streams that record them. */
+/** Recorded replies of PostgreSQL, and streams that record them. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { Duplex } from "node:stream"
 import { forEachMessage, messageTypes, readText } from "./protocol.ts"
 
-/** The reply to one statement, as messages of PostgreSQL's protocol in base64. */
+/** The replies to one statement, as messages of PostgreSQL's protocol in base64. */
 export interface RecordedStatement {
   readonly text: string
-  /** Reply to `Describe`. */
+  /** The reply to `Describe`. */
   readonly description: string
-  /** Rows and completion, by case. The first one answers all cases without a reply of their own. */
+  /** Rows and completion, by case. A case without a reply of its own gets the first one. */
   readonly results: Readonly<Record<string, string>>
 }
 
+/** Everything that is needed to run the service without PostgreSQL. */
 export interface Recording {
   /** Hash of the files that the recording depends on. */
   readonly version: string
+  /** The API key that the service accepts. */
   readonly key: string
   readonly statements: ReadonlyArray<RecordedStatement>
   /** The service's response to the recorded request, by case. */
   readonly bodies: Readonly<Record<string, string>>
 }
 
+/** Reads a recording from a file. */
 export const readRecording = (file: string): Recording => JSON.parse(readFileSync(file, "utf8"))
 
+/** Writes a recording to a file. */
 export const writeRecording = (file: string, recording: Recording) =>
   writeFileSync(file, `${JSON.stringify(recording, null, 1)}\n`)
 
@@ -48,7 +52,7 @@ export const makeRecorder = () => {
   const failures: Array<string> = []
   let currentCase = "start"
 
-  /** Returns a stream that forwards to the socket and back, and records complete replies. */
+  /** Returns a stream that passes all bytes on to the socket and back, and records complete replies. */
   const record = (socket: Duplex) => {
     const prepared = new Map<string, string>()
     let isStarted = false

@@ -1,4 +1,7 @@
-/** Builds the service as `serve` does, without a port, jobs and metrics server, over streams to PostgreSQL. */
+/**
+ * Builds the service as `serve` does, but without a port, jobs and metrics server, and over given streams to
+ * PostgreSQL.
+ */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -45,7 +48,12 @@ const serviceLayer = (url: string, connect: Connect) =>
     Layer.provideMerge(Layer.succeed(References.MinimumLogLevel, "None")),
   )
 
-/** `isUncached`: with `CACHE_MEGABYTES=0`. */
+/**
+ * Builds the service.
+ *
+ * @param connect opens a connection to PostgreSQL
+ * @param isUncached whether the service runs with `CACHE_MEGABYTES=0`
+ */
 export const startService = async (url: string, connect: Connect, isUncached = false) => {
   const scope = Scope.makeUnsafe()
   const settings = ConfigProvider.fromUnknown(isUncached ? { CACHE_MEGABYTES: "0" } : {})
@@ -66,4 +74,5 @@ export const startService = async (url: string, connect: Connect, isUncached = f
   }
 }
 
+/** The service in this process. */
 export type Service = Awaited<ReturnType<typeof startService>>

@@ -1,4 +1,4 @@
-/** Steps of a request, measured on their own in the process of the service. */
+/** The steps of a request that `measure.ts` measures on their own. */
 import { PgClient, PgPool } from "@effect/sql-pg"
 import { Context, Effect, Scope } from "effect"
 import { createServer } from "node:http"
@@ -15,6 +15,7 @@ import { connectClients, type Response, sendAll } from "./memoryClient.ts"
 import type { MemoryPostgres } from "./memoryPostgres.ts"
 import type { Service } from "./service.ts"
 
+/** A part of the work for a request. */
 export interface Step {
   readonly name: string
   readonly title: string
@@ -25,7 +26,7 @@ export interface Step {
   readonly run: () => Promise<unknown>
 }
 
-/** As many statements at the same time as one endpoint may use connections. */
+/** The number of statements at the same time: as many as one endpoint may use connections. */
 const concurrency = 8
 
 const parameters = { ticker: "AAAA", min_gap_percentage: "-9000.1000000000" }
@@ -35,7 +36,7 @@ const repeat = (count: number, run: () => unknown) => async () => {
   for (let times = 0; times < count; times += 1) run()
 }
 
-/** Node's server alone, with the headers and the body of a response of the service. */
+/** Measures Node's server alone, which sends the headers and the body of a response of the service. */
 const makeServerStep = (
   { body, head }: Response,
   connections: number,
@@ -58,6 +59,7 @@ const makeServerStep = (
   }
 }
 
+/** Measures recording the usage of requests, until it is written. */
 const makeUsageStep = (
   { services }: Service,
   postgres: MemoryPostgres,
@@ -94,7 +96,7 @@ const makeUsageStep = (
   }
 }
 
-/** The statement that reads runners, by the driver with its own pool, and by the service. */
+/** Measures the statement for runners: sent by the driver with a pool of its own, and by the service. */
 const makeReadSteps = async (
   { services }: Service,
   postgres: MemoryPostgres,
@@ -187,7 +189,7 @@ const makeDecodeStep = (): Step => {
 
 const idleMillis = 500
 
-/** Polls, probes and other loops, which need this time per millisecond whether there are requests or not. */
+/** Measures polls, probes and other loops, which take CPU time per millisecond even if there are no requests. */
 const idleStep: Step = {
   name: "idle",
   title: "Background work per millisecond of time",
@@ -195,6 +197,7 @@ const idleStep: Step = {
   run: () => sleep(idleMillis),
 }
 
+/** Creates all steps. `response` is what Node's server alone sends. */
 export const makeSteps = async (
   service: Service,
   postgres: MemoryPostgres,

@@ -1,5 +1,6 @@
-/** Columns of the responses, for the hand-written servers. */
+/** The columns of the responses, for the hand-written servers and PostGraphile. */
 
+/** How a column prints. `eastern` and `newYork` are wall-clock times (`times.ts`). */
 export type ColumnKind =
   | "text"
   | "decimal"
@@ -9,8 +10,10 @@ export type ColumnKind =
   | "eastern"
   | "newYork"
 
+/** Columns in the order of the response. */
 export type Columns = Readonly<Record<string, ColumnKind>>
 
+/** The columns of `/v1/intraday-runners`. */
 export const intradayRunner: Columns = {
   ticker: "text",
   date: "text",
@@ -50,6 +53,7 @@ export const intradayRunner: Columns = {
   last_updated: "eastern",
 }
 
+/** The columns of `/v1/screener`. */
 export const screenerRow: Columns = {
   ticker: "text",
   company: "text",
@@ -101,6 +105,7 @@ export const screenerRow: Columns = {
   last_updated: "newYork",
 }
 
+/** The columns of `/v1/historical-float-pro`. */
 export const historicalFloat: Columns = {
   ticker: "text",
   filed_at: "text",

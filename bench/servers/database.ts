@@ -1,4 +1,7 @@
-/** A pool that returns numbers as floats, and dates and times as text: of `pg`, or with DRIVER=postgres of postgres.js. */
+/**
+ * The pool of the hand-written servers, which returns numbers as floats, and dates and times as text. The driver is
+ * `pg`, or postgres.js with DRIVER=postgres.
+ */
 import process from "node:process"
 import pg from "pg"
 import postgres from "postgres"
@@ -15,9 +18,10 @@ const parsers = new Map<number, (text: string) => unknown>([
 ])
 
 const connectionString = process.env["DATABASE_URL"] ?? ""
-/** Connections of the pool. */
+/** The number of connections in the pool. */
 const max = 10
 
+/** A row, by the names of its columns. */
 export type Row = Record<string, unknown>
 
 /** Runs a statement, which each connection prepares once. */
@@ -34,7 +38,7 @@ const connectWithPg = (): StatementRunner => {
   return async (name, text, values) => (await pool.query<Row>({ name, text, values: [...values] })).rows
 }
 
-/** postgres.js sends several statements on a connection, and knows a prepared statement by its text. */
+/** postgres.js sends several statements at once on a connection, and identifies a prepared statement by its text. */
 const connectWithPostgresJs = (): StatementRunner => {
   const sql = postgres(connectionString, {
     max,
@@ -46,4 +50,5 @@ const connectWithPostgresJs = (): StatementRunner => {
   return (_, text, values) => sql.unsafe<Array<Row>>(text, values.map(String), { prepare: true })
 }
 
+/** Runs a statement with the chosen driver. */
 export const runNamedStatement = process.env["DRIVER"] === "postgres" ? connectWithPostgresJs() : connectWithPg()

@@ -1,7 +1,8 @@
 /**
- * Effect's `HttpApiBuilder` alone, on the Node server of Tickerline: typed endpoints with three middlewares, which check
- * the key, count the requests of the account, and record the usage. Lineages come from a map of all ticker changes, and
- * their schema encodes them. Pages of runners are stored bytes of Tickerline. Responses have all of its headers.
+ * Effect's `HttpApiBuilder` alone, on the Node server that Tickerline uses: typed endpoints with three middlewares,
+ * which check the key, count the requests of the account, and record the usage. Lineages come from a map of all ticker
+ * changes, and a schema encodes them. Pages of runners are stored bytes of Tickerline. Responses have all headers of
+ * Tickerline.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
@@ -77,12 +78,12 @@ const Api = HttpApi.make("bench").add(
 const stored = await fetchStoredResponses()
 
 /** Headers that a middleware, the encoder or the server sets. */
-const ofOthers = /^(x-ratelimit-.*|x-request-id|content-.*)$/i
+const setByOthers = /^(x-ratelimit-.*|x-request-id|content-.*)$/i
 
 /** The other headers of Tickerline's responses, by path. */
 const sharedHeaders = new Map(Array.from(stored, ([target, { headers }]) => [
   target.replace(/\?.*/, ""),
-  headers.filter(([name]) => !ofOthers.test(name)),
+  headers.filter(([name]) => !setByOthers.test(name)),
 ]))
 
 type Event = typeof ChangeEvent.Type
@@ -124,7 +125,7 @@ const findLineage = (query_ticker: string): typeof Lineage.Type => {
 const account = { id: 1, requests: 0 }
 const maxRequests = 1_000_000_000
 let usage: Array<{ readonly account: number; readonly at: number; readonly status: number; readonly url: string }> = []
-// Instead of writing them.
+// Discards the usage, which a real service would write.
 setInterval(() => usage = [], 1000).unref()
 
 const authentication = Layer.succeed(Authentication, {

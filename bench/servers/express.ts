@@ -1,6 +1,6 @@
 /**
- * The Express server: validates queries with the same JSON Schemas and encodes responses with `JSON.stringify`.
- * COMPRESS=gzip adds the compression middleware.
+ * The Express server: validates queries with the same JSON Schemas as the Fastify server, and encodes responses with
+ * `JSON.stringify`. COMPRESS=gzip adds the compression middleware.
  */
 import { Ajv } from "ajv"
 import compression from "compression"
@@ -25,7 +25,7 @@ for (const { handle, path, query } of endpoints) {
       response.status(422).json({ error: ajv.errorsText(isValid.errors) })
     } else {
       void handle(query).then(
-        (answer) => response.json(answer),
+        (body) => response.json(body),
         (error) =>
           response.status(error instanceof AmbiguousLineage ? 409 : 500).json({
             error: String(error),

@@ -9,7 +9,7 @@ const app = Fastify({ logger: false })
 
 if (process.env["COMPRESS"] === "gzip") await app.register(compress, { encodings: ["gzip"], zlibOptions: { level } })
 
-for (const { answer, handle, path, query } of endpoints) {
+for (const { handle, path, query, response } of endpoints) {
   app.get<{ Querystring: Readonly<Record<string, unknown>> }>(path, {
     schema: {
       querystring: {
@@ -17,7 +17,7 @@ for (const { answer, handle, path, query } of endpoints) {
         properties: query,
         additionalProperties: false,
       },
-      response: { 200: answer },
+      response: { 200: response },
     },
     handler: (request) => handle(request.query),
   })

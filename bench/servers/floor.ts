@@ -1,6 +1,6 @@
 /**
  * The upper bound for a Node server: `node:http` sends stored responses of Tickerline from memory. With HEADERS=all, it
- * sends all headers of Tickerline.
+ * sends all headers of the stored responses.
  */
 import { createServer } from "node:http"
 import process from "node:process"
@@ -10,7 +10,7 @@ const all = process.env["HEADERS"] === "all"
 const plain = /^(content-type|content-length)$/i
 const ofBody = /^content-/i
 
-const answers = new Map(
+const responses = new Map(
   Array.from(await fetchStoredResponses(), ([path, { body, headers }]) => [path, {
     body,
     headers: headers.filter(([name]) => all || plain.test(name)).flat(),
@@ -19,7 +19,7 @@ const answers = new Map(
 )
 
 createServer(({ headers, url = "" }, response) => {
-  const found = answers.get(url)
+  const found = responses.get(url)
   if (found === undefined) response.writeHead(404).end()
   else if (headers["if-none-match"] !== undefined) {
     response.writeHead(304, found.unmodified).end()

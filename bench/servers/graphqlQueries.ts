@@ -1,10 +1,11 @@
-/** The cases as GraphQL queries for PostGraphile. */
+/** Expresses the cases as GraphQL queries for PostGraphile, and compares its responses with those of Tickerline. */
 import { authorizationHeaders, sendRequest } from "../httpClient.ts"
 import { type BenchmarkCase, counterPlaceholder, type QueryParameters, requestTarget } from "../cases.ts"
 import type { RequestFormatter } from "../requestFiles.ts"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { formatEasternWallClock, formatNewYorkWallClock } from "./times.ts"
 
+/** How PostGraphile names a table and its parts. */
 interface Table {
   readonly field: string
   readonly filter: string
@@ -49,16 +50,18 @@ const tables: Readonly<Record<string, Table>> = {
   },
 }
 
+/** Whether PostGraphile can express the case. */
 export const canExpress = ({ path }: BenchmarkCase) => tables[path] !== undefined
 
 const tableOf = ({ path }: BenchmarkCase) => {
   const table = tables[path]
   if (table === undefined) {
-    throw new Error(`PostGraphile does not express ${path}`)
+    throw new Error(`PostGraphile cannot express ${path}`)
   }
   return table
 }
 
+/** Returns the name of PostGraphile's field for a column: `gain_1_day` becomes `gain1Day`. */
 const fieldOf = (column: string) =>
   column.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
     .replace(/\d[a-z]/g, (pair) => pair.toUpperCase())
@@ -101,8 +104,9 @@ const bodyOf = (table: Table, parameters: QueryParameters) => {
   return JSON.stringify({ query, variables }).replaceAll("\\u001a", counterPlaceholder)
 }
 
-export const formatGraphQLRequest: RequestFormatter = (of, parameters) => {
-  const body = bodyOf(tableOf(of), parameters)
+/** Formats a request to PostGraphile. */
+export const formatGraphQLRequest: RequestFormatter = (benchmarkCase, parameters) => {
+  const body = bodyOf(tableOf(benchmarkCase), parameters)
   return [
     "POST /graphql HTTP/1.1",
     "Host: 127.0.0.1",
@@ -115,7 +119,7 @@ export const formatGraphQLRequest: RequestFormatter = (of, parameters) => {
 }
 
 /** Converts a value to the form that Tickerline prints. */
-const printed = (value: unknown, kind: Columns[string] | undefined) => {
+const convertValue = (value: unknown, kind: Columns[string] | undefined) => {
   if (value === null || value === undefined) return null
   if (kind === "decimal" || kind === "whole") return Number(value)
   if (kind === "eastern") return formatEasternWallClock(String(value).slice(0, 19))
@@ -127,25 +131,31 @@ interface Page {
   readonly pageInfo: { readonly hasNextPage: boolean }
 }
 
-interface GraphQLAnswer {
+interface GraphQLResponse {
   readonly data: Readonly<Record<string, Page>> | null
   readonly errors?: unknown
 }
 
-interface RestAnswer {
+interface RestResponse {
   readonly results: ReadonlyArray<Readonly<Record<string, unknown>>>
   readonly has_more: boolean
 }
 
-/** Throws if PostGraphile and Tickerline return different values for the same rows. */
+/**
+ * Throws if PostGraphile and Tickerline return different rows or values. Returns the average size of the bodies, and
+ * how the responses differ in form.
+ *
+ * @param graphql the port of PostGraphile
+ * @param other the port of Tickerline
+ */
 export const compareWithTickerline = async (
   graphql: number,
   other: number,
-  of: BenchmarkCase,
+  benchmarkCase: BenchmarkCase,
   sample: Readonly<Record<"popular" | "misses", ReadonlyArray<QueryParameters>>>,
   key: string,
 ) => {
-  const table = tableOf(of)
+  const table = tableOf(benchmarkCase)
   let bytes = 0
   const all = [...sample.popular, ...sample.misses]
   for (const parameters of all) {
@@ -155,24 +165,26 @@ export const compareWithTickerline = async (
     }
     const { body } = await sendRequest(graphql, "/graphql", json, bodyOf(table, parameters))
     bytes += body.length
-    const { data, errors }: GraphQLAnswer = JSON.parse(body.toString())
+    const { data, errors }: GraphQLResponse = JSON.parse(body.toString())
     const page = data?.[table.field]
     if (page === undefined) {
-      throw new Error(`PostGraphile answers ${JSON.stringify(errors)}`)
+      throw new Error(`PostGraphile returned ${JSON.stringify(errors)}`)
     }
-    const answer: RestAnswer = JSON.parse(
-      (await sendRequest(other, requestTarget(of, parameters), authorizationHeaders(key))).body.toString(),
+    const expectedPage: RestResponse = JSON.parse(
+      (await sendRequest(other, requestTarget(benchmarkCase, parameters), authorizationHeaders(key))).body.toString(),
     )
     const columns = Object.keys(table.columns).filter((column) => !table.missing.includes(column))
-    const told = page.nodes.map((node) => columns.map((name) => printed(node[fieldOf(name)], table.columns[name])))
-    const expected = answer.results.map((row) => columns.map((name) => row[name] ?? null))
-    const [left, right] = [[told, page.pageInfo.hasNextPage], [
+    const returned = page.nodes.map((node) =>
+      columns.map((name) => convertValue(node[fieldOf(name)], table.columns[name]))
+    )
+    const expected = expectedPage.results.map((row) => columns.map((name) => row[name] ?? null))
+    const [left, right] = [[returned, page.pageInfo.hasNextPage], [
       expected,
-      answer.has_more,
+      expectedPage.has_more,
     ]].map((both) => JSON.stringify(both))
     if (left !== right) {
       throw new Error(
-        `PostGraphile returns different rows for ${requestTarget(of, parameters)}:\n${left}\n${right}`,
+        `PostGraphile returns different rows for ${requestTarget(benchmarkCase, parameters)}:\n${left}\n${right}`,
       )
     }
   }
@@ -180,7 +192,7 @@ export const compareWithTickerline = async (
     "PostGraphile writes numbers as text with trailing zeros and times without a zone; converted, its rows are " +
     "the same."
   const lacks = table.missing.length === 0 ? [] : [
-    `PostGraphile's answers to ${of.name} lack ${table.missing.join(" and ")}.`,
+    `PostGraphile's responses to ${benchmarkCase.name} lack ${table.missing.join(" and ")}.`,
   ]
   return { bytes: bytes / all.length, notes: [form, ...lacks] }
 }

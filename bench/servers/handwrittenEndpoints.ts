@@ -9,7 +9,7 @@ import type { Endpoint, Query } from "./endpoint.ts"
 import { lineage } from "./lineage.ts"
 import { formatEasternWallClock, formatNewYorkWallClock } from "./times.ts"
 
-/** The level of Tickerline, so that no server does more work than another. */
+/** The level that Tickerline uses, so that no server does more work than another. */
 export const gzipLevel = 4
 
 const paging = {
@@ -40,7 +40,8 @@ const rowSchema = (columns: Columns) => ({
   ),
 })
 
-const envelope = (columns: Columns) => ({
+/** Returns the JSON Schema of a page. */
+const pageSchema = (columns: Columns) => ({
   type: "object",
   properties: {
     count: { type: "integer" },
@@ -51,6 +52,7 @@ const envelope = (columns: Columns) => ({
   },
 })
 
+/** An endpoint that returns a list. */
 interface List {
   readonly path: string
   readonly columns: Columns
@@ -68,8 +70,8 @@ interface List {
 const parameterPage = (parameters: number) => `limit $${parameters + 1} offset $${parameters + 2}`
 const literalPage = (limit: number, offset: number) => `limit ${limit}${offset === 0 ? "" : ` offset ${offset}`}`
 
-/** Caches one named statement per set of filters. */
-const statementOf = ({ filters, hasLiteralPage = false, text }: List) => {
+/** Returns a function that returns the statement for a query. It keeps one named statement per set of filters. */
+const makeStatements = ({ filters, hasLiteralPage = false, text }: List) => {
   const known = new Map<
     string,
     { readonly name: string; readonly text: string }
@@ -97,11 +99,12 @@ const statementOf = ({ filters, hasLiteralPage = false, text }: List) => {
   }
 }
 
-const list = (of: List): Endpoint => {
-  const statement = statementOf(of)
-  const names = Object.keys(of.filters)
-  const easternColumns = Object.keys(of.columns).filter((name) => of.columns[name] === "eastern")
-  const newYorkColumns = Object.keys(of.columns).filter((name) => of.columns[name] === "newYork")
+/** Creates the endpoint of a list. */
+const makeListEndpoint = (definition: List): Endpoint => {
+  const getStatement = makeStatements(definition)
+  const names = Object.keys(definition.filters)
+  const easternColumns = Object.keys(definition.columns).filter((name) => definition.columns[name] === "eastern")
+  const newYorkColumns = Object.keys(definition.columns).filter((name) => definition.columns[name] === "newYork")
 
   const print = (row: Row) => {
     for (const name of easternColumns) {
@@ -114,22 +117,26 @@ const list = (of: List): Endpoint => {
   }
 
   return {
-    path: of.path,
+    path: definition.path,
     query: {
       ...Object.fromEntries(
-        Object.entries(of.filters).map(([name, [schema]]) => [name, schema]),
+        Object.entries(definition.filters).map(([name, [schema]]) => [name, schema]),
       ),
-      ...(of.sorts === undefined ? {} : { sort: { enum: of.sorts, default: "ticker" } }),
+      ...(definition.sorts === undefined ? {} : { sort: { enum: definition.sorts, default: "ticker" } }),
       ...paging,
     },
-    answer: envelope(of.columns),
+    response: pageSchema(definition.columns),
     handle: async (query) => {
       const sent = names.filter((name) => query[name] !== undefined)
       const [page, limit] = [Number(query["page"]), Number(query["limit"])]
       const range = [limit + 1, (page - 1) * limit] as const
-      const { name, text } = statement(query, sent, of.path, ...range)
+      const { name, text } = getStatement(query, sent, definition.path, ...range)
       const values = sent.map((name) => query[name])
-      const rows = await runNamedStatement(name, text, of.hasLiteralPage === true ? values : [...values, ...range])
+      const rows = await runNamedStatement(
+        name,
+        text,
+        definition.hasLiteralPage === true ? values : [...values, ...range],
+      )
       const results = rows.slice(0, limit).map(print)
       return {
         count: results.length,
@@ -142,7 +149,7 @@ const list = (of: List): Endpoint => {
   }
 }
 
-const selected = (columns: Columns) => Object.keys(columns).map((name) => `"${name}"`).join(", ")
+const quoteColumns = (columns: Columns) => Object.keys(columns).map((name) => `"${name}"`).join(", ")
 
 const bounds = (...names: ReadonlyArray<string>) =>
   Object.fromEntries(names.flatMap((name) => [
@@ -182,7 +189,7 @@ const runners: List = {
     ...bounds("gap_percentage"),
   },
   text: (conditions, page) =>
-    `select ${selected(intradayRunner)} from intraday_runners
+    `select ${quoteColumns(intradayRunner)} from intraday_runners
      where anomaly_flagged and daily_volume_ratio > 9 and ${conditions} order by date desc, ticker ${page}`,
 }
 
@@ -200,9 +207,10 @@ const runnersWithTickerlineSql: List = {
   hasLiteralPage: true,
 }
 
+/** All endpoints of the hand-written servers. */
 export const endpoints: ReadonlyArray<Endpoint> = [
-  list(process.env["SQL"] === "tickerline" ? runnersWithTickerlineSql : runners),
-  list({
+  makeListEndpoint(process.env["SQL"] === "tickerline" ? runnersWithTickerlineSql : runners),
+  makeListEndpoint({
     path: "/v1/screener",
     columns: screenerRow,
     filters: {
@@ -220,9 +228,9 @@ export const endpoints: ReadonlyArray<Endpoint> = [
     },
     sorts: screenerSorts,
     text: (conditions, page, sort) =>
-      `select ${selected(screenerRow)} from screener where ${conditions} order by ${direction(sort)} ${page}`,
+      `select ${quoteColumns(screenerRow)} from screener where ${conditions} order by ${direction(sort)} ${page}`,
   }),
-  list({
+  makeListEndpoint({
     path: "/v1/historical-float-pro",
     columns: historicalFloat,
     filters: {
@@ -231,7 +239,7 @@ export const endpoints: ReadonlyArray<Endpoint> = [
       ...days("reported_date"),
     },
     text: (conditions, page) =>
-      `select ${selected(historicalFloat)} from (
+      `select ${quoteColumns(historicalFloat)} from (
          select *, "float" - restricted_shares as tradable_float from historical_float_pro
          where ${conditions} order by ${newestFiling} ${page}
        ) as filing left join lateral (

@@ -13,16 +13,19 @@ import { formatRestRequest, type RequestFormatter } from "../requestFiles.ts"
 import { type ServerName, serverTitles } from "./names.ts"
 import * as PostGraphile from "./graphqlQueries.ts"
 
+/** A running server. */
 export interface Server extends Running {
   readonly name: ServerName
   readonly port: number
   /** Port of `/metrics`; undefined for servers other than Tickerline. */
   readonly metricsPort: number | undefined
+  /** Formats the requests to this server. */
   readonly write: RequestFormatter
   /** Returns the delay of the server's event loop since the last call. */
   readonly readDelay: () => Promise<EventLoopDelay>
 }
 
+/** What a server needs to start. */
 export interface ServerEnvironment {
   readonly databaseUrl: string
   readonly key: string
@@ -30,49 +33,57 @@ export interface ServerEnvironment {
   readonly origin: number
 }
 
+/** Whether the server is Tickerline, with any settings. */
 export const isTickerline = (name: string) => name.startsWith("tickerline")
 const hasTickerlineSql = (name: string) => name === "fastify-our-sql" || name === "fastify-postgres-js"
 const isCompressing = (name: string) => name.endsWith("-gzip")
+/** Whether the server is `node:http` alone. */
 export const isFloor = (name: string) => name.startsWith("floor")
 const isLineage = ({ name }: BenchmarkCase) => name.startsWith("lineage")
 
-/** Whether the server sends stored responses of Tickerline, and therefore only those to popular requests. */
-export const isFromMemory = (name: string, of: BenchmarkCase) => isFloor(name) || (name === "effect" && !isLineage(of))
+/** Whether the server sends stored responses of Tickerline, and so has only those to popular requests. */
+export const isFromMemory = (name: string, benchmarkCase: BenchmarkCase) =>
+  isFloor(name) || (name === "effect" && !isLineage(benchmarkCase))
 
 /** Whether the server fetches responses of Tickerline when it starts. */
 export const needsOrigin = (name: string) => isFloor(name) || name === "effect"
 
-/** Whether the server is measured. Without a cache, popular requests take as long, so only Fastify is measured then. */
+/**
+ * Whether the server is measured. A server without a cache takes as long for popular requests as for others, so Fastify
+ * is the only such server that is measured with them.
+ */
 export const isMeasured = (
   name: ServerName | "pgbench",
-  of: BenchmarkCase,
+  benchmarkCase: BenchmarkCase,
   mode: Mode,
   connections: number,
 ) => {
-  const isMain = of.name === "runners-10" || of.name === "runners-100"
-  if (name === "tickerline-lineage") return isLineage(of) && mode === "miss"
+  const isMain = benchmarkCase.name === "runners-10" || benchmarkCase.name === "runners-100"
+  if (name === "tickerline-lineage") return isLineage(benchmarkCase) && mode === "miss"
   if (isTickerline(name)) {
     return name === "tickerline" || connections === 32 || mode === "hit"
   }
-  if (of.isOwn === true) return false
-  if (isCompressing(name) || of.isCompressed) return isCompressing(name) && of.isCompressed
-  if (hasTickerlineSql(name)) return (isMain || of.name === "runners-0") && mode === "miss" && connections === 32
-  if (name === "effect") return connections === 32 && (isLineage(of) || (isMain && mode === "hit"))
+  if (benchmarkCase.isOwn === true) return false
+  if (isCompressing(name) || benchmarkCase.isCompressed) return isCompressing(name) && benchmarkCase.isCompressed
+  if (hasTickerlineSql(name)) {
+    return (isMain || benchmarkCase.name === "runners-0") && mode === "miss" && connections === 32
+  }
+  if (name === "effect") return connections === 32 && (isLineage(benchmarkCase) || (isMain && mode === "hit"))
   if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")
   if (mode === "304") return false
   if (name === "fastify") return true
   if (mode === "hit" || (connections !== 32 && name !== "pgbench")) {
     return false
   }
-  return name !== "postgraphile" || PostGraphile.canExpress(of)
+  return name !== "postgraphile" || PostGraphile.canExpress(benchmarkCase)
 }
 
 /** Whether the server is measured with a mode of the case. */
-export const isMeasuredWith = (name: ServerName | "pgbench", of: BenchmarkCase) =>
-  of.modes.some((mode) => isMeasured(name, of, mode, 32))
+export const isMeasuredWith = (name: ServerName | "pgbench", benchmarkCase: BenchmarkCase) =>
+  benchmarkCase.modes.some((mode) => isMeasured(name, benchmarkCase, mode, 32))
 
 /** Returns the path of the Deno binary, because the npm package's command does not forward signals. */
-const deno = () => {
+const findDeno = () => {
   const path = `${join(options.tickerline, "node_modules/.bin")}:${process.env["PATH"] ?? ""}`
   const args = ["eval", "console.log(Deno.execPath())"]
   return execFileSync("deno", args, {
@@ -82,14 +93,14 @@ const deno = () => {
   }).trim()
 }
 
-/** Returns the words of the project's start command after the given one. */
-const started = (file: string, commands: "scripts" | "tasks", word: string): ReadonlyArray<string> => {
+/** Returns the words after the given one in the project's start command. */
+const readStartArguments = (file: string, commands: "scripts" | "tasks", word: string): ReadonlyArray<string> => {
   const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
   const words = String(project[commands].start).split(" ")
   return words.slice(words.indexOf(word) + 1)
 }
 
-/** Makes every server write the delay of its event loop to the file `EVENT_LOOP_FILE`, at SIGUSR2. */
+/** A module that makes a server write the delay of its event loop to the file `EVENT_LOOP_FILE` on SIGUSR2. */
 const watcher = join(import.meta.dirname, "../eventLoopPreload.ts")
 
 const tickerline = (
@@ -103,9 +114,9 @@ const tickerline = (
   env: { RATE_LIMIT_ULTIMATE: "1000000000", ...env },
 })
 
-const nodeArguments = () => ["--import", watcher, ...started("package.json", "scripts", "node")]
+const nodeArguments = () => ["--import", watcher, ...readStartArguments("package.json", "scripts", "node")]
 
-/** Enough for all ticker changes. With the default, there are too many to keep them in memory. */
+/** Enough memory for all ticker changes. With the default, they do not fit. */
 const enoughForChanges = { CACHE_MEGABYTES: "512" }
 
 const rival = (
@@ -118,16 +129,16 @@ const rival = (
 })
 
 /** Writes a file with the paths of all popular requests, for the servers that send responses of Tickerline. */
-const popularFile = () => {
+const writePopularFile = () => {
   const [folder, file] = [
     join(dataFolder, "requests"),
     join(dataFolder, "requests/popular"),
   ]
   mkdirSync(folder, { recursive: true })
-  const shown = cases.filter((of) => isMeasured("effect", of, "hit", 32))
+  const shown = cases.filter((one) => isMeasured("effect", one, "hit", 32))
   writeFileSync(
     file,
-    shown.flatMap((of) => of.popular.map((parameters) => requestTarget(of, parameters))).join(
+    shown.flatMap((one) => one.popular.map((parameters) => requestTarget(one, parameters))).join(
       "\n",
     ),
   )
@@ -135,13 +146,13 @@ const popularFile = () => {
 }
 
 const fromMemory = (file: string, { key, origin }: ServerEnvironment, env: Readonly<Record<string, string>> = {}) =>
-  rival(file, { KEY: key, PORT_OF_ORIGIN: String(origin), FILE: popularFile(), ...env })
+  rival(file, { KEY: key, PORT_OF_ORIGIN: String(origin), FILE: writePopularFile(), ...env })
 
 const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) => Command>> = {
   tickerline: () => tickerline(process.execPath, nodeArguments()),
   "tickerline-deno": () => {
-    const args = started("deno.json", "tasks", "run")
-    return tickerline(deno(), ["run", "--preload", watcher, ...args])
+    const args = readStartArguments("deno.json", "tasks", "run")
+    return tickerline(findDeno(), ["run", "--preload", watcher, ...args])
   },
   "tickerline-lineage": () => tickerline(process.execPath, nodeArguments(), enoughForChanges),
   fastify: () => rival("fastify.ts"),
@@ -156,7 +167,7 @@ const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) =>
   postgraphile: () => rival("postgraphile.ts"),
 }
 
-/** Starts a server and waits until it answers. */
+/** Starts a server, and waits until it responds. `tickerline-lineage` must also have all ticker changes in memory. */
 export const startServer = async (
   name: ServerName,
   environment: ServerEnvironment,

@@ -1,5 +1,6 @@
 /** The names of the servers that are compared, and their titles in the report. */
 
+/** The servers, in the order in which they start. */
 export const serverNames = [
   "tickerline",
   "tickerline-deno",
@@ -15,8 +16,10 @@ export const serverNames = [
   "floor-headers",
   "postgraphile",
 ] as const
+/** A server that is compared. */
 export type ServerName = typeof serverNames[number]
 
+/** What the report calls the servers and pgbench. */
 export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
   "tickerline-deno": "Tickerline on Deno",

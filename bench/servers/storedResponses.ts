@@ -1,8 +1,9 @@
-/** Responses of Tickerline, for the servers that send them from memory. */
+/** Fetches responses of Tickerline, for the servers that send them from memory. */
 import { readFileSync } from "node:fs"
 import process from "node:process"
 import { authorizationHeaders, mapConcurrently, sendRequest } from "../httpClient.ts"
 
+/** A response of Tickerline. */
 export interface StoredResponse {
   readonly body: Buffer
   /** All headers but those that Node adds to every response. */
@@ -12,7 +13,7 @@ export interface StoredResponse {
 /** Headers that Node adds to every response. */
 const ofConnection = /^(date|connection|keep-alive)$/i
 
-/** Fetches each path in the file `FILE` from PORT_OF_ORIGIN, with the API key `KEY`. */
+/** Fetches each path in the file `FILE` from the port `PORT_OF_ORIGIN`, with the API key `KEY`. */
 export const fetchStoredResponses = async (): Promise<ReadonlyMap<string, StoredResponse>> => {
   const found = new Map<string, StoredResponse>()
   await mapConcurrently(readFileSync(process.env["FILE"] ?? "", "utf8").split("\n"), async (path) => {

@@ -1,4 +1,4 @@
-/** Formats wall-clock times of PostgreSQL, such as "2026-06-01 09:30:00", with the offset -05:00. */
+/** Formats the wall-clock times of PostgreSQL, such as "2026-06-01 09:30:00", with the offset -05:00. */
 
 /** Returns the date of the nth Sunday of a month. */
 const sunday = (year: number, month: number, nth: number) => {
@@ -13,7 +13,7 @@ interface DaylightSaving {
 
 const knownYears = new Map<string, DaylightSaving>()
 
-/** Returns the beginning and end of daylight saving time in a year, by the rules that apply since 2007. */
+/** Returns when daylight saving time begins and ends in a year, by the rules since 2007. */
 const daylightSavingOf = (year: string): DaylightSaving => {
   const known = knownYears.get(year)
   if (known !== undefined) return known
@@ -26,24 +26,26 @@ const daylightSavingOf = (year: string): DaylightSaving => {
 }
 
 /** Pads the fraction of a second, because PostgreSQL omits trailing zeros. */
-const padded = (text: string) => text.length === 19 ? text : text.padEnd(23, "0")
+const padFraction = (text: string) => text.length === 19 ? text : text.padEnd(23, "0")
 
-export const formatEasternWallClock = (text: string) => `${text.slice(0, 10)}T${padded(text).slice(11)}-05:00`
+/** Formats a time in Eastern Standard Time. */
+export const formatEasternWallClock = (text: string) => `${text.slice(0, 10)}T${padFraction(text).slice(11)}-05:00`
 
 const hours = Array.from(
   { length: 24 },
   (_, hour) => String(hour).padStart(2, "0"),
 )
 
+/** Formats a time in New York, which is an hour ahead of Eastern Standard Time during daylight saving time. */
 export const formatNewYorkWallClock = (text: string) => {
   const { ends, starts } = daylightSavingOf(text.slice(0, 4))
   if (text < starts || text >= ends) return formatEasternWallClock(text)
   const hour = Number(text.slice(11, 13))
   if (hour > 0) {
-    return `${text.slice(0, 10)}T${hours[hour - 1]}${padded(text).slice(13)}-05:00`
+    return `${text.slice(0, 10)}T${hours[hour - 1]}${padFraction(text).slice(13)}-05:00`
   }
   const before = new Date(
     Date.parse(`${text.slice(0, 10)}T00:00:00Z`) - 3_600_000,
   ).toISOString()
-  return `${before.slice(0, 13)}${padded(text).slice(13)}-05:00`
+  return `${before.slice(0, 13)}${padFraction(text).slice(13)}-05:00`
 }

@@ -24,10 +24,13 @@ export interface ObservedRequest {
   readonly endedAt: number
 }
 
+/** Where the clients send requests, and what they may expect. */
 export interface ClusterClientOptions {
+  /** The load balancer. */
   readonly address: { readonly host: string; readonly port: number }
+  /** API keys by account. The clients take turns. */
   readonly keys: Readonly<Record<string, string>>
-  readonly numbers: CommitCounter
+  readonly counter: CommitCounter
   /** Prefix of the request ids. */
   readonly name: string
   readonly clients?: number
@@ -37,7 +40,7 @@ export interface ClusterClientOptions {
   readonly mayBreak?: boolean
 }
 
-/** Paths whose responses stay the same, because their tables are only reloaded with the same rows. */
+/** Paths whose responses stay the same, because their tables are only ever reloaded with the same rows. */
 const paths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
@@ -48,8 +51,10 @@ const paths: ReadonlyArray<string> = [
   ...[1, 2, 3, 5, 8].flatMap((limit) => [`/v1/news?limit=${limit}`, `/v1/historical-float-pro?limit=${limit}`]),
 ]
 
+/** Returns a path that has probably not been requested before. */
 const uncachedPathAt = (at: number) => `/v1/gap-stats?page=${(at * 31) % 97 + 1}&limit=${(at * 17) % 40 + 1}`
 
+/** Returns the path of the nth request: one in four reads the counter, and one in four is probably not cached. */
 const pathAt = (at: number) =>
   at % 4 === 0
     ? `/v1/screener?ticker=${counterTicker}&limit=${at % 100 + 1}`
@@ -60,43 +65,51 @@ const pathAt = (at: number) =>
 const codeOf = ({ text }: TimedResponse) => /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1] ?? ""
 const idOf = /"request_id":"[^"]*"/
 
-const isDocumented = (response: TimedResponse, id: string) =>
+/** Whether a 503 is as documented: retryable, with a code for it and the request's id. */
+const isDocumented503 = (response: TimedResponse, id: string) =>
   getHeaderValue(response, "retry-after") === "5" && getHeaderValue(response, "x-request-id") === id &&
   ["data_refreshing", "database_pool_timeout"].includes(codeOf(response))
 
-const Numbered = Schema.fromJsonString(
+const CounterPage = Schema.fromJsonString(
   Schema.Struct({ results: Schema.Tuple([Schema.Struct({ outstanding: Schema.Int })]) }),
 )
 
-const numberIn = ({ text }: TimedResponse) => Schema.decodeSync(Numbered)(text).results[0].outstanding
+const readCounter = ({ text }: TimedResponse) => Schema.decodeSync(CounterPage)(text).results[0].outstanding
 
-export const startClusterClients = Effect.fnUntraced(function* (
-  { address, clients = 16, keys, mayBreak = false, name, numbers, pause = 100 }: ClusterClientOptions,
-) {
-  const agent = new Agent({ keepAlive: true, maxSockets: clients })
-  yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
+/** Returns a function that returns what is wrong with a response, or "" if the response is right. */
+const makeResponseCheck = ({ counter, mayBreak }: Pick<ClusterClientOptions, "counter" | "mayBreak">) => {
   const firstResponses = new Map<string, string>()
-  const observed: Array<ObservedRequest> = []
-  const wrong: Array<string> = []
-  const accounts = Object.entries(keys)
-  let [sentCount, stopping] = [0, false]
-
-  /** Returns what is wrong with a response, or "" if the response is right. */
-  const findProblem = (path: string, id: string, account: string, began: number, response: TimedResponse) => {
+  return (path: string, id: string, account: string, began: number, response: TimedResponse) => {
     const { status, text } = response
-    if (mayBreak && [502, 504].includes(status)) return ""
+    if (mayBreak === true && [502, 504].includes(status)) return ""
     if (getHeaderValue(response, "x-request-id") !== id) return "a wrong request id"
-    if (status === 503) return isDocumented(response, id) ? "" : "an undocumented 503"
+    if (status === 503) return isDocumented503(response, id) ? "" : "an undocumented 503"
     if (status === 402) return account === "ending" && codeOf(response) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
     if (path.startsWith("/v1/screener")) {
-      return status === 200 ? numbers.findViolation(numberIn(response), began) : "not 200"
+      return status === 200 ? counter.findViolation(readCounter(response), began) : "not 200"
     }
     const found = `${status} ${text.replace(idOf, "")}`
     const before = firstResponses.get(path)
     if (before === undefined) firstResponses.set(path, found)
     return before === undefined || before === found ? "" : `before it was ${before.slice(0, 200)}`
   }
+}
+
+/**
+ * Starts clients, each of which sends one request after the other until `stop`. Returns `more`, which waits for further
+ * responses, and all requests so far.
+ */
+export const startClusterClients = Effect.fnUntraced(function* (
+  { address, clients = 16, keys, mayBreak = false, name, counter, pause = 100 }: ClusterClientOptions,
+) {
+  const agent = new Agent({ keepAlive: true, maxSockets: clients })
+  yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
+  const findProblem = makeResponseCheck({ counter, mayBreak })
+  const observed: Array<ObservedRequest> = []
+  const wrong: Array<string> = []
+  const accounts = Object.entries(keys)
+  let [sentCount, stopping] = [0, false]
 
   const sendRequest = Effect.gen(function* () {
     const number = sentCount++
@@ -167,4 +180,5 @@ export const startClusterClients = Effect.fnUntraced(function* (
   return { more, observed, wrong, stop }
 })
 
+/** The running clients. */
 export type ClusterClients = Effect.Success<ReturnType<typeof startClusterClients>>

@@ -20,31 +20,32 @@ export const retryWithin = (seconds: number) => <A, E, R>(effect: Effect.Effect<
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
 
-/** Three accounts: with a large balance, with a balance that each scenario uses up, and postpaid without a balance. */
+/** Three accounts: one with a large balance, one whose balance each scenario uses up, and one that is postpaid. */
 const customers = {
   lasting: { tier: "ultimate", balance: 1_000_000_000n },
   ending: { tier: "pro", balance: 1n },
   later: { tier: "ultimate", balance: undefined },
 } as const
 
+/** Runs an effect, and logs how long it took. */
 const logDuration = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const began = performance.now()
-    const made = yield* effect
+    const result = yield* effect
     yield* Effect.log(`${what}: ${((performance.now() - began) / 1000).toFixed(1)} s`)
-    return made
+    return result
   })
 
 const make = Effect.gen(function* () {
-  const world = yield* ClusterHosts
-  const { addressOf, folder } = world
+  const hosts = yield* ClusterHosts
+  const { addressOf, folder } = hosts
   const postgres = yield* DatabaseCluster.startDatabaseCluster
   yield* startHaproxy
-  yield* logDuration("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.well(true)))
+  yield* logDuration("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.checkHealth(true)))
 
   const admin = yield* postgres.leader
   yield* Effect.forEach(Object.entries(databaseRolePasswords), ([role, password]) =>
-    world.run({
+    hosts.run({
       host: admin,
       command: "psql",
       args: [
@@ -53,7 +54,7 @@ const make = Effect.gen(function* () {
         `create role ${role} login password '${password}'`,
       ],
     }), { discard: true })
-  yield* world.run({
+  yield* hosts.run({
     host: admin,
     command: "psql",
     args: [
@@ -94,33 +95,34 @@ const make = Effect.gen(function* () {
     "Three processes of the service",
     Effect.forEach(appHosts, (app) => service.start(app), { concurrency: 3 }),
   )
-  const numbers = yield* asOwner(CommitCounter.startCommitCounter)
+  const counter = yield* asOwner(CommitCounter.startCommitCounter)
 
   /** Checks that the standbys follow the primary, and that all service processes run and are ready. */
-  const well = (synchronous = true) =>
+  const checkHealth = (synchronous = true) =>
     Effect.gen(function* () {
-      yield* postgres.well(synchronous)
+      yield* postgres.checkHealth(synchronous)
       for (const app of appHosts) {
         if (service.running.get(app)?.isRunning() !== true) {
           return yield* new Unhealthy({ message: `${app} does not run.` })
         }
-        yield* service.isReady(app)
+        yield* service.checkReady(app)
       }
     })
 
   const address = { host: addressOf("lb"), port: servicePorts.http }
   return {
-    world,
+    hosts,
     postgres,
     service,
-    numbers,
+    counter,
     keys,
-    well,
+    checkHealth,
     address,
     asOwner,
   }
 })
 
+/** The running cluster, which every scenario uses. */
 export class Cluster extends Context.Service<Cluster, Effect.Success<typeof make>>()("test/cluster/Cluster") {
   static readonly layer = Layer.effect(Cluster, make)
 }

@@ -1,11 +1,12 @@
 /**
- * Writes an increasing number to a row of the primary. A client that reads the row through the service can tell whether
- * the data are older than D17 (caching) allows, or come from a lost commit.
+ * Writes increasing numbers to one row of the primary. By the number that a client reads through the service, it can
+ * tell whether the data are older than D17 (caching) allows, or come from a lost commit.
  */
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { performance } from "node:perf_hooks"
 
+/** The ticker of the row, in `screener`. */
 export const counterTicker = "MARK9"
 
 /** The number that a scenario commits on an isolated server. No client may ever read it. */
@@ -16,10 +17,11 @@ const maxAgeMillis = 1000
 
 interface Committed {
   readonly number: number
-  /** When the writer received the commit's confirmation, `performance.now()`. */
+  /** When the writer received the confirmation of the commit (`performance.now()`). */
   readonly at: number
 }
 
+/** Inserts the row, and updates it ten times a second until the scope closes. */
 export const startCommitCounter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -27,14 +29,14 @@ export const startCommitCounter = Effect.gen(function* () {
     values (${counterTicker}, false, 0, 0, 0, false, '2026-01-02 00:00:00')
   `
   const committed: Array<Committed> = [{ number: 0, at: performance.now() }]
-  let begun = 0
-  let checking = true
-  /** Commits before this time, `performance.now()`, may be lost. */
-  let from = 0
+  let lastBegun = 0
+  let isChecking = true
+  /** Commits before this time (`performance.now()`) may be lost. */
+  let checkedFrom = 0
 
   const write = Effect.suspend(() => {
-    begun += 1
-    const number = begun
+    lastBegun += 1
+    const number = lastBegun
     return sql`update screener set outstanding = ${
       String(number)
     }::text::bigint where ticker = ${counterTicker} returning 1`
@@ -57,40 +59,42 @@ export const startCommitCounter = Effect.gen(function* () {
       else high = middle
     }
     const last = committed[low - 1]
-    return last === undefined || last.at < from ? undefined : last
+    return last === undefined || last.at < checkedFrom ? undefined : last
   }
 
   /** Returns why a client must not have read this number, or "" if the number is allowed. */
   const findViolation = (number: number, sentAt: number) => {
     if (number >= forbiddenCounterValue) return `${number} was accepted by a server that was cut off`
-    if (number > begun) return `${number} was never written`
-    const due = checking ? dueAt(sentAt) : undefined
+    if (number > lastBegun) return `${number} was never written`
+    const due = isChecking ? dueAt(sentAt) : undefined
     return due === undefined || number >= due.number
       ? ""
       : `${number} was read ${Math.round(sentAt - due.at)} ms after ${due.number} was committed`
   }
 
   /** Waits for the next commit. */
-  const next = Effect.suspend(() => {
+  const nextCommit = Effect.suspend(() => {
     const before = committed.length
     return Effect.repeat(Effect.sync(() => committed.length), {
       until: (now) => now > before,
       schedule: Schedule.spaced("20 millis"),
     })
   })
-  /** Allows commits to be lost: stops the check for old data. `settled` resumes the check after the next commit. */
-  const mayLose = Effect.sync(() => {
-    checking = false
+  /** Allows commits to be lost: stops the check for old data until `resumeCheck`. */
+  const allowLoss = Effect.sync(() => {
+    isChecking = false
   })
-  const settled = Effect.andThen(
-    next,
+  /** Waits for the next commit. From that one on, no commit may be lost. */
+  const resumeCheck = Effect.andThen(
+    nextCommit,
     Effect.sync(() => {
-      from = committed.at(-1)?.at ?? 0
-      checking = true
+      checkedFrom = committed.at(-1)?.at ?? 0
+      isChecking = true
     }),
   )
-  const last = () => committed.at(-1)?.number ?? 0
-  return { findViolation, next, mayLose, settled, last }
+  const getLast = () => committed.at(-1)?.number ?? 0
+  return { findViolation, nextCommit, allowLoss, resumeCheck, getLast }
 })
 
+/** The running counter. */
 export type CommitCounter = Effect.Success<typeof startCommitCounter>

@@ -1,4 +1,4 @@
-/** Customers of the cluster test, which has no Vitest and so cannot use `support/Service.ts`. */
+/** Creates the customers of the cluster test, which runs without Vitest and so cannot use `support/Service.ts`. */
 import { Effect } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as ApiKeys from "../../src/accounts/keys/ApiKeyManagement.ts"

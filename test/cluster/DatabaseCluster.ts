@@ -1,4 +1,4 @@
-/** A primary and two standbys managed by Patroni. Each host runs an etcd member, so that one host may fail. */
+/** Starts a primary and two standbys, managed by Patroni. Each host runs an etcd member, so that one host may fail. */
 import { Data, Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
@@ -15,24 +15,32 @@ const Cluster = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
+/** PostgreSQL or a member of its cluster is not as it should be. */
 export class UnhealthyDatabase extends Data.TaggedError("UnhealthyDatabase")<{ readonly message: string }> {}
 
+/** Starts the database cluster. Returns what scenarios need to break it and to look at it. */
 export const startDatabaseCluster = Effect.gen(function* () {
-  const world = yield* ClusterHosts
-  const stores = new Map<DatabaseHost, HostProgram>()
+  const hosts = yield* ClusterHosts
+  const etcdMembers = new Map<DatabaseHost, HostProgram>()
   const startEtcd = (member: DatabaseHost) =>
     Effect.map(
-      Effect.provideService(startEtcdMember(member), ClusterHosts, world),
-      (program) => void stores.set(member, program),
+      Effect.provideService(startEtcdMember(member), ClusterHosts, hosts),
+      (program) => void etcdMembers.set(member, program),
     )
   const startPatroni = (member: DatabaseHost) =>
-    Effect.asVoid(Effect.provideService(startPatroniMember(member), ClusterHosts, world))
+    Effect.asVoid(Effect.provideService(startPatroniMember(member), ClusterHosts, hosts))
   yield* Effect.forEach(databaseHosts, startEtcd)
   yield* Effect.forEach(databaseHosts, startPatroni)
 
-  const rest = (member: DatabaseHost, path: string, method: "GET" | "POST" | "PATCH" = "GET", body?: string) =>
+  /** Sends a request to the REST API of Patroni on a host. */
+  const requestPatroni = (
+    member: DatabaseHost,
+    path: string,
+    method: "GET" | "POST" | "PATCH" = "GET",
+    body?: string,
+  ) =>
     requestWithTimeout({
-      host: world.addressOf(member),
+      host: hosts.addressOf(member),
       port: databasePorts.patroni,
       path,
       method,
@@ -43,27 +51,27 @@ export const startDatabaseCluster = Effect.gen(function* () {
   /** Finds the host of the primary, according to Patroni's health check of PostgreSQL. */
   const leader = Effect.gen(function* () {
     for (const member of databaseHosts) {
-      const response = yield* Effect.option(Effect.timeout(rest(member, "/primary"), "1 second"))
+      const response = yield* Effect.option(Effect.timeout(requestPatroni(member, "/primary"), "1 second"))
       if (response._tag === "Some" && response.value.status === 200) return member
     }
     return yield* new UnhealthyDatabase({ message: "There is no primary." })
   })
 
   /** Reads the members from the primary, because an isolated former primary may report an old state. */
-  const seen = Effect.gen(function* () {
-    const { text } = yield* rest(yield* leader, "/cluster")
+  const members = Effect.gen(function* () {
+    const { text } = yield* requestPatroni(yield* leader, "/cluster")
     return (yield* Schema.decodeEffect(Cluster)(text)).members
   })
 
   /** Runs SQL on a host directly, without proxies. */
   const psql = (member: DatabaseHost, statement: string, database = "tickerline") =>
-    world.run({
+    hosts.run({
       host: member,
       command: `${findPostgresPrograms()}/psql`,
       asPostgres: true,
       args: [
         "-h",
-        world.folderOf(member),
+        hosts.folderOf(member),
         "-p",
         String(databasePorts.postgres),
         "-U",
@@ -76,31 +84,45 @@ export const startDatabaseCluster = Effect.gen(function* () {
     })
 
   /** Checks that there is one leader with two standbys on its timeline, one of them synchronous if requested. */
-  const well = (synchronous: boolean) =>
+  const checkHealth = (synchronous: boolean) =>
     Effect.gen(function* () {
-      const found = yield* seen
+      const found = yield* members
       const leaders = found.filter(({ role, state }) => role === "leader" && state === "running")
       const following = found.filter(({ role, state, timeline }) =>
         role !== "leader" && ["running", "streaming"].includes(state) && timeline === leaders[0]?.timeline
       )
-      const waiting = found.filter(({ role }) => role === "sync_standby").length
-      if (leaders.length === 1 && following.length === 2 && waiting === (synchronous ? 1 : 0)) {
+      const synchronousCount = found.filter(({ role }) => role === "sync_standby").length
+      if (leaders.length === 1 && following.length === 2 && synchronousCount === (synchronous ? 1 : 0)) {
         const streaming = "select count(*) from pg_stat_replication where state = 'streaming'"
         if (Number(yield* psql(yield* leader, streaming, "postgres")) === 2) return
       }
       return yield* new UnhealthyDatabase({ message: `The database cluster is incomplete: ${JSON.stringify(found)}` })
     })
 
-  const configure = (changes: object) => rest("db1", "/config", "PATCH", JSON.stringify(changes))
+  /** Changes the settings that Patroni keeps for the whole cluster. */
+  const configure = (changes: object) => requestPatroni("db1", "/config", "PATCH", JSON.stringify(changes))
 
-  const postmaster = (member: DatabaseHost) =>
+  /** Returns the id of the main process of PostgreSQL on a host. */
+  const readPostmasterId = (member: DatabaseHost) =>
     Effect.try({
-      try: () => Number(readFileSync(`${world.folderOf(member)}/data/postmaster.pid`, "utf8").split("\n")[0]),
+      try: () => Number(readFileSync(`${hosts.folderOf(member)}/data/postmaster.pid`, "utf8").split("\n")[0]),
       catch: () => new UnhealthyDatabase({ message: `PostgreSQL does not run on ${member}.` }),
     })
 
   const url = (member: DatabaseHost, user: string, password: string, database = "tickerline") =>
-    `postgres://${user}:${password}@${world.addressOf(member)}:${databasePorts.postgres}/${database}`
+    `postgres://${user}:${password}@${hosts.addressOf(member)}:${databasePorts.postgres}/${database}`
 
-  return { stores, startEtcd, startPatroni, rest, seen, leader, well, configure, psql, postmaster, url }
+  return {
+    etcdMembers,
+    startEtcd,
+    startPatroni,
+    requestPatroni,
+    members,
+    leader,
+    checkHealth,
+    configure,
+    psql,
+    readPostmasterId,
+    url,
+  }
 })

@@ -14,6 +14,7 @@ const requiredFiles = {
   "iproute2": "/{bin,sbin,usr/bin,usr/sbin}/ip",
 } as const
 
+/** Packages are missing, and could not be installed. */
 export class MissingPackages extends Data.TaggedError("MissingPackages")<{ readonly message: string }> {}
 
 const findMissing = () =>
@@ -77,6 +78,7 @@ const install = (names: ReadonlyArray<string>) =>
     if (failure !== "") return yield* new MissingPackages({ message: `apt-get could not install them: ${failure}` })
   })
 
+/** Installs what is missing. Fails, with the command to run, without root or outside Debian. */
 export const installMissingPackages = Effect.gen(function* () {
   const before = findMissing()
   if (before.length === 0) return

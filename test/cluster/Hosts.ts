@@ -1,6 +1,7 @@
 /**
- * Hosts of the cluster. Each is a network namespace on a bridge, inside namespaces that end with this process. If
- * namespaces are not permitted, hosts are loopback addresses, and a host is isolated by stopping its processes.
+ * Creates the hosts of the cluster, and starts programs on them. Each host is a network namespace on a bridge, inside
+ * namespaces that end with this process. If namespaces are not permitted, hosts are loopback addresses, and a host is
+ * isolated by stopping its processes.
  */
 import { Context, Data, Effect, Layer } from "effect"
 import { execFileSync, spawn } from "node:child_process"
@@ -22,12 +23,15 @@ const hostNumbers = {
 } as const
 
 type AddressName = keyof typeof hostNumbers
+/** A host that runs programs. */
 export type HostName = Exclude<AddressName, "clients" | "stranger">
 
 const isHost = (name: string): name is HostName => name in hostNumbers && name !== "clients" && name !== "stranger"
 
+/** All hosts that run programs. */
 export const hostNames: ReadonlyArray<HostName> = Object.keys(hostNumbers).filter(isHost)
 
+/** A program to run on a host. */
 export interface ProgramOptions {
   readonly host: HostName
   /** Name of the program and of its log file. */
@@ -41,6 +45,7 @@ export interface ProgramOptions {
   readonly asPostgres?: boolean
 }
 
+/** A program that runs on a host. */
 export interface HostProgram {
   readonly name: string
   readonly pid: number
@@ -49,13 +54,18 @@ export interface HostProgram {
   readonly end: (signal: "SIGTERM" | "SIGKILL" | "SIGINT") => Effect.Effect<void>
 }
 
+/** A command could not be started, or ended with another code than 0. */
 export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
 
+/** Where and how the hosts are created. */
 export interface HostSettings {
+  /** The folder of the run, with a folder for each host and one for logs. */
   readonly folder: string
+  /** Whether hosts are network namespaces. Otherwise they are loopback addresses. */
   readonly isolated: boolean
 }
 
+/** Creates a network namespace for each host, and connects them with a bridge. */
 const makeNetwork = () => {
   const ip = (...args: ReadonlyArray<string>) => execFileSync("ip", args, { stdio: "pipe" })
   // `ip netns` stores the names of namespaces in /run. This mount namespace gets its own /run, so that the names do not
@@ -100,6 +110,7 @@ const make = ({ folder, isolated }: HostSettings) =>
       return own
     }
 
+    /** Returns the words that run a command on a host. It is killed when this process ends. */
     const buildCommand = (
       { args, asPostgres = false, command, host, isUrgent = false }: Omit<ProgramOptions, "name">,
     ) => [
@@ -114,6 +125,7 @@ const make = ({ folder, isolated }: HostSettings) =>
       ...args,
     ]
 
+    /** Starts a program, whose output goes to a log file. */
     const start = (wanted: ProgramOptions) =>
       Effect.sync((): HostProgram => {
         const { env = {}, host, name } = wanted
@@ -129,17 +141,17 @@ const make = ({ folder, isolated }: HostSettings) =>
         const all = running.get(host)
         all?.add(pid)
         const { promise, resolve } = Promise.withResolvers<void>()
-        let over = false
-        const done = () => {
-          over = true
+        let hasEnded = false
+        const handleEnd = () => {
+          hasEnded = true
           all?.delete(pid)
           resolve()
         }
-        child.once("exit", done)
-        child.once("error", done)
+        child.once("exit", handleEnd)
+        child.once("error", handleEnd)
         const end = (signal: NodeJS.Signals) =>
           Effect.andThen(Effect.sync(() => child.kill(signal)), Effect.promise(() => promise))
-        return { name, pid, isRunning: () => !over, end }
+        return { name, pid, isRunning: () => !hasEnded, end }
       })
 
     /** Runs a command to completion. Returns its standard output, or fails with standard error and output. */
@@ -196,6 +208,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     }
   })
 
+/** The hosts, which all other parts of the cluster run on. */
 export class ClusterHosts
   extends Context.Service<ClusterHosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/ClusterHosts") {
   static readonly layer = (settings: HostSettings) => Layer.effect(ClusterHosts, make(settings))

@@ -4,14 +4,18 @@ import { writeFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
 import { ClusterHosts, type HostName } from "./Hosts.ts"
 
+/** The hosts of PostgreSQL, Patroni and etcd. */
 export const databaseHosts = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<HostName>
+/** A host of PostgreSQL. */
 export type DatabaseHost = typeof databaseHosts[number]
 
+/** Whether a name is that of a host of PostgreSQL. */
 export const isDatabaseHost = (name: string): name is DatabaseHost => databaseHosts.some((member) => member === name)
 
 /** Ports below the kernel's ephemeral range. They must be free, because hosts may be loopback addresses. */
 export const databasePorts = { postgres: 25432, patroni: 28008, etcd: 22379, peers: 22380 } as const
 
+/** Passwords of the roles that Patroni uses. */
 export const databasePasswords = {
   postgres: "postgres-secret",
   replicator: "replicator-secret",
@@ -21,6 +25,7 @@ export const databasePasswords = {
 /** Patroni's timing, with the values that the operations guide recommends. */
 export const patroniTiming = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
 
+/** Starts the etcd member on a host. */
 export const startEtcdMember = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { addressOf, folderOf, start } = yield* ClusterHosts
   const own = addressOf(member)
@@ -49,6 +54,7 @@ export const startEtcdMember = Effect.fnUntraced(function* (member: DatabaseHost
   })
 })
 
+/** Starts Patroni on a host, which creates PostgreSQL or lets it follow the primary. */
 export const startPatroniMember = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { addressOf, folderOf, start } = yield* ClusterHosts
   const [own, folder] = [addressOf(member), folderOf(member)]

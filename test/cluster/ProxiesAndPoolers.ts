@@ -4,9 +4,12 @@ import { writeFileSync } from "node:fs"
 import { databaseHosts, databasePorts } from "./Patroni.ts"
 import { ClusterHosts, type HostName } from "./Hosts.ts"
 
+/** The hosts of the service processes. */
 export const appHosts = ["app1", "app2", "app3"] as const satisfies ReadonlyArray<HostName>
+/** A host of a service process. */
 export type AppHost = typeof appHosts[number]
 
+/** Ports of the load balancer (`http` and `primary`), of the service, of its metrics, and of PgBouncer. */
 export const servicePorts = {
   http: 28000,
   primary: 25000,

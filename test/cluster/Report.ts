@@ -8,43 +8,45 @@ import { patroniTiming } from "./Patroni.ts"
 const formatResponses = ({ responses }: ScenarioResult) =>
   Object.entries(responses).toSorted().map(([name, count]) => `${count} × ${name}`).join(", ")
 
-const findingsOf = ({ findings }: ScenarioResult) =>
+const formatFindings = ({ findings }: ScenarioResult) =>
   Object.entries(findings).map(([name, value]) => `${name} ${value}`).join(", ")
 
+/** Formats the result of a scenario for the terminal. */
 export const formatResult = (result: ScenarioResult) =>
   [
     `${result.wrong.length === 0 ? "passed" : "FAILED"}: ${result.scenario} (${result.seconds} s)`,
     `  ${formatResponses(result)}; outage ${result.outage} s, slowest ${result.slowest} s (${result.slowestWas})`,
     `  ${result.recorded} recorded, ${result.missing} missing as allowed`,
-    ...(findingsOf(result) === "" ? [] : [`  ${findingsOf(result)}`]),
+    ...(formatFindings(result) === "" ? [] : [`  ${formatFindings(result)}`]),
     ...result.wrong.map((text) => `  error: ${text}`),
   ].join("\n")
 
-const table = (results: ReadonlyArray<ScenarioResult>) =>
+const formatTable = (results: ReadonlyArray<ScenarioResult>) =>
   [
     "| Scenario | Passed | Requests | Outage | Slowest | Responses | Figures |",
     "| --- | --- | --: | --: | --: | --- | --- |",
     ...results.map((one) => {
-      const held = one.wrong.length === 0 ? "yes" : "NO"
+      const passed = one.wrong.length === 0 ? "yes" : "NO"
       const cells = [
         one.scenario,
-        held,
+        passed,
         one.requests,
         `${one.outage} s`,
         `${one.slowest} s`,
         formatResponses(one),
-        findingsOf(one),
+        formatFindings(one),
       ]
       return `| ${cells.join(" | ")} |`
     }),
   ].join("\n")
 
+/** Prints the table. Also writes all figures to the file `json`, if it is named. */
 export const writeReport = (
   results: ReadonlyArray<ScenarioResult>,
   { isolated, json }: { readonly isolated: boolean; readonly json: string | undefined },
 ) =>
   Effect.gen(function* () {
-    yield* Console.log(table(results))
+    yield* Console.log(formatTable(results))
     if (json === undefined) return
     const report = { at: new Date().toISOString(), cores: cpus().length, isolated, patroni: patroniTiming, results }
     yield* Effect.sync(() => writeFileSync(json, `${JSON.stringify(report, null, 2)}\n`))

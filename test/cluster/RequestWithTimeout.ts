@@ -2,14 +2,17 @@
 import { Data, Effect } from "effect"
 import { type Agent, request } from "node:http"
 
+/** A complete response. */
 export interface TimedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
   readonly text: string
 }
 
+/** There was no response, or only a part of one. */
 export class NoResponse extends Data.TaggedError("NoResponse")<{ readonly message: string }> {}
 
+/** A request, and how long it may wait. */
 export interface RequestWithTimeoutOptions {
   readonly host: string
   readonly port: number
@@ -24,6 +27,7 @@ export interface RequestWithTimeoutOptions {
   readonly timeout?: number
 }
 
+/** Sends a request. Fails if nothing arrives for the duration of the timeout. */
 export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...options }: RequestWithTimeoutOptions) =>
   Effect.callback<TimedResponse, NoResponse>((resume) => {
     const fail = ({ message }: Error) => resume(Effect.fail(new NoResponse({ message })))
@@ -42,4 +46,5 @@ export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...op
     return Effect.sync(() => outgoing.destroy())
   })
 
+/** Returns the value of a header; "" if the response lacks it. */
 export const getHeaderValue = ({ headers }: TimedResponse, name: string) => String(headers[name] ?? "")

@@ -53,6 +53,7 @@ const canCreateNamespaces = () => {
   return spawnSync(first, [...rest, "ip", "link", "add", "probe", "type", "bridge"]).status === 0
 }
 
+/** Creates the folder of a run. At the end, deletes it, but keeps the logs of a run that failed. */
 const makeRunFolder = Effect.acquireRelease(
   Effect.sync(() => {
     const folder = mkdtempSync(join(tmpdir(), prefix))
@@ -75,6 +76,7 @@ const makeRunFolder = Effect.acquireRelease(
     }),
 )
 
+/** Runs the outer process. With `loopback`, it creates no namespaces. */
 export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
   Effect.gen(function* () {
     yield* removeKilledRuns
@@ -121,6 +123,7 @@ const stopChild = (child: ChildProcess, signal: NodeJS.Signals) =>
     Effect.promise(() => waitForExit(child)),
   )
 
+/** The options of the inner process: those of the hosts and of the command line. */
 export interface ScenarioRunOptions {
   readonly folder: string
   readonly isolated: boolean
@@ -143,41 +146,43 @@ const chooseScenarios = ({ only, short }: ScenarioRunOptions) => {
   return Effect.succeed(clusterScenarios.filter(({ name }) => names.includes(name)))
 }
 
+/** Prints how to use the cluster, and keeps it running. */
 const keepRunning = Effect.gen(function* () {
-  const { address, keys, world } = yield* Cluster
+  const { address, hosts, keys } = yield* Cluster
   yield* Effect.log([
     "The cluster runs until Ctrl-C.",
-    ...world.isolated
+    ...hosts.isolated
       ? [`To enter it: nsenter --target ${"$(pgrep --oldest --full TICKERLINE_CLUSTER)"} --net --mount --pid`]
       : [],
-    ...hostNames.map((host) => `${host}: ${world.addressOf(host)}`),
+    ...hostNames.map((host) => `${host}: ${hosts.addressOf(host)}`),
     `The service: http://${address.host}:${address.port}`,
     ...Object.entries(keys).map(([account, key]) => `An API key of ${account}: ${key}`),
-    `Logs: ${world.folder}/logs`,
+    `Logs: ${hosts.folder}/logs`,
   ].join("\n"))
   return yield* Effect.never
 })
 
+/** Runs the inner process: starts the cluster, and runs the chosen scenarios in it. Fails if any of them fails. */
 export const runScenarios = (settings: ScenarioRunOptions) =>
   Effect.gen(function* () {
     const wanted = yield* chooseScenarios(settings)
     if (settings.keep) return yield* keepRunning
     const results: Array<ScenarioResult> = []
-    let unfinished = false
+    let isIncomplete = false
     for (const [at, scenario] of wanted.entries()) {
       yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
       const result = yield* Effect.result(runScenario(scenario, `s${at}x`))
       if (result._tag === "Failure") {
         // The cluster may now be broken, so later scenarios would prove nothing.
         yield* Effect.logError(`${scenario.name} could not be run: ${result.failure.message}`)
-        unfinished = true
+        isIncomplete = true
         break
       }
       results.push(result.success)
       yield* Effect.log(Report.formatResult(result.success))
     }
     yield* Report.writeReport(results, settings)
-    if (unfinished || results.some(({ wrong }) => wrong.length > 0)) {
+    if (isIncomplete || results.some(({ wrong }) => wrong.length > 0)) {
       return yield* new Failed({ message: "Some scenarios failed." })
     }
   }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(ClusterHosts.layer(settings)))))

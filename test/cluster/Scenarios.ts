@@ -5,6 +5,7 @@ import * as Dependencies from "./scenarios/StandbysAndEtcd.ts"
 import * as Processes from "./scenarios/Processes.ts"
 import * as SharedState from "./scenarios/SharedState.ts"
 
+/** The scenarios that `npm run test:cluster` runs. */
 export const clusterScenarios: ReadonlyArray<Scenario> = [
   Processes.normalOperation,
   Processes.twoProcessScaling,

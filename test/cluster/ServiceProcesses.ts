@@ -6,6 +6,7 @@ import { type AppHost, databaseRolePasswords, servicePorts, startHostPgBouncer }
 import { NoResponse, requestWithTimeout } from "./RequestWithTimeout.ts"
 import { ClusterHosts, type HostProgram } from "./Hosts.ts"
 
+/** The database of the service. */
 export const databaseName = "tickerline"
 
 /** Returns the URL of the current primary, without a pooler. */
@@ -18,9 +19,10 @@ const isPooled = (app: AppHost) => app !== "app2"
 const urlOf = (address: string, name: string = databaseName) =>
   `postgres://tickerline_service:${databaseRolePasswords.tickerline_service}@${address}/${name}`
 
+/** Prepares the service processes and their poolers. Returns what starts and watches them. */
 export const makeServiceProcesses = Effect.gen(function* () {
-  const world = yield* ClusterHosts
-  const { addressOf } = world
+  const hosts = yield* ClusterHosts
+  const { addressOf } = hosts
   const mail = yield* MailServer.startMailServer(0, addressOf("clients"))
   const poolers = new Map<AppHost, HostProgram>()
   const running = new Map<AppHost, HostProgram>()
@@ -58,16 +60,17 @@ export const makeServiceProcesses = Effect.gen(function* () {
     MAIL_PER_MINUTE: "600",
     MAIL_RETRY_AFTER: "100 millis",
     NODE_OPTIONS: "--max-semi-space-size=16",
-    NODE_COMPILE_CACHE: `${world.folder}/compiled`,
+    NODE_COMPILE_CACHE: `${hosts.folder}/compiled`,
   })
 
   const startPooler = (app: AppHost) =>
-    Effect.map(Effect.provideService(startHostPgBouncer(app), ClusterHosts, world), (program) => {
+    Effect.map(Effect.provideService(startHostPgBouncer(app), ClusterHosts, hosts), (program) => {
       poolers.set(app, program)
       return program
     })
 
-  // Restarts PgBouncer like an init system. Version 1.18 may crash if a client disconnects while it cancels a query.
+  // Restarts PgBouncer, as an init system does. Version 1.18 may crash if a client disconnects while it cancels a
+  // query.
   const keepRunning = Effect.suspend(() =>
     Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
   )
@@ -76,13 +79,14 @@ export const makeServiceProcesses = Effect.gen(function* () {
   const get = (app: AppHost, path: string, port: number = servicePorts.service) =>
     requestWithTimeout({ host: addressOf(app), port, path, timeout: 5_000 })
 
-  const isReady = (app: AppHost) =>
+  /** Fails unless the process is ready. */
+  const checkReady = (app: AppHost) =>
     get(app, "/health/ready").pipe(
       Effect.filterOrFail(({ status }) => status === 200, ({ text }) => new NoResponse({ message: `${app}: ${text}` })),
     )
 
-  const ready = (app: AppHost) =>
-    isReady(app).pipe(
+  const waitUntilReady = (app: AppHost) =>
+    checkReady(app).pipe(
       Effect.retry({
         schedule: Schedule.spaced("100 millis"),
         times: 600,
@@ -93,7 +97,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
   /** Starts a process and waits until it is ready. */
   const start = Effect.fnUntraced(function* (app: AppHost, more: Readonly<Record<string, string>> = {}) {
     if (isPooled(app) && poolers.get(app)?.isRunning() !== true) yield* startPooler(app)
-    const program = yield* world.start({
+    const program = yield* hosts.start({
       host: app,
       name: app,
       command: process.execPath,
@@ -101,11 +105,12 @@ export const makeServiceProcesses = Effect.gen(function* () {
       env: { ...environment(app), ...more },
     })
     running.set(app, program)
-    yield* ready(app)
+    yield* waitUntilReady(app)
     return program
   })
 
-  const measure = (app: AppHost, name: string, labelled: (line: string) => boolean = () => true) =>
+  /** Returns the sum of a metric of a process, over the label sets for which `labelled` holds. */
+  const readMetric = (app: AppHost, name: string, labelled: (line: string) => boolean = () => true) =>
     Effect.map(
       get(app, "/metrics", servicePorts.metrics),
       ({ text }) =>
@@ -119,23 +124,24 @@ export const makeServiceProcesses = Effect.gen(function* () {
     const [pooled, direct] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
     const reads = Array.from(
       running.keys(),
-      (app) => measure(app, "tickerline_replica_reads_total", (line) => line.includes(pooled) || line.includes(direct)),
+      (app) =>
+        readMetric(app, "tickerline_replica_reads_total", (line) => line.includes(pooled) || line.includes(direct)),
     )
     return Effect.map(Effect.all(reads), (all) => all.reduce((sum, count) => sum + count, 0))
   }
 
   /** Runs a command of the service, such as `load`, as the owner of the tables. */
   const command = (args: ReadonlyArray<string>) =>
-    world.run({
+    hosts.run({
       host: "app1",
       command: process.execPath,
       args: ["src/main.ts", ...args],
       env: {
         DATABASE_URL: makePrimaryUrl(addressOf("lb"), "owner"),
         BASE_URL: `http://${addressOf("lb")}:${servicePorts.http}`,
-        NODE_COMPILE_CACHE: `${world.folder}/compiled`,
+        NODE_COMPILE_CACHE: `${hosts.folder}/compiled`,
       },
     })
 
-  return { mail, start, poolers, running, get, ready, isReady, measure, readsOf, command }
+  return { mail, start, poolers, running, get, checkReady, readMetric, readsOf, command }
 })

@@ -1,4 +1,4 @@
-/** Measures requests per second and CPU time of one and of two processes, without the load balancer. */
+/** Measures the requests per second and the CPU time of one and of two processes, without the load balancer. */
 import { Effect } from "effect"
 import { readFileSync } from "node:fs"
 import { Agent } from "node:http"
@@ -7,6 +7,7 @@ import { Cluster } from "./Cluster.ts"
 import { type AppHost, servicePorts } from "./ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "./RequestWithTimeout.ts"
 
+/** How long each measurement takes. */
 const seconds = 4
 const connections = 16
 
@@ -24,15 +25,18 @@ const kinds = {
 
 let sentCount = 0
 
+/**
+ * Sends requests to the processes in turn. Returns the requests per second, and the CPU time of each in microseconds.
+ */
 const measureRate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
-  const { keys, service, world } = yield* Cluster
+  const { hosts, keys, service } = yield* Cluster
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const used = () => apps.reduce((sum, app) => sum + readCpuTime(service.running.get(app)?.pid ?? 0), 0)
-  const [began, before] = [performance.now(), used()]
-  let answered = 0
-  const one = Effect.suspend(() => {
+  const readTotalCpu = () => apps.reduce((sum, app) => sum + readCpuTime(service.running.get(app)?.pid ?? 0), 0)
+  const [began, before] = [performance.now(), readTotalCpu()]
+  let receivedCount = 0
+  const sendNext = Effect.suspend(() => {
     sentCount += 1
-    const host = world.addressOf(apps[sentCount % apps.length] ?? "app1")
+    const host = hosts.addressOf(apps[sentCount % apps.length] ?? "app1")
     const path = kinds[kind](sentCount)
     return requestWithTimeout({
       host,
@@ -44,18 +48,23 @@ const measureRate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, k
   })
   const client = Effect.whileLoop({
     while: () => performance.now() - began < seconds * 1000,
-    body: () => one,
-    step: ({ status }) => void (answered += status === 200 ? 1 : 0),
+    body: () => sendNext,
+    step: ({ status }) => void (receivedCount += status === 200 ? 1 : 0),
   })
   yield* Effect.all(Array.from({ length: connections }, () => client), { concurrency: "unbounded" })
   agent.destroy()
   const taken = (performance.now() - began) / 1000
-  return { rate: Math.round(answered / taken), cpu: Math.round(1000 * (used() - before) / Math.max(1, answered)) }
+  return {
+    rate: Math.round(receivedCount / taken),
+    cpu: Math.round(1000 * (readTotalCpu() - before) / Math.max(1, receivedCount)),
+  }
 })
 
+/** Measures one process, and two at once. Returns the figures for the report. */
 export const measureThroughput = Effect.gen(function* () {
   const found: Record<string, number | string> = {}
   for (const kind of ["hits", "misses"] as const) {
+    // Warms both processes up.
     yield* measureRate(["app1", "app2"], kind)
     const one = yield* measureRate(["app1"], kind)
     const two = yield* measureRate(["app1", "app2"], kind)

@@ -10,8 +10,10 @@ export interface KilledProcess {
   readonly at: number
 }
 
-/** Usage may be lost for this long before a crash, ms: one second (D29, usage) plus 100 ms for the write. */
-const maxUsageLoss = 1_100
+/**
+ * The usage of this many milliseconds before a crash may be lost: one second (D29, usage), and 100 ms for the write.
+ */
+export const maxUsageLoss = 1_100
 
 interface Row {
   readonly request_id: string
@@ -21,11 +23,15 @@ interface Row {
   readonly times: number
 }
 
+/** Finds accounts whose requests, daily sums, credits and balance do not agree. */
 const findInconsistentSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly name: string; readonly wrong: string }>`
     with
-      rows as (select account_id, sum(request_count) as requests, sum(cost_microdollars) as cost from usage_requests group by account_id),
+      rows as (
+        select account_id, sum(request_count) as requests, sum(cost_microdollars) as cost from usage_requests
+        group by account_id
+      ),
       days as (
         select account_id, sum(requests) as requests, sum(cost_microdollars) as cost from usage_totals group by account_id
       ),
@@ -56,12 +62,12 @@ export const reconcileUsage = Effect.fnUntraced(function* (
   `
   const mayBeMissing = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
     ended >= lossFrom || killed.some((process) => process.by === by && ended >= process.at - maxUsageLoss)
-  const isAll = (rows: ReadonlyArray<Row>) => {
+  const isComplete = (rows: ReadonlyArray<Row>) => {
     const ids = new Set(rows.map(({ request_id }) => request_id))
     return due.every((one) => ids.has(one.id) || mayBeMissing(one))
   }
   const rows = yield* Effect.repeat(read, {
-    until: isAll,
+    until: isComplete,
     schedule: Schedule.max([Schedule.spaced("250 millis"), Schedule.during("20 seconds")]),
   }).pipe(Effect.andThen(Effect.andThen(holdFault("500 millis"), read)))
   const found = new Map(rows.map((row) => [row.request_id, row]))

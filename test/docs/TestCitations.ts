@@ -3,9 +3,10 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
 
+/** A test that a document cites. */
 interface Citation {
   readonly file: string
-  /** Undefined if the document cites a complete file. */
+  /** Undefined if the document cites the whole file. */
   readonly title: string | undefined
 }
 

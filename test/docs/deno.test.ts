@@ -71,12 +71,12 @@ const startAs = (
       /** Resolves when the output contains the words, or when the command has ended. */
       const waitForWords = (words: string) =>
         new Promise<void>((resolve) => {
-          const look = (chunk: Buffer) => {
+          const append = (chunk: Buffer) => {
             output.text += String(chunk)
             if (output.text.includes(words)) resolve()
           }
-          child.stdout.on("data", look)
-          child.stderr.on("data", look)
+          child.stdout.on("data", append)
+          child.stderr.on("data", append)
           void ended.then(() => resolve())
         })
       const signal = (name: NodeJS.Signals) => {
@@ -94,7 +94,7 @@ const startAs = (
     },
   )
 
-/** Whether the packages can be downloaded. With `REQUIRE_REGISTRY`, the tests fail if they cannot. */
+/** Whether the output says that the packages cannot be downloaded. With `REQUIRE_REGISTRY`, that is a failure. */
 const isUnreachable = (output: string) =>
   (process.env["REQUIRE_REGISTRY"] ?? "") === "" && /error sending request|client error \(Connect\)/.test(output)
 
@@ -128,7 +128,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "120 seconds" })
       }).pipe(Effect.scoped),
   )
 
-  it.effect("is told to use Deno, and not npm, by every command in a checkout without packages (README)", () =>
+  it.effect("gets a message that names Deno, and not npm, from every command in a checkout without packages (README)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const checkout = yield* openCheckout

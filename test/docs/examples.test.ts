@@ -22,18 +22,19 @@ import * as Service from "../support/Service.ts"
 // @module-tag slow
 
 /** `UPDATE_EXAMPLES=1 npm run test:all -- docs/examples` writes the current output into the documents. */
-const update = process.env["UPDATE_EXAMPLES"] === "1"
+const isUpdate = process.env["UPDATE_EXAMPLES"] === "1"
 
-/** Whether to skip Python examples, because Python or `requests` is missing. With REQUIRE_PYTHON, they must run. */
-const skipped = pythonWithRequests === undefined && (process.env["REQUIRE_PYTHON"] ?? "") === ""
-const named = (name: string) => `${name}${skipped ? " (no python3 with requests on this machine)" : ""}`
+/** Whether to skip Python examples, because Python or `requests` is missing. With `REQUIRE_PYTHON`, they must run. */
+const isPythonMissing = pythonWithRequests === undefined && (process.env["REQUIRE_PYTHON"] ?? "") === ""
+const nameWithReason = (name: string) =>
+  `${name}${isPythonMissing ? " (no python3 with requests on this machine)" : ""}`
 
 /** The service with the sample data, and the project folder of a reader. */
 class Reader extends Context.Service<Reader, {
   readonly base: string
   readonly key: string
-  /** Folder in which the examples run. */
-  readonly place: string
+  /** The folder in which the examples run. */
+  readonly folder: string
 }>()("test/docs/Reader") {
   static readonly layer = Layer.effect(
     Reader,
@@ -46,9 +47,9 @@ class Reader extends Context.Service<Reader, {
       )
       const { ultimate: key } = yield* Service.TestKeys
       yield* recordInvoicedUsage(key)
-      const place = yield* makeReaderProject
-      writeFileSync(join(place, ".tickerline", "demo-key"), `${key}\n`)
-      return { base, key, place }
+      const folder = yield* makeReaderProject
+      writeFileSync(join(folder, ".tickerline", "demo-key"), `${key}\n`)
+      return { base, key, folder }
     }),
   ).pipe(
     Layer.provide(Service.TestKeys.layer),
@@ -79,37 +80,38 @@ const examplesOf = (file: string) =>
     return isRun(fence) ? [{ fence, shown: next !== undefined && isOutput(next) ? next : undefined }] : []
   })
 
-const same = (shown: CodeBlock, printed: string) =>
+/** Whether a document shows what an example prints, except for the layout of JSON. */
+const isSame = (shown: CodeBlock, printed: string) =>
   shown.language === "text"
     ? shown.text.trimEnd() === printed
     : shown.text !== "" && normalizeOutput(compactJson(shown.text), "none:") === compactJson(printed)
 
 layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In the documentation,", (it) => {
   const check = Effect.fnUntraced(function* (file: string, languages: ReadonlyArray<string>) {
-    const { base, key, place } = yield* Reader
+    const { base, key, folder } = yield* Reader
     const changes: Array<{ readonly fence: CodeBlock; readonly text: string }> = []
     for (const { fence, shown } of examplesOf(file).filter(({ fence }) => languages.includes(fence.language))) {
       const where = `${file}:${fence.line}`
-      const { code, error, out } = yield* runCodeBlock(fence, place, base, key)
+      const { code, error, out } = yield* runCodeBlock(fence, folder, base, key)
       assert.strictEqual(code, 0, `${where} ends with ${code}: ${error}${out}`)
       if (shown === undefined) continue
       const printed = normalizeOutput(out, base)
-      if (same(shown, printed)) continue
+      if (isSame(shown, printed)) continue
       const text = shown.language === "json" ? formatJson(printed) : printed
-      if (update) changes.push({ fence: shown, text })
-      else assert.fail(`${where} prints, and ${file}:${shown.line} does not show:\n${text}`)
+      if (isUpdate) changes.push({ fence: shown, text })
+      else assert.fail(`${where} prints what ${file}:${shown.line} does not show:\n${text}`)
     }
     if (changes.length > 0) replaceCodeBlocks(file, changes)
   })
 
   it.effect.each(files)(
     "the examples in %s run and print what the document shows (documents)",
-    (file) => check(file, file === clientGuide && !update ? ["sh"] : ["sh", "ts"]),
+    (file) => check(file, file === clientGuide && !isUpdate ? ["sh"] : ["sh", "ts"]),
   )
 
   for (const file of filesWithPython) {
-    it.effect.skipIf(skipped)(
-      named(`the Python examples in ${file} run and print what the document shows (documents)`),
+    it.effect.skipIf(isPythonMissing)(
+      nameWithReason(`the Python examples in ${file} run and print what the document shows (documents)`),
       () => check(file, ["python"]),
     )
   }
@@ -130,8 +132,8 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In t
         const printed = normalizeOutput(response.text, base)
         if (fence.text !== "" && compactJson(fence.text) === compactJson(printed)) continue
         const text = formatJson(printed)
-        if (update) changes.push({ fence, text })
-        else assert.fail(`${fence.file}:${fence.line} draws something else than\n${text}`)
+        if (isUpdate) changes.push({ fence, text })
+        else assert.fail(`${fence.file}:${fence.line} does not draw\n${text}`)
       }
       for (const file of new Set(changes.map(({ fence }) => fence.file))) {
         replaceCodeBlocks(file, changes.filter(({ fence }) => fence.file === file))

@@ -19,21 +19,21 @@ import { startServiceProcess } from "../support/ServiceInstances.ts"
 
 const file = "docs/operations/load-balancer.md"
 
-/** The only code block of HAProxy. */
+/** Returns the only HAProxy code block of the page. */
 const readExample = () => {
   const [block, ...others] = readCodeBlocks(file).filter(({ language }) => language === "haproxy")
   assert.strictEqual(others.length, 0)
   return block?.text ?? ""
 }
 
-/** Replaces addresses and the path of the certificate. Each must occur in the example. */
+/** Replaces the addresses and the path of the certificate in the example, which must contain each of them. */
 const substitute = (values: Readonly<Record<string, string>>) =>
   Object.entries(values).reduce((text, [documented, actual]) => {
     assert.include(text, documented)
     return text.replaceAll(documented, actual)
   }, readExample())
 
-/** A database with the sample market and a key of each tier. */
+/** Creates a database with the sample market and three accounts. Returns a key of each. */
 const makeDatabase = Effect.gen(function* () {
   const url = yield* Service.copySampleDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
@@ -44,6 +44,7 @@ const makeDatabase = Effect.gen(function* () {
   return { url: Redacted.value(url), keys, context }
 })
 
+/** Starts a process of the service behind the load balancer. */
 const startService = Effect.fnUntraced(function* (url: string, settings: Readonly<Record<string, string>> = {}) {
   const metricsPort = yield* chooseFreePort
   const service = yield* startServiceProcess(url, {
@@ -79,15 +80,19 @@ const startExample = Effect.fnUntraced(function* ([first, second]: readonly [num
 /** Long enough that a process still responds when the test ends. */
 const delay = { SHUTDOWN_DELAY: "10 minutes" }
 
-const named = (title: string) => `${title}${HaProxy.haproxyTestSuffix}`
+const nameWithReason = (title: string) => `${title}${HaProxy.haproxyTestSuffix}`
 
+/** How many wrong keys a process accepts from an address in a minute before it blocks the address. */
+const maxWrongKeys = 30
+
+/** A key that belongs to no account. */
 const wrongKey = Effect.orDie(Effect.map(generateApiKey, Redacted.value))
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })(
   "The HAProxy example",
   (it) => {
     it.effect.skipIf(HaProxy.isHaproxyMissing)(
-      named("lets the service count the wrong keys of each client apart (D18)"),
+      nameWithReason("lets the service count the wrong keys of each client apart (D18)"),
       () =>
         Effect.gen(function* () {
           const { keys: [first = "", second = "", third = ""], url } = yield* makeDatabase
@@ -95,24 +100,30 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           const { port } = yield* startService(url)
           const { send, sendAll } = yield* startExample([port, port])
           assert.strictEqual((yield* send("/v1/account", { key: second, from: "127.0.0.4" })).status, 200)
-          const wrong = yield* Effect.replicateEffect(wrongKey, 31)
+          const wrong = yield* Effect.replicateEffect(wrongKey, maxWrongKeys + 1)
           const sent = yield* sendAll(wrong.map((key) => ({ key, from: "127.0.0.2" })))
-          assert.deepStrictEqual(sent, [...Array.replicate(401, 30), 429])
+          assert.deepStrictEqual(sent, [...Array.replicate(401, maxWrongKeys), 429])
           const { status, text } = yield* send("/v1/account", { key: first, from: "127.0.0.3" })
           assert.strictEqual(status, 200, text)
-          const forged = ["203.0.113.9", "127.0.0.1", "127.0.0.3, 127.0.0.1", "", "unknown", ["203.0.113.9", "1.2.3.4"]]
-          const escapes = forged.map((value) => ({ "X-Forwarded-For": value, Forwarded: "for=203.0.113.9" }))
-          const escaped = yield* sendAll(escapes.map((headers) => ({ key: third, from: "127.0.0.2", headers })))
-          assert.deepStrictEqual(escaped, Array.replicate(429, forged.length))
+          const forgedAddresses = ["203.0.113.9", "127.0.0.1", "127.0.0.3, 127.0.0.1", "", "unknown", [
+            "203.0.113.9",
+            "1.2.3.4",
+          ]]
+          const forgedHeaders = forgedAddresses.map((value) => ({
+            "X-Forwarded-For": value,
+            Forwarded: "for=203.0.113.9",
+          }))
+          const statuses = yield* sendAll(forgedHeaders.map((headers) => ({ key: third, from: "127.0.0.2", headers })))
+          assert.deepStrictEqual(statuses, Array.replicate(429, forgedAddresses.length))
           // A client that invents the address of another one does not get that one blocked.
           const headers = { "X-Forwarded-For": "127.0.0.6" }
-          yield* sendAll(Array.replicate({ key: "nonsense", from: "127.0.0.5", headers }, 31))
+          yield* sendAll(Array.replicate({ key: "nonsense", from: "127.0.0.5", headers }, maxWrongKeys + 1))
           assert.strictEqual((yield* send("/v1/account", { key: third, from: "127.0.0.6" })).status, 200)
         }),
     )
 
     it.effect.skipIf(HaProxy.isHaproxyMissing)(
-      named("passes on exports with their trailers, event streams and /mcp (operations/load-balancer)"),
+      nameWithReason("passes on exports with their trailers, event streams and /mcp (operations/load-balancer)"),
       () =>
         Effect.gen(function* () {
           const { context, keys: [key = ""], url } = yield* makeDatabase
@@ -153,7 +164,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     )
 
     it.effect.skipIf(HaProxy.isHaproxyMissing)(
-      named(
+      nameWithReason(
         "sends no request to a process that shuts down, and shows the service's 503 if none is ready (operations/upgrades)",
       ),
       () =>

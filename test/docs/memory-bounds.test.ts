@@ -65,7 +65,7 @@ const measureMemory = () => {
   }
 }
 
-/** A filled structure, and the number of its entries if the table limits it. */
+/** A filled structure, and the number of its entries, if SECURITY.md limits it. */
 interface Filled {
   readonly structure: unknown
   readonly entries?: number
@@ -79,10 +79,10 @@ const defaultSettings = Effect.provide(ConfigProvider.layer(ConfigProvider.fromU
 const fillRepetitions = Effect.sync(() => {
   const wasRequested = makeRepetitionDetector()
   const query = makeText(15_000)
-  const ask = (number: number) => wasRequested(hashQuery(`${query} ${number}`))
-  for (let number = 1; number <= 60_000; number++) ask(number)
-  assert.isFalse(ask(40_000))
-  assert.isTrue(ask(59_999))
+  const request = (number: number) => wasRequested(hashQuery(`${query} ${number}`))
+  for (let number = 1; number <= 60_000; number++) request(number)
+  assert.isFalse(request(40_000))
+  assert.isTrue(request(59_999))
   return { structure: wasRequested }
 })
 
@@ -111,7 +111,7 @@ const fillResponses = Effect.gen(function* () {
   }
 })
 
-/** Fills the memory with the one and then the other. Alone, each would need more than the limit. */
+/** Fills the memory with responses, then results, then responses again. Each alone would exceed the limit. */
 const fillCacheMemory = Effect.gen(function* () {
   yield* fillResponses
   yield* fillResults
@@ -159,7 +159,7 @@ const fillTickerChanges = Effect.gen(function* () {
   yield* addChanges(1, 100_000, 1)
   const structure = yield* readChanges
   assert.isDefined(structure)
-  // Long names exceed the bytes with fewer rows.
+  // With long names, fewer rows exceed the limit.
   yield* addChanges(100_001, 130_000, 20)
   assert.isUndefined(yield* readChanges)
   yield* sql`truncate ticker_changes`
@@ -340,7 +340,7 @@ const fillDays = Effect.sync(() => {
   return { structure: getShift }
 })
 
-/** The structures of the table that this file fills. */
+/** Fills each structure, by its name in the table. */
 const fillers = {
   "Results and responses": fillCacheMemory,
   "Recent queries": fillRepetitions,
@@ -379,6 +379,9 @@ const listed = findTableRows(section.split("\n## ")[0] ?? "").map((row) => {
 
 const connectionRow = "Prepared statements of a connection"
 
+/** How much memory a PostgreSQL process may use for a connection with as many prepared statements as allowed. */
+const maxBackendMebibytes = 64
+
 describe("The table of SECURITY.md", () => {
   it("names exactly the structures that this file fills, and those with a test of their own (SECURITY.md, memory)", () => {
     const filled = listed.filter(({ isFilledHere }) => isFilledHere).map(({ name }) => name)
@@ -415,12 +418,12 @@ const cacheShapes = [
   { body: 6_000, link: 0 },
 ]
 
-/** Few enough that no shape reaches the limit of the cache. */
+/** The number of entries, with which no shape reaches the limit of the cache. */
 const cachedEntries = 4_000
 
-describe("Of what they hold, a cache counts", () => {
+describe("A cache counts all bytes that it holds", () => {
   it.each(cacheShapes)(
-    "the bytes, if it has results: $body bytes, $link in a header (SECURITY.md, memory)",
+    "if it has results of $body bytes, and $link bytes in a header (SECURITY.md, memory)",
     ({ body, link }) => {
       const before = measureMemory()
       const { bytes, entries } = makeCacheMemory(1_000_000_000)
@@ -439,7 +442,7 @@ describe("Of what they hold, a cache counts", () => {
   )
 
   it.effect.each(cacheShapes)(
-    "the bytes, if it has responses: $body bytes, $link in a header (SECURITY.md, memory)",
+    "if it has responses of $body bytes, and $link bytes in a header (SECURITY.md, memory)",
     ({ body, link }) =>
       Effect.gen(function* () {
         const { store } = yield* makeResponseCache
@@ -516,7 +519,7 @@ layer(serviceWithSettings({ DATABASE_POOL_SIZE: "1" }), { excludeTestServices: t
         assert.isAbove(found?.count ?? 0, 90)
         assert.isAtMost(found?.count ?? Infinity, row?.maxEntries ?? 0)
         assert.isAtMost(found?.text ?? Infinity, (row?.maxMebibytes ?? 0) * mebibyte)
-        assert.isAtMost(found?.memory ?? Infinity, 64 * mebibyte)
+        assert.isAtMost(found?.memory ?? Infinity, maxBackendMebibytes * mebibyte)
       }))
   },
 )

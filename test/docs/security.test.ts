@@ -13,7 +13,7 @@ const { projectRoot, startProgram, combinedOutput } = Processes
 
 const textOf = (file: string) => readFileSync(join(projectRoot, file), "utf8")
 
-/** Cells of each table row: risk, protection, tests. */
+/** The rows of all tables, with their cells: risk, protection, tests. */
 const rows = findTableRows(textOf("docs/SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
 
 describe("SECURITY.md", () => {
@@ -67,7 +67,7 @@ describe("SECURITY.md", () => {
 })
 
 /** Starts an npm registry that responds to audits with `advisories`, and to all other requests with 405. */
-const registry = (advisories: unknown) =>
+const startRegistry = (advisories: unknown) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {
       const server = createServer((request, response) => {
@@ -85,7 +85,8 @@ const registry = (advisories: unknown) =>
     ({ stop }) => Effect.sync(stop),
   )
 
-const vulnerability = (severity: string) => ({
+/** Returns the response to an audit that finds one vulnerability. */
+const makeAdvisories = (severity: string) => ({
   effect: [{ id: 1, url: "https://advisories.example/1", title: "a hole", severity, vulnerable_versions: "*" }],
 })
 
@@ -95,12 +96,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("The dependency audit",
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const cases = [
-        [vulnerability("low"), 0, "No known hole"],
-        [vulnerability("high"), 1, "a hole"],
+        [makeAdvisories("low"), 0, "No known hole"],
+        [makeAdvisories("high"), 1, "a hole"],
         [undefined, 0, "THE AUDIT COULD NOT RUN"],
       ] as const
       for (const [advisories, code, expected] of cases) {
-        const { url } = yield* registry(advisories)
+        const { url } = yield* startRegistry(advisories)
         const running = yield* startProgram("bash", [".ci/audit"], {
           npm_config_registry: url,
           npm_config_cache: yield* fs.makeTempDirectoryScoped(),

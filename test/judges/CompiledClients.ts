@@ -1,5 +1,5 @@
 /**
- * Checks clients in Go and Java that public generators make from the OpenAPI document: they must compile, decode every
+ * Generates clients in Go and Java from the OpenAPI document with public generators. They must compile, decode every
  * number exactly, send filters with all digits, and be able to set `limit` to a number and to `all`.
  */
 import { appendFile, cp, mkdir, readdir, writeFile } from "node:fs/promises"
@@ -11,12 +11,16 @@ const programs = join(judgesFolder, "programs")
 /** Makes openapi-generator write only the files that the program needs. */
 const withoutDocumentation = "modelDocs=false,apiDocs=false,apiTests=false,modelTests=false"
 
+/** Runs openapi-generator. Returns its output if it fails. */
 const generate = (document: string, generator: string, cwd: string, ...options: ReadonlyArray<string>) =>
   runForFindings("openapi-generator-cli", ["generate", "-i", document, "-g", generator, ...options], { cwd })
 
-/** ogen writes 300,000 lines for all endpoints, so by default only those of the endpoints that are called are compiled. */
+/**
+ * ogen writes 300,000 lines for all endpoints, so by default only those of the endpoints that are called are compiled.
+ */
 const ogenFilter = "  filters: { path_regex: ^/v1/(dilution-data-advanced|intraday-runners|screener)$ }\n"
 
+/** Generates three clients in Go, and runs `programs/go` with them. */
 const checkGo = async ({ documentFile, folder, isFull, key, origin }: JudgedService) => {
   const cwd = join(folder, "go")
   await cp(join(programs, "go"), cwd, { recursive: true })
@@ -40,6 +44,7 @@ const listFiles = async (folder: string, extension: string) =>
     join(folder, name)
   )
 
+/** Generates a client in Java, and runs `programs/java` with it. */
 const checkJava = async ({ documentFile, folder, key, origin }: JudgedService) => {
   const cwd = join(folder, "java")
   await cp(join(programs, "java"), cwd, { recursive: true })
@@ -57,6 +62,7 @@ const checkJava = async ({ documentFile, folder, key, origin }: JudgedService) =
   ])
 }
 
+/** Checks clients in compiled languages. */
 export const compiledClients: Judge = {
   name: "compiled-clients",
   programs: ["go", "java", "javac", "openapi-generator-cli"],

@@ -1,4 +1,7 @@
-/** Checks clients that public generators make from the OpenAPI document: they must compile and get a typed response. */
+/**
+ * Generates clients in TypeScript and Python from the OpenAPI document with public generators. They must compile, and
+ * get a typed response and a typed error.
+ */
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { atomContentType } from "../../src/contract/endpoints/changelog.ts"
@@ -51,6 +54,7 @@ const checkPython = async ({ documentFile, folder, key, origin }: JudgedService)
   ])
 }
 
+/** Checks clients in TypeScript and Python. */
 export const generatedClients: Judge = {
   name: "generated-clients",
   programs: ["openapi-typescript", "openapi-ts", "openapi-python-client"],

@@ -15,6 +15,7 @@ const chart = join(projectFolder, "ops/helm/tickerline")
 /** The oldest Kubernetes that the chart allows, and the newest that `kubernetes-validate` knows. */
 const kubernetesVersions = ["1.27.0", "1.37.0"]
 
+/** The values without which the chart is refused. */
 const required = {
   image: { repository: "registry.example/tickerline" },
   config: { BASE_URL: "https://api.example.com" },
@@ -125,6 +126,7 @@ const read = readJsonValue
 
 const list = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
+/** Returns the template of the Pods of a Deployment or Job. */
 const podOf = (manifest: unknown) => read(manifest, "spec", "template")
 
 const containerOf = (manifest: unknown) => read(podOf(manifest), "spec", "containers", 0)
@@ -136,14 +138,15 @@ const environmentOf = (manifest: unknown) =>
 
 const labelsOf = (manifest: unknown) => read(podOf(manifest), "metadata", "labels")
 
+/** Whether a label selector, which must not be empty, selects an object with these labels. */
 const isSelected = (selector: unknown, labels: unknown) =>
   typeof selector === "object" && selector !== null && Object.keys(selector).length > 0 &&
   Object.entries(selector).every(([name, value]) => read(labels, name) === value)
 
-/** Ports of a rule of a NetworkPolicy. */
+/** Returns the ports in a rule of a NetworkPolicy. */
 const portsOf = (rule: unknown) => list(read(rule, "ports")).map((port) => read(port, "port"))
 
-/** What holds for the Pods of the service and of the migration. */
+/** Checks what holds for the Pods of the service and of the migration. */
 const checkPod = (manifest: unknown, secret: string) => {
   const pod = read(podOf(manifest), "spec")
   const [, user, group] = /^USER (\d+):(\d+)$/m.exec(readFileSync(join(projectFolder, "Dockerfile"), "utf8")) ?? []
@@ -194,7 +197,9 @@ const findProblems = (environment: Readonly<Record<string, unknown>>) => {
   return Effect.runPromise(Effect.provideService(findInvalidSettings, ConfigProvider.ConfigProvider, provider))
 }
 
-/** What holds for every rendered chart. `origin` is that of a running service. */
+/**
+ * Checks what holds for every rendered chart. `origin` is that of a running service, which must have the probes' paths.
+ */
 const checkCommon = async (manifests: Manifests, origin: string) => {
   const deployment = manifests["Deployment tickerline"]
   checkPod(deployment, "tickerline")
@@ -241,7 +246,7 @@ const checkCommon = async (manifests: Manifests, origin: string) => {
   assert.deepEqual(list(read(service, "spec", "ports")).map((port) => read(port, "targetPort")), ["http"])
 }
 
-/** What holds with the required values only. */
+/** Checks what holds with the required values only. */
 const checkRequired = (manifests: Manifests) => {
   const deployment = manifests["Deployment tickerline"]
   assert.equal(read(deployment, "spec", "replicas"), 2)
@@ -261,7 +266,7 @@ const checkRequired = (manifests: Manifests) => {
   assert.deepEqual(egress.map(portsOf), [[53, 53], [5432]])
 }
 
-/** What holds unless it is switched off. */
+/** Checks the migration, the policies, the budget and the metrics, which are on unless they are switched off. */
 const checkMigrationAndPolicies = (manifests: Manifests, metricsNamespace: string) => {
   const deployment = manifests["Deployment tickerline"]
   const job = manifests["Job tickerline-migration"]
@@ -296,6 +301,7 @@ const checkMigrationAndPolicies = (manifests: Manifests, metricsNamespace: strin
   assert.equal(environmentOf(deployment)["METRICS_PORT"], String(read(metricsService, "ports", 0, "port")))
 }
 
+/** Checks what holds with `everything`. */
 const checkEverything = (manifests: Manifests) => {
   checkMigrationAndPolicies(manifests, "observability")
   const deployment = manifests["Deployment tickerline"]
@@ -336,18 +342,21 @@ const checkEverything = (manifests: Manifests) => {
   assert.equal(read(metricsService, "metadata", "labels", String(read(monitor, "spec", "jobLabel"))), "tickerline")
 }
 
+/** Checks what holds with `nothing`. */
 const checkNothing = (manifests: Manifests) => {
   assert.deepEqual(Object.keys(manifests).toSorted(), ["Deployment tickerline", "Service tickerline"])
   assert.equal(read(podOf(manifests["Deployment tickerline"]), "spec", "serviceAccountName"), "default")
   assert.equal(environmentOf(manifests["Deployment tickerline"])["METRICS_PORT"], undefined)
 }
 
+/** Values that the chart must accept, with the check of the manifests. */
 const accepted = [
   { name: "required", values: required, check: checkRequired },
   { name: "everything", values: everything, check: checkEverything },
   { name: "nothing", values: nothing, check: checkNothing },
 ]
 
+/** Checks the Helm chart. */
 export const helmChart: Judge = {
   name: "helm-chart",
   programs: ["helm", "kubernetes-validate"],

@@ -4,12 +4,14 @@ import { existsSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
+/** The folder of this file. */
 export const judgesFolder = fileURLToPath(new URL(".", import.meta.url))
 
 /** The service that all judges test. */
 export interface JudgedService {
   /** Scheme, address and port, such as `http://127.0.0.1:8080`. */
   readonly origin: string
+  /** An API key. */
   readonly key: string
   /** An origin that the service allows for web pages (CORS). A judge can listen on its port. */
   readonly allowedOrigin: { readonly origin: string; readonly port: number }
@@ -23,6 +25,7 @@ export interface JudgedService {
   readonly isFull: boolean
 }
 
+/** A check of the service by a program of others. */
 export interface Judge {
   readonly name: string
   /** Programs that must be installed. */
@@ -39,21 +42,25 @@ const searchPath = [
   process.env["PATH"] ?? "",
 ].join(delimiter)
 
+/** Whether a program is installed. */
 export const isInstalled = (program: string) =>
   searchPath.split(delimiter).some((folder) => existsSync(join(folder, program)))
 
+/** How a program runs. */
 export interface ProgramOptions {
   readonly cwd?: string
+  /** Variables in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>
 }
 
+/** How a program ended. */
 export interface ProgramResult {
   readonly code: number | null
   /** Standard output and standard error. */
   readonly output: string
 }
 
-/** Starts a program and collects its output. `stop` terminates the program. */
+/** Starts a program, and collects its output. `stop` ends the program and waits for its end. */
 export const startProgram = (program: string, args: ReadonlyArray<string>, { cwd, env }: ProgramOptions = {}) => {
   const child = spawn(program, args, {
     ...(cwd === undefined ? {} : { cwd }),
@@ -79,6 +86,7 @@ export const startProgram = (program: string, args: ReadonlyArray<string>, { cwd
   }
 }
 
+/** Runs a program until it ends. */
 export const runProgram = (program: string, args: ReadonlyArray<string>, options?: ProgramOptions) =>
   startProgram(program, args, options).ended
 

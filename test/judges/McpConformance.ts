@@ -4,7 +4,10 @@ import { createServer, request } from "node:http"
 import { join } from "node:path"
 import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
-/** The scenarios that apply. All others need what the server does not announce: prompts, logging, tools of a demonstration server, or a session. */
+/**
+ * The scenarios that apply to the server, by protocol version. All others need what the server does not announce:
+ * prompts, logging, the tools of a demonstration server, or a session.
+ */
 const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
   "2025-06-18": ["server-initialize", "ping", "tools-list", "resources-list"],
   "2025-11-25": [
@@ -25,7 +28,7 @@ const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
 }
 
-/** The checks in these scenarios that cannot pass, and the reasons. */
+/** The checks in these scenarios that cannot pass, with the reasons. */
 const expectedFailures: Readonly<Record<string, string>> = {
   "sep-2575-server-rejects-undeclared-capability": "needs a tool that requires a capability of the client",
   "sep-2575-missing-capability-http-400": "needs a tool that requires a capability of the client",
@@ -51,6 +54,7 @@ const startProxy = ({ allowedOrigin: { port }, key, origin }: JudgedService) =>
     }).on("error", reject).listen(port, "127.0.0.1", () => resolve(() => void server.close()))
   })
 
+/** The result of a check, in the files that the suite writes. */
 interface Check {
   readonly id: string
   readonly status: string
@@ -70,6 +74,7 @@ const runSuite = async (url: string, version: string, results: string) => {
   }
 }
 
+/** Checks the MCP server. A check that is expected to fail but passes is a finding, too. */
 export const mcpConformance: Judge = {
   name: "mcp-conformance",
   programs: ["conformance"],
@@ -77,7 +82,7 @@ export const mcpConformance: Judge = {
     const closeProxy = await startProxy(target)
     try {
       const findings: Array<string> = []
-      const unmet = new Set(Object.keys(expectedFailures))
+      const notYetFailed = new Set(Object.keys(expectedFailures))
       for (const [version, names] of Object.entries(scenarios)) {
         // The suite sends the origin of this URL as a valid `Origin`, so it must be an origin that the service allows.
         const url = `${target.allowedOrigin.origin}/mcp`
@@ -86,13 +91,13 @@ export const mcpConformance: Judge = {
           const checks = checksOf(name)
           const failed = checks.filter(({ status }) => status === "FAILURE")
           for (const { errorMessage = "", id } of failed) {
-            unmet.delete(id)
+            notYetFailed.delete(id)
             if (expectedFailures[id] === undefined) findings.push(`${version} ${name}: ${id}: ${errorMessage}`)
           }
           if (checks.every(({ status }) => status !== "SUCCESS")) findings.push(`${version} ${name}: nothing passed`)
         }
       }
-      return [...findings, ...Array.from(unmet, (id) => `${id} passed; remove it from the expected failures`)]
+      return [...findings, ...Array.from(notYetFailed, (id) => `${id} passed; remove it from the expected failures`)]
     } finally {
       closeProxy()
     }

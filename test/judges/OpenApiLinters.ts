@@ -1,6 +1,7 @@
-/** Redocly and Spectral with their recommended rules, on the OpenAPI document (§4.5). */
+/** Lints the OpenAPI document with Redocly and Spectral and their recommended rules (§4.5, OpenAPI). */
 import { type Judge, judgesFolder, runForFindings } from "./Judge.ts"
 
+/** Checks the OpenAPI document alone, in a process of its own. */
 export const openApiLinters: Judge = {
   name: "openapi-linters",
   programs: ["node"],

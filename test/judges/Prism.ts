@@ -6,6 +6,7 @@ import { chooseFreePort } from "../../src/postgres/embedded/EmbeddedCluster.ts"
 import { eventStreamContentType } from "../../src/contract/rules/EventStreamFormat.ts"
 import { type Judge, type JudgedService, readJsonValue, startProgram } from "./Judge.ts"
 
+/** A request, and the status that its response must have. */
 interface PlannedRequest {
   readonly path: string
   readonly query: URLSearchParams
@@ -38,13 +39,14 @@ const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRe
 const isEndless = (operation: unknown) =>
   readJsonValue(operation, "responses", "200", "content", eventStreamContentType) !== undefined
 
+/** Returns the examples of all operations, and a minimal request for those without a successful example. */
 const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   Object.entries(Object(readJsonValue(document, "paths"))).flatMap(([path, item]) => {
     const operation = readJsonValue(item, "get")
     if (isEndless(operation)) return []
     const examples = listExamples(path, operation)
-    const isExampleless = examples.every(({ status }) => status !== 200)
-    return [...examples, ...(isExampleless ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]
+    const lacksSuccess = examples.every(({ status }) => status !== 200)
+    return [...examples, ...(lacksSuccess ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]
   })
 
 /** Returns the requests that succeed, once for each text format of their list other than JSON. */
@@ -60,16 +62,17 @@ const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
     }))
   })
 
+/** Starts Prism as a proxy in front of the service, and waits until it forwards requests. */
 const startPrism = async ({ documentFile, origin }: JudgedService) => {
   const port = String(await Effect.runPromise(chooseFreePort))
   const prism = startProgram("prism", ["proxy", documentFile, origin, "--errors", "-p", port, "-v", "warn"])
-  let early: string | undefined
+  let outputOfEnd: string | undefined
   void prism.ended.then(({ output }) => {
-    early = output
+    outputOfEnd = output
   })
   const url = `http://127.0.0.1:${port}`
   while (!await fetch(`${url}/health/live`).then(({ ok }) => ok, () => false)) {
-    if (early !== undefined) throw new Error(`Prism ended:\n${early}`)
+    if (outputOfEnd !== undefined) throw new Error(`Prism ended:\n${outputOfEnd}`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   return { url, stop: prism.stop }
@@ -91,6 +94,7 @@ type Send = (query: Readonly<Record<string, string>>) => Promise<unknown>
 
 const isSend = (value: unknown): value is Send => typeof value === "function"
 
+/** Checks the requests of the typed client, and their responses. */
 export const prism: Judge = {
   name: "prism",
   programs: ["prism"],

@@ -1,7 +1,8 @@
-/** Schemathesis with all checks on all operations, with a key and without one. */
+/** Runs Schemathesis with all checks on all operations, with a key and without one. */
 import { join } from "node:path"
 import { type Judge, judgesFolder, runForFindings } from "./Judge.ts"
 
+/** Checks random and boundary requests against the OpenAPI document. */
 export const schemathesis: Judge = {
   name: "schemathesis",
   programs: ["schemathesis"],
@@ -25,7 +26,7 @@ export const schemathesis: Judge = {
       )
     return [
       ...await run(10, `--header=Authorization: Bearer ${key}`),
-      // Without a key, only public operations answer, which get more requests above.
+      // Without a key, only public operations succeed, and those get more requests above.
       ...await run(2, "--phases=examples,fuzzing"),
     ]
   },

@@ -13,8 +13,10 @@ interface Attack {
 
 const closesAll = "No open connections left"
 
+/** The attack that always runs. */
 const attack: Attack = { name: "slow headers", args: ["-H", "-c", "100", "-r", "100", "-l", "60"], end: closesAll }
 
+/** The attacks that run with `--full`. */
 const fullAttacks: ReadonlyArray<Attack> = [
   { name: "900 times slow headers", args: ["-H", "-c", "900", "-r", "300", "-l", "60"], end: closesAll },
   { name: "slow bodies", args: ["-B", "-c", "900", "-r", "300", "-l", "90"], end: closesAll },
@@ -41,6 +43,7 @@ const requestUntil = async ({ key, origin }: JudgedService, isOver: () => boolea
   return undefined
 }
 
+/** Runs an attack while another client sends requests. Returns what went wrong. */
 const runAttack = async ({ args, end, name }: Attack, target: JudgedService) => {
   let isOver = false
   // The tool waits in a busy loop, so it runs at the lowest priority.
@@ -64,6 +67,7 @@ const runAttack = async ({ args, end, name }: Attack, target: JudgedService) => 
   ]
 }
 
+/** Checks that slow clients delay nobody. */
 export const slowhttptest: Judge = {
   name: "slowhttptest",
   programs: ["slowhttptest", "nice"],

@@ -73,6 +73,7 @@ const scan = async ({ args, folder, urls }: Scan) => {
   return { injectable: rows.filter((row) => row.split(",")[2] !== ""), output }
 }
 
+/** Scans the service. Also fails if sqlmap did not test every parameter. */
 const checkService = async ({ folder, isFull, key, origin }: JudgedService) => {
   const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
   // The short run leaves out T (time-based), because on a busy machine any parameter may look injectable.
@@ -86,6 +87,7 @@ const checkService = async ({ folder, isFull, key, origin }: JudgedService) => {
     : injectable.map((row) => `injectable: ${row}`)
 }
 
+/** Checks that sqlmap works: it must find a known hole. */
 const checkTool = async ({ folder }: JudgedService) => {
   const { close, origin } = await startInjectableServer()
   try {
@@ -97,6 +99,7 @@ const checkTool = async ({ folder }: JudgedService) => {
   }
 }
 
+/** Checks that no parameter is injectable. */
 export const sqlmap: Judge = {
   name: "sqlmap",
   programs: ["sqlmap"],

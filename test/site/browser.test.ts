@@ -26,7 +26,7 @@ const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((
 /** The themes with their checks. The dark theme differs only in its colors, so only the contrast is checked in it. */
 const themes = [["light", findAccessibilityViolations], ["dark", findContrastViolations]] as const
 
-/** Folder for screenshots; none are taken if it is not set. */
+/** The folder for screenshots. None are taken if it is not set. */
 const screenshotFolder = process.env["SCREENSHOTS"]
 
 const takeScreenshot = (page: Page, name: string) =>
@@ -34,7 +34,7 @@ const takeScreenshot = (page: Page, name: string) =>
     ? Effect.void
     : runInBrowser(() => page.screenshot({ path: `${screenshotFolder}/${name}.png`, fullPage: true }))
 
-/** Every page in the navigation, but only some endpoint pages. */
+/** Every page in the navigation, but only `endpointPages` of the endpoint pages. */
 const addresses = Effect.gen(function* () {
   const { text } = yield* Service.requestJson("/v1/docs", { key: null })
   const found = Array.from(text.matchAll(/href="(\/v1\/docs[^"#]*)"/g), ([, path = ""]) => path)
@@ -77,7 +77,7 @@ const enterSymbol = Effect.fnUntraced(function* (page: Page, symbol: string) {
   yield* runInBrowser(() => page.keyboard.press("Enter"))
 })
 
-const title = (page: Page) => runInBrowser(() => page.title())
+const readTitle = (page: Page) => runInBrowser(() => page.title())
 
 /**
  * Finds tables and code blocks that are cut off without a hint or a Tab stop. Also counts the visible tables and code
@@ -103,6 +103,9 @@ const findCutTables = (page: Page) =>
         })
       })))`)
   )
+
+/** The number of datasets in the sample data. */
+const datasetCount = 18
 
 /** Removes the problems that the given response statuses cause. */
 const unexpectedProblems = (problems: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
@@ -233,7 +236,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* waitFor(page, "OSTK became NXH in 3 changes.")
         assert.strictEqual(yield* runInBrowser(() => page.locator("figure svg:visible .joint").count()), 3)
         assert.match(page.url(), /#ostk$/)
-        assert.match(yield* title(page), /^OSTK ·/)
+        assert.match(yield* readTitle(page), /^OSTK ·/)
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* takeScreenshot(page, "explorer-OSTK")
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
@@ -717,7 +720,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.locator(part ?? "").getByText(words ?? "", { exact: true }).first().waitFor())
         }
         assert.strictEqual(yield* runInBrowser(() => page.locator("#days svg:visible").count()), 2)
-        assert.strictEqual(yield* runInBrowser(() => page.locator("#days svg:visible .amount").count()), 60)
+        // Two charts, each with a bar for each of the last 30 days.
+        assert.strictEqual(yield* runInBrowser(() => page.locator("#days svg:visible .amount").count()), 2 * 30)
         yield* runInBrowser(() => page.getByLabel("Period", { exact: true }).selectOption("7"))
         yield* runInBrowser(() => page.locator("#days svg:visible .amount").nth(13).waitFor())
         yield* runInBrowser(() => page.locator("#days svg:visible .amount").nth(14).waitFor({ state: "detached" }))
@@ -818,9 +822,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const { page, problems } = yield* openWithKey("/v1/docs/datasets")
         yield* waitFor(page, "Up to date.")
         const rows = yield* runInBrowser(() => page.locator("td[data-dataset]").allInnerTexts())
-        assert.lengthOf(rows, 18)
+        assert.lengthOf(rows, datasetCount)
         for (const row of rows) assert.match(row, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n(\d+ \w+ ago|just now)$/)
-        assert.strictEqual(yield* runInBrowser(() => page.locator("#freshness svg:visible circle").count()), 18)
+        assert.strictEqual(
+          yield* runInBrowser(() => page.locator("#freshness svg:visible circle").count()),
+          datasetCount,
+        )
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
@@ -888,7 +895,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           const isBelow = `document.querySelector(".parameters").getBoundingClientRect().bottom <=
             document.querySelector("#send-below button").getBoundingClientRect().top`
           assert.isTrue(yield* runInBrowser(() => page.evaluate<boolean>(isBelow)))
-          const isShown = (word: string) =>
+          const expectResponse = (word: string) =>
             Effect.gen(function* () {
               // The example in the page has the same text as the response.
               yield* runInBrowser(() =>
@@ -904,13 +911,13 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
               assert.isBelow(box?.y ?? Infinity, 400)
             })
           yield* runInBrowser(() => send.last().click())
-          yield* isShown(`"current_ticker": "NXH"`)
+          yield* expectResponse(`"current_ticker": "NXH"`)
           assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
           yield* takeScreenshot(page, `reference-response-${width}`)
           // The Enter key in a field sends the request, too.
           yield* runInBrowser(() => page.getByLabel("ticker", { exact: true }).fill("BRK.B"))
           yield* runInBrowser(() => page.keyboard.press("Enter"))
-          yield* isShown(`"has_changes": false`)
+          yield* expectResponse(`"has_changes": false`)
           assert.strictEqual(yield* findHorizontalOverflow(page), "")
           assert.deepStrictEqual(problems, [])
         }
@@ -1124,12 +1131,14 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           colorScheme: "light",
           viewport: { width: 1280, height: 800 },
         })
-        const ground = runInBrowser(() => page.evaluate<string>("getComputedStyle(document.body).backgroundColor"))
+        const readBackground = runInBrowser(() =>
+          page.evaluate<string>("getComputedStyle(document.body).backgroundColor")
+        )
         yield* open(page, "/v1/docs")
-        const light = yield* ground
+        const light = yield* readBackground
         const choice = page.getByRole("combobox", { name: "Theme" })
         yield* runInBrowser(() => choice.selectOption("dark"))
-        const dark = yield* ground
+        const dark = yield* readBackground
         assert.notStrictEqual(dark, light)
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         // The theme must not depend on the module scripts.
@@ -1137,16 +1146,16 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           page.route("**/every-page.js", (route) => route.fulfill({ contentType: "text/javascript", body: "" }))
         )
         yield* open(page, "/v1/docs/errors")
-        assert.strictEqual(yield* ground, dark)
+        assert.strictEqual(yield* readBackground, dark)
         yield* runInBrowser(() => page.unroute("**/every-page.js"))
         yield* runInBrowser(() => page.reload({ waitUntil: "networkidle" }))
         assert.strictEqual(yield* runInBrowser(() => choice.inputValue()), "dark")
         yield* runInBrowser(() => choice.selectOption("system"))
-        assert.strictEqual(yield* ground, light)
+        assert.strictEqual(yield* readBackground, light)
         yield* runInBrowser(() => page.emulateMedia({ colorScheme: "dark" }))
-        assert.strictEqual(yield* ground, dark)
+        assert.strictEqual(yield* readBackground, dark)
         yield* runInBrowser(() => choice.selectOption("light"))
-        assert.strictEqual(yield* ground, light)
+        assert.strictEqual(yield* readBackground, light)
         // Phones have the switch in the menu.
         yield* runInBrowser(() => page.setViewportSize({ width: 390, height: 844 }))
         yield* runInBrowser(() => page.getByText("Menu").click())
@@ -1160,9 +1169,13 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
     browserTestName("has a start page of at most two screens, with a timeline (README, documentation)"),
     () =>
       Effect.gen(function* () {
-        const { page } = yield* openPage({ viewport: { width: 1280, height: 800 } })
+        const screenHeight = 800
+        const { page } = yield* openPage({ viewport: { width: 1280, height: screenHeight } })
         yield* open(page, "/v1/docs")
-        assert.isAtMost(yield* runInBrowser(() => page.evaluate<number>("document.documentElement.scrollHeight")), 1600)
+        assert.isAtMost(
+          yield* runInBrowser(() => page.evaluate<number>("document.documentElement.scrollHeight")),
+          2 * screenHeight,
+        )
         assert.strictEqual(yield* runInBrowser(() => page.locator("figure.lineage svg.wide:visible").count()), 1)
         const next = page.getByRole("navigation", { name: "Previous and next page" }).getByRole("link")
         yield* runInBrowser(() => next.click())
@@ -1171,10 +1184,13 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         // A heading is a link to itself.
         yield* runInBrowser(() => page.getByRole("heading", { name: "Get a key" }).getByRole("link").click())
         assert.match(page.url(), /#get-a-key$/)
-        const top = page.getByRole("navigation", { name: "Main" })
-        yield* runInBrowser(() => top.getByRole("link", { name: "API reference" }).click())
+        const navigation = page.getByRole("navigation", { name: "Main" })
+        yield* runInBrowser(() => navigation.getByRole("link", { name: "API reference" }).click())
         yield* runInBrowser(() => page.waitForURL("**/v1/docs/reference"))
-        assert.strictEqual(yield* runInBrowser(() => top.locator("[aria-current=page]").innerText()), "API reference")
+        assert.strictEqual(
+          yield* runInBrowser(() => navigation.locator("[aria-current=page]").innerText()),
+          "API reference",
+        )
       }).pipe(Effect.scoped),
   )
 
@@ -1272,12 +1288,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           if (symbol === "META") {
             const legend = yield* runInBrowser(() => page.locator(".legend li").allInnerTexts())
             assert.deepStrictEqual(legend.map((line) => /CIK \d+/.test(line)), [true, true, false])
-            const colours = yield* runInBrowser(() =>
+            const colors = yield* runInBrowser(() =>
               page.evaluate<ReadonlyArray<string>>(
                 `[...document.querySelectorAll(".legend .bar")].map((bar) => getComputedStyle(bar).fill)`,
               )
             )
-            assert.lengthOf(new Set(colours), 2)
+            assert.lengthOf(new Set(colors), 2)
           }
         }
       }).pipe(Effect.scoped),

@@ -43,6 +43,7 @@ describe("The daily chart", () => {
 
   it.prop("has a bar for every day and a table with the same values (D29)", [amounts], ([values]) => {
     const html = renderChart(values, { format: formatInteger, formatAxis: formatCompactNumber })
+    // Each bar is drawn in a wide and in a narrow layout.
     assert.lengthOf(html.match(/class="amount"/g) ?? [], 2 * values.length)
     const cells = Array.from(
       html.matchAll(/<td [^>]*class="number"[^>]*>([^<]*)<\/td>/g),

@@ -35,6 +35,7 @@ describe("The event lanes", () => {
       const html = renderEventLanes(lineage, parseTimelineEvents({ results }), today).toString()
       assertWellFormedMarkup(html)
       assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
+      // Each event is drawn in a wide and in a narrow layout.
       assert.lengthOf(html.match(/class="event"/g) ?? [], 2 * results.length)
       assert.lengthOf(html.match(/<li>/g) ?? [], results.length)
     }
@@ -49,6 +50,7 @@ describe("The event lanes", () => {
       const html = renderEventLanes(lineage, events, today).toString()
       assertWellFormedMarkup(html)
       const links = Array.from(html.matchAll(/<a href="([^"]*)"/g), ([, href = ""]) => href)
+      // One in each of the two layouts, and one in the list.
       assert.lengthOf(links, 3)
       for (const href of links) assert.match(href, /^reference\//)
       assert.deepStrictEqual(html.match(/<(?!\/?(figure|svg|path|text|a|title|rect|h3|ul|li)\b)/g), null)

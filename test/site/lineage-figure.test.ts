@@ -14,6 +14,9 @@ const {
   assertWellFormedMarkup,
 } = SvgAssertions
 
+/** How many changes the timeline draws at most. */
+const maxDrawnChanges = 20
+
 const options = { id: "it", today: "2026-11-21" }
 
 const render = (body: unknown) => String(renderLineageFigure(body, options) ?? "")
@@ -57,9 +60,11 @@ const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unk
   return { error, request_id: "1" }
 }
 
+/** Returns the response for a symbol in the examples of the documentation. */
 const exampleOf = (ticker: string) =>
   examples.find(({ request }) => request === `/v1/ticker-changes?ticker=${ticker}`)?.response
 
+/** Returns the text of a figure, without its drawings. */
 const textOf = (html: string) => html.replace(/<svg[\s\S]*?<\/svg>/g, "").replace(/<[^>]+>/g, " ").replace(/\s+/g, " ")
 
 describe("The lineage figure", () => {
@@ -77,11 +82,12 @@ describe("The lineage figure", () => {
     // A change that is recorded with and without a CIK counts as one (D20).
     const count = Schema.is(Schema.Struct({ count: Schema.Int }))(body) ? body.count : shown.length
     const conflicting = shown.filter(({ reasons }: { reasons: ReadonlyArray<string> }) => reasons.length > 0)
-    const drawnConflicts = shown.slice(0, 20).filter(({ reasons }: { reasons: ReadonlyArray<string> }) =>
+    const drawnConflicts = shown.slice(0, maxDrawnChanges).filter(({ reasons }: { reasons: ReadonlyArray<string> }) =>
       reasons.length > 0
     )
     assert.lengthOf(html.match(/<li><time/g) ?? [], count)
-    assert.lengthOf(html.match(/class="joint/g) ?? [], 2 * Math.min(20, count))
+    // Each change is drawn in a wide and in a narrow layout.
+    assert.lengthOf(html.match(/class="joint/g) ?? [], 2 * Math.min(maxDrawnChanges, count))
     assert.lengthOf(html.match(/class="joint clash"/g) ?? [], 2 * drawnConflicts.length)
     assert.lengthOf(html.match(/<strong class="clash">/g) ?? [], conflicting.length)
   }, { arbitrary: { runs: 300 } })

@@ -1,4 +1,4 @@
-/** The API reference, generated from the OpenAPI document, against the sample data. */
+/** The API reference, which is generated from the OpenAPI document, with the sample data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { catalogueEndpoints } from "../../src/api/catalogue/Endpoints.ts"
@@ -16,7 +16,7 @@ const textOf = (html: string) =>
 
 const documented = Object.keys(getDefaultOpenApiDocument().paths)
 
-const charged = (path: string) => catalogueEndpoints.some(({ isPriced: charged, row }) => charged && row.path === path)
+const isCharged = (path: string) => catalogueEndpoints.some(({ isPriced, row }) => isPriced && row.path === path)
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 seconds" })("The API reference", (it) => {
   it.effect("has a page for every endpoint, with its parameters, statuses and error codes (§4.5)", () =>
@@ -44,7 +44,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         for (const status of Object.keys(Object(valueAt(operation, "responses")))) {
           if (Number(status) >= 400) assert.include(page, `>${status}</th>`, path)
         }
-        if (charged(path)) assert.include(page, "<code>rate_limit_exceeded</code>", path)
+        if (isCharged(path)) assert.include(page, "<code>rate_limit_exceeded</code>", path)
       }
     }))
 
@@ -86,7 +86,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         if (badges.length > 0) assert.strictEqual(badges[0], "200", path)
         const { body, status } = yield* Service.requestJson(request, { key: ultimate })
         assert.strictEqual(status, 200, request)
-        if (charged(path)) {
+        if (isCharged(path)) {
           assert.isAbove(badges.length, 0, path)
           assert.isAbove(Number(valueAt(body, "count")), 0, request)
         }

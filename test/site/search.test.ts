@@ -82,13 +82,13 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
       const changes = entries.filter(({ isChange }) => isChange)
       assert.isAbove(changes.length, 20)
       for (const { path } of changes) assert.match(path, /^\/v1\/docs\/changelog#/)
-      let mixed = 0
+      let mixedCount = 0
       for (const query of ["search", "lineage", "csv", "changelog", "key", ...changes.map(({ heading }) => heading)]) {
         const kinds = search(query).map(({ entry }) => entry.isChange)
         assert.deepStrictEqual(kinds, kinds.toSorted((left, right) => Number(left) - Number(right)), query)
-        if (new Set(kinds).size === 2) mixed += 1
+        if (new Set(kinds).size === 2) mixedCount += 1
       }
-      assert.isAbove(mixed, 5)
+      assert.isAbove(mixedCount, 5)
       // Changelog entries are still found.
       for (const { heading, path } of changes) {
         assert.include(search(heading).map(({ entry }) => entry.path), path, heading)

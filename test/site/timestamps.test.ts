@@ -14,10 +14,10 @@ const day = 86_400_000
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** Any second from 1970 to 2069, in epoch ms. */
+/** Any second from 1970 to 2069, in milliseconds since 1970. */
 const instants = int(0, 36_500 * 86_400).pipe(Arbitrary.map((seconds) => seconds * 1000))
 
-/** Clock times within three hours of a switch to or from daylight time. */
+/** Clock times within three hours of a switch to or from daylight saving time. */
 const aroundSwitches = Arbitrary.map(
   Arbitrary.all({ year: int(2007, 2037), seconds: int(-3 * 3600, 3 * 3600), autumn: int(0, 1) }),
   ({ autumn, seconds, year }) => {
@@ -40,11 +40,11 @@ const assertSameAsApi = (clock: number) => {
 }
 
 describe("The timestamp converter", () => {
-  it.prop("formats times on New York's clock like the API (§2.1, D15)", [instants], ([clock]) => {
+  it.prop("formats times in New York as the API does (§2.1, D15)", [instants], ([clock]) => {
     assertSameAsApi(clock)
   }, { arbitrary: { runs: 300 } })
 
-  it.prop("formats repeated and skipped times like the API (D15)", [aroundSwitches], ([clock]) => {
+  it.prop("formats repeated and skipped times as the API does (D15)", [aroundSwitches], ([clock]) => {
     assertSameAsApi(clock)
   }, { arbitrary: { runs: 500 } })
 

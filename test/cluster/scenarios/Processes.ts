@@ -5,7 +5,8 @@ import { databaseHosts } from "../Patroni.ts"
 import { failUnless, type Scenario } from "../Scenario.ts"
 import { measureThroughput } from "../Throughput.ts"
 
-const readsOf = Effect.gen(function* () {
+/** Returns how many reads each database host has served. */
+const countReads = Effect.gen(function* () {
   const { service } = yield* Cluster
   return yield* Effect.forEach(
     databaseHosts,
@@ -14,7 +15,7 @@ const readsOf = Effect.gen(function* () {
 })
 
 /** Measures replay lags in milliseconds, as the primary reports them, while an effect runs. */
-const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, E, R>) {
+const measureLagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, E, R>) {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
   const lags: Array<number> = []
@@ -29,16 +30,17 @@ const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, 
   return lags
 })
 
+/** Nothing fails. */
 export const normalOperation: Scenario = {
   name: "calm",
-  promise: "In normal operation no client is refused, and the standbys share the reads",
+  promise: "In normal operation, no client is refused, and the standbys share the reads",
   isInShortRun: true,
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres } = yield* Cluster
-    const before = new Map(yield* readsOf)
-    const lags = yield* lagsDuring(clients.more(500))
-    const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
+    const before = new Map(yield* countReads)
+    const lags = yield* measureLagsDuring(clients.more(500))
+    const reads = (yield* countReads).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
     const leader = yield* postgres.leader
     const standbys = reads.filter(([member]) => member !== leader)
     yield* failUnless(standbys.every(([, count]) => count > 0), `A standby received no reads: ${JSON.stringify(reads)}`)
@@ -55,6 +57,7 @@ export const normalOperation: Scenario = {
   }),
 }
 
+/** Compares the throughput of one and two processes. */
 export const twoProcessScaling: Scenario = {
   name: "scaling",
   promise: "Two processes serve more requests than one, as far as the cores of this machine allow",
@@ -62,17 +65,18 @@ export const twoProcessScaling: Scenario = {
   run: () => measureThroughput,
 }
 
+/** A process of the service is killed, without time to finish its requests. */
 export const processKilled: Scenario = {
   name: "process-killed",
   promise: "A killed process loses only the requests in progress",
   isInShortRun: true,
   maxBrokenRequests: 16,
   maxOutageSeconds: 3,
-  run: Effect.fnUntraced(function* ({ clients, recordKill: killed }) {
+  run: Effect.fnUntraced(function* ({ clients, recordKill }) {
     const { service } = yield* Cluster
-    killed("app2")
+    recordKill("app2")
     yield* service.running.get("app2")?.end("SIGKILL") ?? Effect.void
-    killed("app2")
+    recordKill("app2")
     yield* clients.more(200)
     yield* service.start("app2")
     yield* clients.more(200)
@@ -80,21 +84,23 @@ export const processKilled: Scenario = {
   }),
 }
 
+/** A process of the service is asked to stop, as in a deployment. */
 export const processStopped: Scenario = {
   name: "process-stopped",
   promise: "A process is stopped and replaced, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { service, world } = yield* Cluster
+    const { hosts, service } = yield* Cluster
     yield* service.running.get("app1")?.end("SIGTERM") ?? Effect.void
     yield* clients.more(200)
     yield* service.start("app1")
     yield* clients.more(200)
-    yield* failUnless(!/ERROR/.test(world.logOf("app1")), "The log of app1 has an error.")
+    yield* failUnless(!/ERROR/.test(hosts.logOf("app1")), "The log of app1 has an error.")
     return {}
   }),
 }
 
+/** The poolers are killed one after the other. */
 export const poolersRestarted: Scenario = {
   name: "poolers-restarted",
   promise: "Each PgBouncer is killed and restarted, and clients are served again within ten seconds",

@@ -1,4 +1,4 @@
-/** Scenarios about state that processes share (rate limits, revoked keys, sent emails), and about wrong keys. */
+/** Scenarios about what processes share (rate limits, revoked keys and sent emails), and about wrong keys. */
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
@@ -9,15 +9,16 @@ import { failUnless, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../RequestWithTimeout.ts"
 
-const round = (milliseconds: number) => Math.round(milliseconds / 10) / 100
+/** Converts milliseconds to seconds with two decimals. */
+const toSeconds = (milliseconds: number) => Math.round(milliseconds / 10) / 100
 
 const path = "/v1/gap-stats?limit=1"
 
 /** Sends a request to one process, without the load balancer. */
 const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, localAddress?: string) {
-  const { world } = yield* Cluster
+  const { hosts } = yield* Cluster
   return yield* requestWithTimeout({
-    host: world.addressOf(app),
+    host: hosts.addressOf(app),
     port: servicePorts.service,
     path,
     headers: { Authorization: `Bearer ${key}` },
@@ -25,6 +26,7 @@ const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, loca
   })
 })
 
+/** Sends requests to a process until it refuses the key. Returns for how long it was accepted, in milliseconds. */
 const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
   const response = yield* requestFrom(app, key).pipe(
     Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced("20 millis"), times: 200 }),
@@ -36,6 +38,7 @@ const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string
   return performance.now() - since
 })
 
+/** A key is revoked while all processes know it. */
 export const keyRevoked: Scenario = {
   name: "key-revoked",
   promise: "A revoked key is refused by every process within a second",
@@ -65,7 +68,7 @@ export const keyRevoked: Scenario = {
       Math.max(...taken) <= 1_100,
       `A process accepted the key for ${Math.round(Math.max(...taken))} ms.`,
     )
-    return Object.fromEntries(appHosts.map((app, at) => [`${app} refused after (s)`, round(taken[at] ?? 0)]))
+    return Object.fromEntries(appHosts.map((app, at) => [`${app} refused after (s)`, toSeconds(taken[at] ?? 0)]))
   }),
 }
 
@@ -73,13 +76,14 @@ export const keyRevoked: Scenario = {
 const unknownKey = "tl_live_00000000000000000000000000000000000000"
 const guessesPerProcess = 30
 
+/** Somebody guesses keys. */
 export const wrongKeysBlocked: Scenario = {
   name: "wrong-keys",
   promise: "Each process blocks an address after 30 wrong keys",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
-    const { world } = yield* Cluster
-    const from = world.addressOf("stranger")
+    const { hosts } = yield* Cluster
+    const from = hosts.addressOf("stranger")
     const responses = yield* Effect.forEach(
       Array.from(
         { length: 4 * guessesPerProcess * appHosts.length },
@@ -98,7 +102,7 @@ export const wrongKeysBlocked: Scenario = {
 const limitPerMinute = 200
 
 /** Sends more requests than the limit to all processes in turn, as fast as possible. Returns how many were allowed. */
-const burst = Effect.fnUntraced(function* (key: string) {
+const sendBurst = Effect.fnUntraced(function* (key: string) {
   const began = performance.now()
   const responses = yield* Effect.forEach(
     Array.from({ length: limitPerMinute * (appHosts.length + 1) }, (_, at) => appHosts[at % appHosts.length] ?? "app1"),
@@ -113,65 +117,68 @@ const burst = Effect.fnUntraced(function* (key: string) {
     unexpected.length === 0,
     `${unexpected.length} responses were neither 200 nor 429: ${unexpected[0]?.text}`,
   )
-  const given = responses.filter(({ status }) => status === 200).length
+  const allowed = responses.filter(({ status }) => status === 200).length
   // A full bucket allows `limitPerMinute` requests at once, and gains one request every 60 / `limitPerMinute` seconds.
-  return { given, refilled: Math.ceil(seconds * limitPerMinute / 60) }
+  return { allowed, refilled: Math.ceil(seconds * limitPerMinute / 60) }
 })
 
+/** An account sends more requests than its limit allows, to all processes. */
 export const sharedRateLimits: Scenario = {
   name: "limits",
   promise: "All processes together enforce one rate limit for an account",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
-    const { refilled, given } = yield* burst(yield* asOwner(createCustomer("eager", "basic")))
+    const { allowed, refilled } = yield* sendBurst(yield* asOwner(createCustomer("eager", "basic")))
     yield* failUnless(
-      given >= limitPerMinute * 0.9 && given <= limitPerMinute + refilled,
-      `${given} requests were allowed, with a limit of ${limitPerMinute} and ${refilled} refilled meanwhile.`,
+      allowed >= limitPerMinute * 0.9 && allowed <= limitPerMinute + refilled,
+      `${allowed} requests were allowed, with a limit of ${limitPerMinute} and ${refilled} refilled meanwhile.`,
     )
-    return { allowed: given, limit: limitPerMinute, refilled }
+    return { allowed, limit: limitPerMinute, refilled }
   }),
 }
 
 const recipients = 40
 
+/** The process that sends emails is killed while it sends them. */
 export const emailSenderKilled: Scenario = {
   name: "mails",
   promise:
     "The process that sends emails is killed. A different process continues within seconds, and no email is sent twice",
   maxBrokenRequests: 16,
   maxOutageSeconds: 3,
-  run: Effect.fnUntraced(function* ({ clients, recordKill: killed }) {
-    const { asOwner, service, world } = yield* Cluster
+  run: Effect.fnUntraced(function* ({ clients, recordKill }) {
+    const { asOwner, hosts, service } = yield* Cluster
     const { received } = service.mail
     yield* asOwner(Effect.forEach(
       Array.from({ length: recipients }, (_, at) => `reader${at}`),
       (name) => Accounts.ensureAccount({ name, tier: "basic", email: `${name}@example.com`, prepaid: false }),
     ))
     yield* service.command(["announce", "--entry", "ticker-changes", "--include-new-accounts"])
-    const arrived = (count: number) =>
+    const waitForEmails = (count: number) =>
       Effect.repeat(Effect.sync(() => received.length), {
         until: (now) => now >= count,
         schedule: Schedule.spaced("10 millis"),
       }).pipe(Effect.timeout("60 seconds"))
-    yield* arrived(5)
-    const holder = appHosts.find((app) => world.addressOf(app) === received[0]?.from) ?? "app1"
-    killed(holder)
-    yield* service.running.get(holder)?.end("SIGKILL") ?? Effect.void
-    killed(holder)
+    // The process that has sent the first emails sends all of them.
+    yield* waitForEmails(5)
+    const sender = appHosts.find((app) => hosts.addressOf(app) === received[0]?.from) ?? "app1"
+    recordKill(sender)
+    yield* service.running.get(sender)?.end("SIGKILL") ?? Effect.void
+    recordKill(sender)
     const [before, since] = [received.length, performance.now()]
-    yield* arrived(before + 1)
+    yield* waitForEmails(before + 1)
     const taken = performance.now() - since
-    yield* service.start(holder)
+    yield* service.start(sender)
     // Expects one email fewer, because the email that the killed process was sending may be lost.
-    yield* arrived(recipients - 1)
+    yield* waitForEmails(recipients - 1)
     yield* clients.more(200)
     const addresses = received.flatMap(({ to }) => to)
     yield* failUnless(
       new Set(addresses).size === addresses.length,
       `Some emails were sent twice: ${addresses.join(", ")}`,
     )
-    yield* failUnless(taken < 8_000, `No process continued for ${round(taken)} s.`)
-    return { "taken over after (s)": round(taken), mails: addresses.length }
+    yield* failUnless(taken < 8_000, `No process continued for ${toSeconds(taken)} s.`)
+    return { "taken over after (s)": toSeconds(taken), mails: addresses.length }
   }),
 }

@@ -7,12 +7,14 @@ import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../RequestWithTimeout.ts"
 import { holdFault } from "../../support/Pauses.ts"
 
+/** Returns the hosts of the standbys. */
 const findStandbys = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
   return databaseHosts.filter((member) => member !== leader)
 })
 
+/** A standby does not apply what the primary writes. */
 export const standbyBehind: Scenario = {
   name: "standby-behind",
   promise: "A standby stops replaying. It serves no data that changed since, and is used again after it catches up",
@@ -40,24 +42,26 @@ export const standbyBehind: Scenario = {
   }, Effect.scoped),
 }
 
-const seconds = (taken: Duration.Duration) => Math.round(Duration.toMillis(taken) / 10) / 100
+/** Returns seconds with two decimals. */
+const toSeconds = (taken: Duration.Duration) => Math.round(Duration.toMillis(taken) / 10) / 100
 
+/** The standby for which commits wait dies. */
 export const standbyKilled: Scenario = {
   name: "standby-killed",
   promise: "The host of the synchronous standby dies and comes back",
   maxOutageSeconds: 10,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { numbers, postgres, world } = yield* Cluster
-    const synchronous = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
+    const { counter, hosts, postgres } = yield* Cluster
+    const synchronous = (yield* postgres.members).find(({ role }) => role === "sync_standby")?.name
     const standby = databaseHosts.find((member) => member === synchronous) ?? "db3"
-    yield* world.kill(standby)
+    yield* hosts.kill(standby)
     // Waits for two commits, because the first may already have been acknowledged before the standby was killed.
-    yield* numbers.next
-    const [taken] = yield* Effect.timed(numbers.next)
+    yield* counter.nextCommit
+    const [taken] = yield* Effect.timed(counter.nextCommit)
     yield* clients.more(300)
     yield* postgres.startEtcd(standby)
     yield* postgres.startPatroni(standby)
-    return { standby, "seconds without a commit": seconds(taken) }
+    return { standby, "seconds without a commit": toSeconds(taken) }
   }),
 }
 
@@ -65,14 +69,15 @@ export const standbyKilled: Scenario = {
 const killEtcdMajority = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const gone = yield* findStandbys
-  yield* Effect.forEach(gone, (member) => postgres.stores.get(member)?.end("SIGKILL") ?? Effect.void)
+  yield* Effect.forEach(gone, (member) => postgres.etcdMembers.get(member)?.end("SIGKILL") ?? Effect.void)
   return Effect.forEach(
     gone,
-    (member) => postgres.stores.get(member)?.isRunning() === true ? Effect.void : postgres.startEtcd(member),
+    (member) => postgres.etcdMembers.get(member)?.isRunning() === true ? Effect.void : postgres.startEtcd(member),
     { discard: true },
   )
 })
 
+/** etcd fails, with the settings that the operations guide recommends. */
 export const etcdLost: Scenario = {
   name: "store-lost",
   promise: "etcd loses its majority. The primary stays while all servers reach each other, and clients see no error",
@@ -84,11 +89,12 @@ export const etcdLost: Scenario = {
   }),
 }
 
+/** Kills etcd until the primary has stepped down, and then restarts it. */
 const waitUntilPrimaryStepsDown = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
   const restart = yield* killEtcdMajority
-  yield* postgres.rest(leader, "/primary").pipe(
+  yield* postgres.requestPatroni(leader, "/primary").pipe(
     Effect.filterOrFail(
       ({ status }) => status !== 200,
       () => new FailedExpectation({ message: "The primary did not step down without etcd." }),
@@ -98,25 +104,26 @@ const waitUntilPrimaryStepsDown = Effect.gen(function* () {
   )
 })
 
+/** etcd fails, with a setting that the operations guide does not recommend. */
 export const etcdLostWithoutFailsafe: Scenario = {
   name: "store-lost-no-failsafe",
   promise: "etcd loses its majority without Patroni's failsafe mode. The primary steps down until etcd is back",
   maxOutageSeconds: 60,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { numbers, postgres } = yield* Cluster
+    const { counter, postgres } = yield* Cluster
     yield* postgres.configure({ failsafe_mode: false })
     yield* holdFault("4 seconds")
     const failsafe = Effect.ignore(postgres.configure({ failsafe_mode: true }))
     const [taken] = yield* waitUntilPrimaryStepsDown.pipe(
-      Effect.andThen(Effect.timed(Effect.andThen(numbers.next, clients.more(50)))),
+      Effect.andThen(Effect.timed(Effect.andThen(counter.nextCommit, clients.more(50)))),
       Effect.ensuring(failsafe),
     )
-    return { "seconds after etcd was back": seconds(taken) }
+    return { "seconds after etcd was back": toSeconds(taken) }
   }),
 }
 
 /** Counts the queries that WAL replay has cancelled on the standbys. */
-const conflictsOf = Effect.gen(function* () {
+const countConflicts = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const counts = yield* Effect.forEach(
     yield* findStandbys,
@@ -131,9 +138,9 @@ const conflictsOf = Effect.gen(function* () {
 
 /** Exports a list through the given process. Returns whether the export is complete. */
 const exportList = Effect.fnUntraced(function* (app: AppHost) {
-  const { keys, world } = yield* Cluster
+  const { hosts, keys } = yield* Cluster
   const response = yield* requestWithTimeout({
-    host: world.addressOf(app),
+    host: hosts.addressOf(app),
     port: servicePorts.service,
     path: "/v1/gap-stats?limit=all&format=ndjson",
     headers: { Authorization: `Bearer ${keys["later"]}` },
@@ -147,44 +154,46 @@ const exportList = Effect.fnUntraced(function* (app: AppHost) {
   return isComplete
 })
 
+/** WAL replay cancels queries on standbys. */
 export const standbyConflicts: Scenario = {
   name: "standby-conflict",
   promise:
     "A lock on a table cancels queries on standbys. The service repeats them on the primary, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { postgres, service, world } = yield* Cluster
+    const { hosts, postgres, service } = yield* Cluster
     yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "0" } } })
     yield* holdFault("4 seconds")
-    const before = yield* conflictsOf
-    let lists = 0
+    const before = yield* countConflicts
+    let completeLists = 0
     const readers = Effect.forEach(
       appHosts,
-      (app) => Effect.forever(Effect.map(exportList(app), (isComplete) => void (lists += isComplete ? 1 : 0))),
+      (app) => Effect.forever(Effect.map(exportList(app), (isComplete) => void (completeLists += isComplete ? 1 : 0))),
       { concurrency: "unbounded", discard: true },
     )
     // Replacing the table does not always conflict with a query, so the load is repeated.
-    const loads = service.command(["load", "gap-stats", `${world.folder}/samples/gap_stats.csv`]).pipe(
-      Effect.andThen(conflictsOf),
+    const loads = service.command(["load", "gap-stats", `${hosts.folder}/samples/gap_stats.csv`]).pipe(
+      Effect.andThen(countConflicts),
       Effect.repeat({ until: (count) => count > before, times: 20 }),
     )
     yield* Effect.raceFirst(loads, readers)
     yield* clients.more(100)
-    const cancelled = (yield* conflictsOf) - before
+    const cancelled = (yield* countConflicts) - before
     yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "500ms" } } })
-    yield* failUnless(cancelled > 0, "Nothing was cancelled.")
-    return { "queries cancelled": cancelled, "complete lists": lists }
+    yield* failUnless(cancelled > 0, "No query was cancelled.")
+    return { "queries cancelled": cancelled, "complete lists": completeLists }
   }),
 }
 
+/** The command `load` replaces whole datasets. */
 export const datasetReplaced: Scenario = {
   name: "dataset-loaded",
   promise: "A dataset is replaced while clients read it, and they see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const { service, world } = yield* Cluster
+    const { hosts, service } = yield* Cluster
     for (const table of ["gap_stats", "news", "gap_stats"]) {
-      yield* service.command(["load", table.replace("_", "-"), `${world.folder}/samples/${table}.csv`])
+      yield* service.command(["load", table.replace("_", "-"), `${hosts.folder}/samples/${table}.csv`])
       yield* clients.more(100)
     }
     return {}

@@ -6,11 +6,13 @@ import { HttpApi } from "effect/http-api"
 import { AdminApi } from "../../../src/operate/admin/AdminApi.ts"
 import { makeTickerlineCommand } from "../../../src/operate/cli/CommandLine.ts"
 
+/** Lists the commands that have no subcommands, such as `accounts create`. */
 const listCommands = (command: Command.Command.Any, names: ReadonlyArray<string> = []): ReadonlyArray<string> => {
   const commands = command.subcommands.flatMap((group) => group.commands)
   return commands.length === 0 ? [names.join(" ")] : commands.flatMap((one) => listCommands(one, [...names, one.name]))
 }
 
+/** Lists the endpoints of the admin API that change something. */
 const listWritingEndpoints = () => {
   const endpoints: Array<string> = []
   HttpApi.reflect(AdminApi, {
@@ -22,7 +24,7 @@ const listWritingEndpoints = () => {
   return endpoints
 }
 
-/** The endpoint that does the same as the command. */
+/** The endpoint that does the same as each command. */
 const endpointsByCommand: Readonly<Record<string, string>> = {
   "accounts budget": "PUT /v1/accounts/:name/budget",
   "accounts create": "POST /v1/accounts",
@@ -70,6 +72,7 @@ const commandsWithoutEndpoint: Readonly<Record<string, string>> = {
   "webhooks test": "as webhooks create",
 }
 
+/** The commands that change nothing. */
 const readingCommands = [
   "accounts list",
   "admin tokens list",

@@ -25,6 +25,7 @@ const TestLayer = Service.serviceLayerOver(
   ),
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
+/** Runs `tickerline lineage` with arguments that are separated by spaces. */
 const run = Effect.fnUntraced(function* (line: string, environment: Readonly<Record<string, string>> = {}) {
   return yield* runCommandInProcess(["lineage", ...line.split(" ")], {
     DATABASE_URL: yield* DatabaseUrl,
@@ -58,6 +59,7 @@ const statuses = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (rows) => rows.map(({ change }) => change),
   ))
 
+/** Returns a row of `ticker_changes`, which is estimated unless `more` says otherwise. */
 const change = (old_ticker: string, new_ticker: string, effective_date: string, more: object = {}) => ({
   old_ticker,
   new_ticker,
@@ -71,6 +73,7 @@ const change = (old_ticker: string, new_ticker: string, effective_date: string, 
 
 const confirmed = { status: "confirmed" }
 
+/** Replaces all ticker changes with these rows. */
 const store = Effect.fnUntraced(function* (...rows: ReadonlyArray<object>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`truncate ticker_changes`

@@ -14,7 +14,7 @@ const secret = "hunter2"
  * Statements that fail, and what the printed reason must still contain. PostgreSQL's own message or detail contains the
  * value.
  */
-const failing = [
+const failingStatements = [
   { statement: `select '${secret}'::int`, reason: "invalid input syntax for type integer" },
   { statement: `select 'a"${secret}"b'::date`, reason: "invalid input syntax for type date" },
   { statement: `select '{${secret}'::json`, reason: "invalid input syntax for type json" },
@@ -53,7 +53,7 @@ const collect = Effect.fnUntraced(function* (effect: Effect.Effect<unknown, neve
 layer(Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer).pipe(Layer.provideMerge(NodeServices.layer)), {
   excludeTestServices: true,
 })("logging", (it) => {
-  it.effect.each(failing)(
+  it.effect.each(failingStatements)(
     "names the reason of $statement, but no value of it (operations/monitoring)",
     ({ reason, statement }) =>
       Effect.gen(function* () {
@@ -76,6 +76,7 @@ layer(Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer).pipe(Layer.
             )))),
           ...(yield* Effect.forEach(causes, (cause) => collect(reportCommandFailure(cause)))),
         ]
+        // Two formats of the log, and a report of each of the three causes.
         assert.lengthOf(outputs, 5)
         for (const output of outputs) {
           assert.include(output.replaceAll('\\"', '"'), reason)

@@ -8,6 +8,7 @@ import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thorough
 
 // @module-tag slow
 
+/** A process that should have ended is still running. */
 class StillRunning extends Data.TaggedError("StillRunning")<{ readonly pid: number }> {}
 
 /** Creates a named pipe, with which one part of a script waits for another. */
@@ -29,6 +30,7 @@ const runInShell = Effect.fnUntraced(function* (script: string, environment: Rea
 const commands = ["--version", "--help", "datasets", "openapi", "keys list", "accounts list", "query news --format csv"]
   .map((command) => ({ command }))
 
+/** The settings of commands: of those that use the database, and of those that send requests. */
 const environment = Effect.gen(function* () {
   const { ultimate } = yield* Service.TestKeys
   return {
@@ -49,7 +51,7 @@ const isRunning = (pid: number) => {
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("output", (it) => {
   it.effect.each(sampleUnlessThorough(commands, 2, 0))(
-    "$command exits with 141 and without a message if its reader has ended",
+    "$command exits with 141 and without a message if its reader has ended (operations/command-line)",
     ({ command }) =>
       Effect.gen(function* () {
         const { err, out } = yield* runInShell(
@@ -62,7 +64,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("output", (it) 
   )
 
   it.effect.each(sampleUnlessThorough(commands, 2, 1))(
-    "$command explains that it cannot write its output, and exits with 1",
+    "$command explains that it cannot write its output, and exits with 1 (operations/command-line)",
     ({ command }) =>
       Effect.gen(function* () {
         const { code, err } = yield* runInShell(`$COMMAND ${command} > /dev/full`, yield* environment)

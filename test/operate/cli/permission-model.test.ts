@@ -23,6 +23,7 @@ const {
   waitForOutput,
 } = Processes
 
+/** Requests a path of the service. */
 const get = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })

@@ -24,7 +24,7 @@ const {
 
 const secret = "hidden-word"
 
-/** Malformed and unreachable addresses. */
+/** Settings with a malformed or unreachable address. */
 const wrongAddresses = [
   ["DATABASE_URL", `postgres://u:${secret}@127.0.0.1:1/db`],
   ["DATABASE_URL", `postgres://u:${secret}@nowhere.invalid/db`],
@@ -34,7 +34,8 @@ const wrongAddresses = [
   ["DATABASE_URL", `u:${secret}@host`],
 ] as const
 
-const ask = (port: number, path: string, key: string) =>
+/** Requests a path. Returns the status, the headers and the body as one text. */
+const requestText = (port: number, path: string, key: string) =>
   Effect.promise(async () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { "X-API-Key": key } })
     return `${response.status} ${JSON.stringify(Array.from(response.headers))} ${await response.text()}`
@@ -43,7 +44,7 @@ const ask = (port: number, path: string, key: string) =>
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The service", (it) => {
   it.effect("shows no password if a database address is malformed or unreachable at startup (operations/deployment)", () =>
     Effect.gen(function* () {
-      const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
+      const checkAddress = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* chooseFreePort) }
         // A process prints the same as a command in this process (test/operate/cli/commands), so one process is enough.
         const run = value === wrongAddresses[0][1] ? runCommandProcess : runCommandInProcess
@@ -53,7 +54,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         assert.notInclude(`${out}${err}`, secret, value)
         assert.notMatch(`${out}${err}`, /^\s+at .*node_modules/m, value)
       })
-      yield* Effect.forEach(wrongAddresses, tried, { concurrency: 2, discard: true })
+      yield* Effect.forEach(wrongAddresses, checkAddress, { concurrency: 2, discard: true })
     }))
 
   it.effect.each(["pretty", "json"])(
@@ -90,16 +91,16 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           ),
         ))
         yield* Deferred.await(isLocked)
-        const responses = [yield* ask(port, "/v1/screener", key)]
+        const responses = [yield* requestText(port, "/v1/screener", key)]
         yield* sql.unsafe(`alter role ${role} nologin password 'another'`)
         yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`
-        const away = Effect.repeat(ask(port, "/health/ready", key), {
+        const unavailable = Effect.repeat(requestText(port, "/health/ready", key), {
           until: (response) => response.startsWith("503 "),
           schedule: Schedule.spaced("20 millis"),
         })
-        responses.push(yield* away)
+        responses.push(yield* unavailable)
         for (const path of ["/v1/screener", "/estimate?endpoint=/v1/news", "/v1/account"]) {
-          responses.push(yield* ask(port, path, key))
+          responses.push(yield* requestText(port, path, key))
         }
         responses.push(yield* exchangeText(port, `GET /v1/news?api_key=${key} and more HTTP/1.1\r\nHost: x\r\n\r\n`))
         responses.push(yield* exchangeText(port, `GET /v1/news HTTP/1.1\r\nX-API-Key : ${key}\r\nHost: x\r\n\r\n`))

@@ -37,6 +37,7 @@ const readPostgresPid = (home: string) => {
   }
 }
 
+/** Whether a program listens on a port. */
 const isPortOpen = (port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = createConnection(port, "127.0.0.1")
@@ -89,7 +90,7 @@ const startGroup = Effect.fnUntraced(function* (
         exitCode: new Promise<number | null>((resolve) => started.once("exit", (code) => resolve(code))),
       }
     }),
-    // Only needed if the test fails.
+    // This is only needed if the test fails.
     ({ child: { pid } }) =>
       Effect.sync(() => {
         if (pid !== undefined) killIfRunning(-pid, "SIGKILL")
@@ -107,6 +108,7 @@ const waitUntilEnded = (port: number, home: string) =>
     schedule: Schedule.spaced("50 millis"),
   })
 
+/** Every way to start the service. */
 const starters = [
   { name: "npm start", command: "npm", args: ["start"] },
   { name: "npm run tickerline -- serve", command: "npm", args: ["run", "tickerline", "--", "serve"] },

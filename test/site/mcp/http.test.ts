@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { request } from "node:http"
 import { chooseFreePort } from "../../../src/postgres/embedded/EmbeddedCluster.ts"
 import { BaseUrl } from "../../../src/api/BaseUrl.ts"
+import { maxMessagesPerAccount } from "../../../src/site/mcp/MessageSlots.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as McpClients from "../../support/McpClients.ts"
 import * as Service from "../../support/Service.ts"
@@ -13,6 +14,9 @@ import * as ServiceInstances from "../../support/ServiceInstances.ts"
 const { postMcpMessage } = McpClients
 const { TestKeys, valueAt } = Service
 
+/** The longest body that the server reads: 64 KiB. */
+const maxBodyBytes = 65_536
+
 const initialize = (protocolVersion: string) => ({
   jsonrpc: "2.0",
   id: 1,
@@ -20,6 +24,7 @@ const initialize = (protocolVersion: string) => ({
   params: { protocolVersion, capabilities: {}, clientInfo: { name: "test", version: "1" } },
 })
 
+/** A call of a tool, in a version of the protocol that begins with `initialize`. */
 const callLineage = {
   jsonrpc: "2.0",
   id: "call",
@@ -55,6 +60,7 @@ const startPost = (port: number, key: string, body: string) =>
     return { finish }
   })
 
+/** Adds what 2026-07-28 requires in the parameters of each request. */
 const withVersion = (params: object, version = "2026-07-28") => ({
   ...params,
   _meta: {
@@ -64,6 +70,7 @@ const withVersion = (params: object, version = "2026-07-28") => ({
   },
 })
 
+/** The same call in 2026-07-28, which has no `initialize`. */
 const callLineageWithoutSession = { ...callLineage, params: withVersion(callLineage.params) }
 
 const headersWithoutSession = {
@@ -73,7 +80,7 @@ const headersWithoutSession = {
 }
 
 /** Starts an instance as `serve` does. Returns its port, and a function that posts messages with the basic key. */
-const start = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
+const startInstance = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { basic } = yield* TestKeys
   const port = yield* ServiceInstances.startServiceInstance(settings)
   const send = (body: unknown, { headers, ...more }: McpClients.PostOptions = {}) =>
@@ -84,7 +91,7 @@ const start = Effect.fnUntraced(function* (settings: Readonly<Record<string, str
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("POST /mcp", (it) => {
   it.effect("requires a valid key, and without one responds like the API (D2, guides/mcp)", () =>
     Effect.gen(function* () {
-      const { port, send } = yield* start()
+      const { port, send } = yield* startInstance()
       for (const [key, code] of [["", "missing_api_key"], ["tl_live_wrong", "invalid_api_key"]] as const) {
         const { headers, json, status } = yield* send(callLineage, { headers: { "X-API-Key": key } })
         assert.deepStrictEqual([status, valueAt(json, "error", "code")], [401, code])
@@ -132,7 +139,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
 
   it.effect("refuses every other method (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       for (const method of ["GET", "PUT", "PATCH", "DELETE"]) {
         const { headers, json, status } = yield* send("{}", { method })
         assert.deepStrictEqual([status, headers["allow"]], [405, "POST"], method)
@@ -143,16 +150,16 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
 
   it.effect("responds to a message to an encoded path like one to /mcp (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       const { json, status } = yield* send(callLineage, { path: "/%6Dcp" })
       assert.deepStrictEqual([status, valueAt(json, "result", "isError")], [200, false])
     }).pipe(Effect.scoped))
 
   it.effect("refuses a body above 64 KiB with 413, whether chunked or not, and stays usable (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { port, send } = yield* start()
+      const { port, send } = yield* startInstance()
       const { basic } = yield* TestKeys
-      const declared = yield* send("a".repeat(65_537))
+      const declared = yield* send("a".repeat(maxBodyBytes + 1))
       assert.deepStrictEqual([declared.status, valueAt(declared.json, "error", "code")], [413, "bad_request"])
       const chunked = yield* Effect.promise(() =>
         fetch(`http://127.0.0.1:${port}/mcp`, {
@@ -171,7 +178,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
     "serves %s without a session, so that any process can answer (guides/mcp)",
     (version) =>
       Effect.gen(function* () {
-        const [first, second] = [yield* start(), yield* start()]
+        const [first, second] = [yield* startInstance(), yield* startInstance()]
         const { headers, json } = yield* first.send(initialize(version))
         assert.strictEqual(valueAt(json, "result", "protocolVersion"), version)
         assert.deepStrictEqual(valueAt(json, "result", "capabilities", "tools"), {})
@@ -193,7 +200,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
 
   it.effect("serves 2026-07-28 with the version in each request (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       const { json, status } = yield* send(callLineageWithoutSession, { headers: headersWithoutSession })
       assert.strictEqual(status, 200)
       assert.strictEqual(valueAt(json, "result", "resultType"), "complete")
@@ -234,9 +241,9 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       assert.deepStrictEqual([mismatch.status, valueAt(mismatch.json, "error", "code")], [400, -32020])
     }).pipe(Effect.scoped))
 
-  it.effect("answers wrong messages of 2026-07-28 with the status that the protocol requires (guides/mcp)", () =>
+  it.effect("responds to wrong messages of 2026-07-28 with the status that the protocol requires (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       const version = { "MCP-Protocol-Version": "2026-07-28" }
       const unknownTool = { name: "nobody", arguments: {} }
       const cases = [
@@ -266,7 +273,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
 
   it.effect("refuses an unknown version and names the supported ones, but answers initialize with 2025-11-25 (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       const supported = ["2026-07-28", "2025-11-25", "2025-06-18"]
       for (const version of ["2024-11-05", "2099-01-01", "x"]) {
         const unknown = yield* send(callLineage, { headers: { "MCP-Protocol-Version": version } })
@@ -286,7 +293,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
 
   it.effect("announces what it does, and does nothing else, in every version and with every header (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       const announced = { tools: {}, resources: {} }
       const versions = [undefined, "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05", "x"]
       for (const version of versions) {
@@ -330,7 +337,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
 
   it.effect("refuses a compressed body with 415, and says what it accepts (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       for (const encoding of ["gzip", "br", "deflate", "zstd", "x", "gzip, br"]) {
         const { headers, json, status } = yield* send(callLineage, { headers: { "Content-Encoding": encoding } })
         assert.deepStrictEqual([status, valueAt(json, "error", "code")], [415, -32600], encoding)
@@ -364,9 +371,9 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
       body: `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"tickerline://guides/nope"}}`,
       code: -32002,
     },
-  ])("answers $name with the JSON-RPC error $code (guides/mcp)", ({ body, code }) =>
+  ])("responds to $name with the JSON-RPC error $code (guides/mcp)", ({ body, code }) =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       const isInvalid = code === -32700 || code === -32600
       for (const headers of isInvalid ? [versioned.headers, headersWithoutSession, {}] : [versioned.headers]) {
         const { json, status } = yield* send(body, { headers })
@@ -377,7 +384,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
 
   it.effect("refuses batches and responses, and repeats the id of an invalid message (guides/mcp)", () =>
     Effect.gen(function* () {
-      const { send } = yield* start()
+      const { send } = yield* startInstance()
       for (const batch of [`[${JSON.stringify(callLineage)}]`, "[]"]) {
         const { json, status } = yield* send(batch, versioned)
         assert.deepStrictEqual([status, valueAt(json, "error", "code")], [400, -32600])
@@ -418,7 +425,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
   it.effect("counts each message once against the rate limit, and records it as a free request to /mcp (D18, D27, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* CustomerUsage.createCustomer("mcp messages", { balance: 0 })
-      const { send } = yield* start({ RATE_LIMIT_BASIC: "1000" })
+      const { send } = yield* startInstance({ RATE_LIMIT_BASIC: "1000" })
       const post = (body: unknown, headers: object = {}) => send(body, { headers: { "X-API-Key": key, ...headers } })
       for (const [index, [name, status, body, more]] of messages.entries()) {
         const { headers, status: found } = yield* post(body, more)
@@ -449,7 +456,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
   it.effect("counts a tool call that sends a request once, and records and charges only that request (D18, D27, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* CustomerUsage.createCustomer("mcp tool calls")
-      const { send } = yield* start({ RATE_LIMIT_BASIC: "5" })
+      const { send } = yield* startInstance({ RATE_LIMIT_BASIC: "5" })
       const post = (body: unknown) => send(body, { headers: { "X-API-Key": key } })
       const calls = [
         callLineage,
@@ -480,7 +487,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
   it.effect("refuses every message above the rate limit: tool calls with a result, others with 429 (D18, guides/mcp)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* CustomerUsage.createCustomer("mcp flood")
-      const { send } = yield* start({ RATE_LIMIT_BASIC: "1" })
+      const { send } = yield* startInstance({ RATE_LIMIT_BASIC: "1" })
       const post = (body: unknown, headers: object = {}) => send(body, { headers: { "X-API-Key": key, ...headers } })
       assert.strictEqual((yield* post({ jsonrpc: "2.0", id: 1, method: "ping" })).status, 200)
       for (const [name, , body, more] of messages) {
@@ -514,17 +521,20 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("PO
         { endpoint: "/mcp", status_code: 429, requests: messages.length },
       ])
       // The fixed rate limit of 1 per minute also applies to the SDK's client, which reports the refusal.
-      const { port } = yield* start({ RATE_LIMIT_BASIC: "1" })
+      const { port } = yield* startInstance({ RATE_LIMIT_BASIC: "1" })
       const refused = yield* Effect.exit(McpClients.connectOverHttp(port, key))
       assert.include(String(refused), "rate_limit_exceeded")
     }).pipe(Effect.scoped))
 
   it.effect("holds at most 64 messages of an account, and still answers other accounts (D18, SECURITY.md)", () =>
     Effect.gen(function* () {
-      const { port, send } = yield* start()
+      const { port, send } = yield* startInstance()
       const { key } = yield* CustomerUsage.createCustomer("mcp slow")
       const ping = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" })
-      const unfinished = yield* Effect.forEach(Array.from({ length: 64 }), () => startPost(port, key, ping))
+      const unfinished = yield* Effect.forEach(
+        Array.from({ length: maxMessagesPerAccount }),
+        () => startPost(port, key, ping),
+      )
       const post = postMcpMessage(port, ping, { headers: { "X-API-Key": key } })
       const refused = yield* CustomerUsage.retryUntil(post, ({ status }) => status === 429)
       assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [429, "1"])

@@ -3,33 +3,36 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { makeMessageSlots, maxMessagesPerAccount } from "../../../src/site/mcp/MessageSlots.ts"
 
-it.effect("answers at most 8 messages of an account at once, holds 64, and delays no other account (SECURITY.md)", () =>
+/** How many messages of an account are handled at once. */
+const maxRunning = 8
+
+it.effect("handles at most 8 messages of an account at once, holds 64, and delays no other account (SECURITY.md)", () =>
   Effect.gen(function* () {
     const withSlot = makeMessageSlots()
     const end = yield* Deferred.make<void>()
     let running = 0
-    let most = 0
-    const response = Effect.gen(function* () {
+    let maxSeen = 0
+    const handle = Effect.gen(function* () {
       running += 1
-      most = Math.max(most, running)
+      maxSeen = Math.max(maxSeen, running)
       yield* Deferred.await(end)
       running -= 1
-      return "answered"
+      return "handled"
     })
-    const send = (account: number) => withSlot(account, ({ run }) => run(response), Effect.succeed("refused"))
+    const send = (account: number) => withSlot(account, ({ run }) => run(handle), Effect.succeed("refused"))
     const held = yield* Effect.forEach(
       Array.from({ length: maxMessagesPerAccount }),
       () => Effect.forkChild(send(1), { startImmediately: true }),
     )
     assert.strictEqual(yield* send(1), "refused")
-    const other = withSlot(2, ({ run }) => run(Effect.succeed("answered")), Effect.succeed("refused"))
-    assert.strictEqual(yield* other, "answered")
+    const other = withSlot(2, ({ run }) => run(Effect.succeed("handled")), Effect.succeed("refused"))
+    assert.strictEqual(yield* other, "handled")
     const [first, ...others] = held
     if (first !== undefined) yield* Fiber.interrupt(first)
     const next = yield* Effect.forkChild(send(1), { startImmediately: true })
     yield* Deferred.succeed(end, undefined)
     const results = yield* Effect.forEach([...others, next], Fiber.join)
-    assert.deepStrictEqual(new Set(results), new Set(["answered"]))
-    assert.strictEqual(most, 8)
-    assert.strictEqual(yield* send(1), "answered")
+    assert.deepStrictEqual(new Set(results), new Set(["handled"]))
+    assert.strictEqual(maxSeen, maxRunning)
+    assert.strictEqual(yield* send(1), "handled")
   }))

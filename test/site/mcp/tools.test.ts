@@ -14,6 +14,9 @@ import { sampleUnlessThorough, skipUnlessThorough } from "../../support/Thorough
 const { callTool, connectOverHttp } = McpClients
 const { requestJson, servicePort, TestKeys, valueAt } = Service
 
+/** How many rows a call returns at most. */
+const maxRows = 50
+
 const textAt = (value: unknown, ...path: ReadonlyArray<string | number>) => String(valueAt(value, ...path))
 
 const listAt = (value: unknown, ...path: ReadonlyArray<string | number>): ReadonlyArray<unknown> => {
@@ -21,11 +24,13 @@ const listAt = (value: unknown, ...path: ReadonlyArray<string | number>): Readon
   return Array.isArray(found) ? found : []
 }
 
+/** Connects a client of the SDK, with the ultimate key unless another is given. */
 const connect = Effect.fnUntraced(function* (key?: string, mode?: McpClients.NegotiationMode) {
   const { ultimate } = yield* TestKeys
   return yield* connectOverHttp(yield* servicePort, key ?? ultimate, mode)
 })
 
+/** Calls a tool over a connection of its own. */
 const callWithKey = Effect.fnUntraced(
   function* (key: string, tool: string, args: Readonly<Record<string, unknown>>) {
     return yield* callTool(yield* connect(key), tool, args)
@@ -33,6 +38,7 @@ const callWithKey = Effect.fnUntraced(
   Effect.scoped,
 )
 
+/** Calls a tool with the ultimate key. */
 const call = Effect.fnUntraced(function* (tool: string, args: Readonly<Record<string, unknown>>) {
   const { ultimate } = yield* TestKeys
   return yield* callWithKey(ultimate, tool, args)
@@ -172,14 +178,14 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
     (args) =>
       Effect.gen(function* () {
         const { ultimate: key } = yield* TestKeys
-        const { limit, page = 1, ...filters } = { limit: 50, page: 1, ...args.parameters }
+        const { limit, page = 1, ...filters } = { limit: maxRows, page: 1, ...args.parameters }
         const sent = new URLSearchParams(Object.entries(filters).map(([name, value]) => [name, String(value)]))
         const file = yield* requestJson(`${args.endpoint}?${sent}&limit=all&format=csv`, { key })
-        const wanted = file.text.replace("\uFEFF", "").trimEnd().split("\r\n").slice(1)
+        const expected = file.text.replace("\uFEFF", "").trimEnd().split("\r\n").slice(1)
         const { records, results } = yield* readAll(args, 3)
         const skipped = (page - 1) * limit
-        assert.deepStrictEqual(records, wanted.slice(skipped, skipped + records.length))
-        assert.isAtMost(Number(valueAt(results, 0, "row_count")), 50)
+        assert.deepStrictEqual(records, expected.slice(skipped, skipped + records.length))
+        assert.isAtMost(Number(valueAt(results, 0, "row_count")), maxRows)
         assert.isAbove(Number(valueAt(results, 0, "cost_microdollars")), 0)
         assert.match(textAt(results, 0, "freshness", "data_changed_at"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d-05:00$/)
         // Nothing reveals whether another account has requested the rows before.
@@ -261,7 +267,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
           { parameters: required, format: "json" },
           { parameters: { ...required, ...(hasLimit ? { limit: 3 } : {}) } },
           { parameters: { ...required, nobody_knows: "1" } },
-          { parameters: { ...required, limit: 51 } },
+          { parameters: { ...required, limit: maxRows + 1 } },
           { parameters: { ...required, format: "ndjson" } },
           { parameters: { ...required, ticker: "META", follow_lineage: true } },
           { parameters: { ...required, as_of: "2001-01-01" } },
@@ -282,7 +288,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
         }
         const { isError, value } = yield* callTool(client, "query", { endpoint: path, parameters: required })
         assert.isFalse(isError, path)
-        assert.isAtMost(Number(valueAt(value, "row_count")), 50)
+        assert.isAtMost(Number(valueAt(value, "row_count")), maxRows)
       }).pipe(Effect.scoped),
   )
 
@@ -300,7 +306,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("reads to the end", { tier: "ultimate" })
       const client = yield* connect(key)
-      const screener = yield* requestJson("/v1/screener?limit=50", { key })
+      const screener = yield* requestJson(`/v1/screener?limit=${maxRows}`, { key })
       const symbols = listAt(screener.body, "results").map((row) => textAt(row, "ticker"))
       const query = Effect.fnUntraced(function* (args: Readonly<Record<string, unknown>>) {
         const { isError, text, value } = yield* callTool(client, "query", args)
@@ -314,8 +320,8 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       assert.isAbove(paged.length, 15)
       for (const { path: endpoint } of paged) {
         for (const ticker of symbols) {
-          const rows = rowsOf(yield* query({ endpoint, parameters: { ticker, limit: 50 } }))
-          if (rows === 0 || rows === 50) continue
+          const rows = rowsOf(yield* query({ endpoint, parameters: { ticker, limit: maxRows } }))
+          if (rows === 0 || rows === maxRows) continue
           const whole = yield* query({ endpoint, parameters: { ticker, limit: rows } })
           assert.deepStrictEqual([rowsOf(whole), valueAt(whole, "next_cursor")], [rows, undefined], endpoint)
           if (rows % 2 === 1) continue
@@ -535,13 +541,13 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
       const { ultimate: key } = yield* TestKeys
       const parameters = { ticker: "GAP7,LUX8,MYC2" }
       const file = yield* requestJson(`/v1/gap-stats?ticker=${parameters.ticker}&limit=all&format=csv`, { key })
-      const wanted = file.text.replace("\uFEFF", "").trimEnd().split("\r\n").slice(1)
-      assert.isAbove(wanted.length, 15)
+      const expected = file.text.replace("\uFEFF", "").trimEnd().split("\r\n").slice(1)
+      assert.isAbove(expected.length, 15)
       for (const format of ["csv", "json"]) {
         const { records, results } = yield* readAll({ endpoint: "/v1/gap-stats", parameters, format })
-        assert.strictEqual(records.length, wanted.length)
-        if (format === "csv") assert.deepStrictEqual(records, wanted)
-        else assert.strictEqual(new Set(records.map((row) => JSON.stringify(row))).size, wanted.length)
+        assert.strictEqual(records.length, expected.length)
+        if (format === "csv") assert.deepStrictEqual(records, expected)
+        else assert.strictEqual(new Set(records.map((row) => JSON.stringify(row))).size, expected.length)
         assert.isAbove(results.length, 2)
         for (const result of results) assert.isAtMost(Buffer.byteLength(JSON.stringify(result)), 3000)
         assert.strictEqual(valueAt(results, 0, "truncated"), true)

@@ -24,7 +24,8 @@ public class CompareValues {
   /** More digits than a double has. */
   private static final String BOUND = "12345678901234.5678";
 
-  private static final int LEAST_NUMBERS = 300;
+  /** Fewer numbers would mean that the rows were not compared. */
+  private static final int MIN_NUMBERS = 300;
 
   private static final List<String> findings = new ArrayList<>();
 
@@ -35,7 +36,7 @@ public class CompareValues {
 
   private static ApiClient client;
 
-  /** Returns the number of numbers. */
+  /** Compares two values at a path. Returns how many numbers were compared. */
   private static int compare(String path, JsonNode sent, JsonNode decoded) {
     int numbers = 0;
     if (sent.isObject() && decoded != null) {
@@ -58,7 +59,7 @@ public class CompareValues {
     return sent.isNumber() ? 1 : 0;
   }
 
-  /** Jackson writes a time at UTC. */
+  /** Whether both are the same time. Jackson writes times in UTC. */
   private static boolean isSameTime(JsonNode sent, JsonNode decoded) {
     try {
       return java.time.OffsetDateTime.parse(sent.asText()).isEqual(java.time.OffsetDateTime.parse(decoded.asText()));
@@ -73,7 +74,7 @@ public class CompareValues {
     String text = HttpClient.newHttpClient().send(request.build(), HttpResponse.BodyHandlers.ofString()).body();
     JsonNode decoded = exact.readTree(client.getObjectMapper().writeValueAsString(body));
     int numbers = compare("", exact.readTree(text), decoded);
-    if (numbers < LEAST_NUMBERS) findings.add("only " + numbers + " numbers were compared");
+    if (numbers < MIN_NUMBERS) findings.add("only " + numbers + " numbers were compared");
   }
 
   private static void expectQuery(String text) {
