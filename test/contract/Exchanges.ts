@@ -1,4 +1,10 @@
-/** Sends the recorded requests, and brings their responses and usage into a form that is the same in every run. */
+/**
+ * Sends the recorded requests, and brings their responses and usage into a form that is the same in every run.
+ *
+ *     const requests = [{ target: "/v1/news?limit=1", key: "basic" }]
+ *     const [sent] = yield* sendRequests(port, new Map([["basic", key]]), requests, "main")
+ *     assert.strictEqual(sent?.response.headers["x-request-id"], "{sent}")
+ */
 import { Array, Data, Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
@@ -10,6 +16,7 @@ import type { RecordedBody, RecordedRequest, RecordedResponse, RecordedUsage } f
 /** Sends a request as the account `scout`, whose usage is not recorded, and returns the JSON of the response. */
 export type SampleReader = (target: string) => Effect.Effect<unknown, RequestFailed>
 
+/** A request without exactly one complete response, or with an unexpected status. */
 export class RequestFailed extends Data.TaggedError("RequestFailed")<{ readonly message: string }> {}
 
 interface ReceivedResponse {
@@ -76,6 +83,7 @@ const sendRaw = Effect.fnUntraced(function* (port: number, raw: string) {
   return received
 })
 
+/** A request with its response, in the form in which it is recorded. */
 export interface SentExchange {
   /** `X-Request-Id` of the response. Unless the request says otherwise, the same in every run. */
   readonly requestId: string
@@ -101,31 +109,29 @@ const generatedId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const isEdited = ({ target }: RecordedRequest, { headers, status }: ReceivedResponse) =>
   headers["content-type"]?.startsWith("text/html") === true || (target.startsWith("/v1/changelog") && status < 400)
 
-/** The ETags in the responses of one instance. */
+/** The ETags in the responses of one instance so far. */
 interface TagMemory {
+  /** The ETag of the last response that had one. */
   last: string
-  /** By path, encoding and body. */
+  /** The ETag of each body, by path, encoding and digest of the body. */
   readonly tagsByBody: Map<string, string>
+  /** Encoding and digest of the body that has each ETag. */
   readonly bodiesByTag: Map<string, string>
 }
 
 const makeTagMemory = (): TagMemory => ({ last: `"none"`, tagsByBody: new Map(), bodiesByTag: new Map() })
 
-/** Checks the values that differ between runs, and replaces them. All other values stay. */
-const normalize = (
-  request: RecordedRequest,
-  sentId: string | null,
-  received: ReceivedResponse,
-  memory: TagMemory,
-) => {
-  const headers: Record<string, string> = { ...received.headers }
-  const problems: Array<string> = []
-  const replace = (name: string, isRight: boolean, placeholder: string) => {
-    if (isRight) headers[name] = placeholder
-    else problems.push(`  response headers ${name}\n    unexpected: ${headers[name]}`)
-  }
-  const { date, etag, "x-request-id": requestId = "" } = headers
+/** Puts a placeholder in the place of a header if its value is right. Otherwise, reports the value as a problem. */
+type ReplaceHeader = (name: string, isRight: boolean, placeholder: string) => void
 
+/** Replaces the headers that differ between runs, except for the ETag. */
+const replaceChangingHeaders = (
+  headers: Record<string, string>,
+  replace: ReplaceHeader,
+  sentId: string | null,
+  status: number,
+) => {
+  const { date, "x-request-id": requestId = "" } = headers
   if (date !== undefined) replace("date", Number.isFinite(Date.parse(date)), "{date}")
 
   if (sentId === null || requestId !== sentId) replace("x-request-id", generatedId.test(requestId), "{generated}")
@@ -142,11 +148,49 @@ const normalize = (
   if (headers["x-ratelimit-reset"] !== undefined) {
     replace("x-ratelimit-reset", isBetween(headers["x-ratelimit-reset"], 1, 60), "{seconds}")
   }
-  // The place of a row of usage depends on when its batch was written.
+  // The cursor of a row of usage depends on when its batch was written.
   if (headers["link"] !== undefined) {
     headers["link"] = headers["link"].replace(/([?&]after=)\d{13}(?:\.\d+){4}(?=[&>])/, "$1{place}")
   }
-  if (received.status === 429) replace("retry-after", isBetween(headers["retry-after"], 1, 60), "{seconds}")
+  if (status === 429) replace("retry-after", isBetween(headers["retry-after"], 1, 60), "{seconds}")
+}
+
+/**
+ * Remembers the ETag of a response with this `body` (its encoding and digest). Returns whether the ETag is right: the
+ * same body of a path always has the same ETag, no other body has it, and a 304 repeats the one that was sent.
+ */
+const checkTag = (request: RecordedRequest, status: number, etag: string, body: string, memory: TagMemory) => {
+  const { pathname } = new URL(request.target, "http://localhost")
+  const isFull = status === 200 && request.method !== "HEAD"
+  const [knownTag, knownBody] = [memory.tagsByBody.get(`${pathname} ${body}`), memory.bodiesByTag.get(etag)]
+  const isRight = /^(W\/)?"[^"]+"$/.test(etag) && (
+    isFull
+      ? (knownTag ?? etag) === etag && (knownBody ?? body) === body
+      : status !== 304 || etag === memory.last || request.ifNoneMatch !== "last"
+  )
+  if (isFull) {
+    memory.tagsByBody.set(`${pathname} ${body}`, etag)
+    memory.bodiesByTag.set(etag, body)
+  }
+  memory.last = etag
+  return isRight
+}
+
+/** Checks the values that differ between runs, and replaces them. All other values stay. */
+const normalize = (
+  request: RecordedRequest,
+  sentId: string | null,
+  received: ReceivedResponse,
+  memory: TagMemory,
+) => {
+  const headers: Record<string, string> = { ...received.headers }
+  const problems: Array<string> = []
+  const replace: ReplaceHeader = (name, isRight, placeholder) => {
+    if (isRight) headers[name] = placeholder
+    else problems.push(`  response headers ${name}\n    unexpected: ${headers[name]}`)
+  }
+  const { etag, "x-request-id": requestId = "" } = headers
+  replaceChangingHeaders(headers, replace, sentId, received.status)
 
   const encoding = headers["content-encoding"]
   const isText = !/parquet/.test(headers["content-type"] ?? "")
@@ -155,20 +199,7 @@ const normalize = (
   if (encoding !== undefined && headers["content-length"] !== undefined) headers["content-length"] = "{compressed}"
 
   if (etag !== undefined) {
-    const { pathname } = new URL(request.target, "http://localhost")
-    const body = `${encoding ?? ""} ${sha256(decoded)}`
-    const isFull = received.status === 200 && request.method !== "HEAD"
-    const [known, other] = [memory.tagsByBody.get(`${pathname} ${body}`), memory.bodiesByTag.get(etag)]
-    const isRight = /^(W\/)?"[^"]+"$/.test(etag) && (
-      isFull
-        ? (known ?? etag) === etag && (other ?? body) === body
-        : received.status !== 304 || etag === memory.last || request.ifNoneMatch !== "last"
-    )
-    if (isFull) {
-      memory.tagsByBody.set(`${pathname} ${body}`, etag)
-      memory.bodiesByTag.set(etag, body)
-    }
-    memory.last = etag
+    const isRight = checkTag(request, received.status, etag, `${encoding ?? ""} ${sha256(decoded)}`, memory)
     replace("etag", isRight, "{tag}")
   }
 
@@ -193,6 +224,7 @@ const normalize = (
   return { response, problems, requestId }
 }
 
+/** Formats the header If-None-Match for the last ETag. */
 const formatCondition = (form: RecordedRequest["ifNoneMatch"], tag: string) =>
   form === "last" ? tag : form === "among others" ? `"other", ${tag}` : form === "weak" ? `W/${tag}` : "*"
 
@@ -223,6 +255,7 @@ export const sendRequests = Effect.fnUntraced(function* (
       const text = describeRequest(request)
       const repeat = (repeats.get(text) ?? 0) + 1
       repeats.set(text, repeat)
+      // An id that is the same in every run. No two requests of an instance have the same one.
       const id = `${instance}-${sha256(`${text} ${repeat}`).replaceAll(/[^A-Za-z0-9]/g, "x").slice(0, 16)}`
       const { body, headers = {}, ifNoneMatch, key, method, raw, requestId = id, setHost, target } = request
       const received = raw === undefined

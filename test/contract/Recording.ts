@@ -1,12 +1,18 @@
-/** The recording of requests, their responses and their usage: `recorded-responses.json`. */
+/**
+ * Reads and writes the recording of requests, their responses and their usage: `recorded-responses.json`.
+ *
+ *     const exchanges = yield* readRecording
+ *     const differences = listDifferences(exchanges[0]?.response, response)
+ */
 import { Array, Effect, Predicate, Schema, Struct } from "effect"
 import { readFileSync, writeFileSync } from "node:fs"
 import { valueAt } from "../support/Service.ts"
 
 const file = new URL("recorded-responses.json", import.meta.url)
 
-/** The instances that get requests, in this order. */
+/** The instances that get requests, in this order. `RequestList.ts` says what each is for. */
 export const instanceNames = ["main", "account", "browser"] as const
+/** One of `instanceNames`. */
 export type InstanceName = typeof instanceNames[number]
 
 const Texts = Schema.Record(Schema.String, Schema.String)
@@ -29,6 +35,7 @@ const RecordedRequest = Schema.Struct({
   /** `X-Request-Id`. Null: the service generates it. Default: a hash of the request, the same in every run. */
   requestId: Schema.optionalKey(Schema.NullOr(Schema.String)),
 })
+/** A request that can be sent again. */
 export type RecordedRequest = typeof RecordedRequest.Type
 
 /** Short bodies are recorded as text. For all others, `length` is the size before compression, in bytes. */
@@ -36,6 +43,7 @@ const RecordedBody = Schema.Union([
   Schema.String,
   Schema.Struct({ length: Schema.Int, sha256: Schema.String }),
 ])
+/** A body as text, or its size and digest. */
 export type RecordedBody = typeof RecordedBody.Type
 
 const responseFields = {
@@ -45,6 +53,7 @@ const responseFields = {
 }
 
 const RecordedResponse = Schema.Struct({ ...responseFields, headers: Texts })
+/** A response without the values that differ between runs. */
 export type RecordedResponse = typeof RecordedResponse.Type
 
 /** A row of `usage`. */
@@ -60,13 +69,15 @@ const RecordedUsage = Schema.Struct({
   via: Schema.NullOr(Schema.String),
   request_count: Schema.Int,
 })
+/** What was charged and counted for a request. */
 export type RecordedUsage = typeof RecordedUsage.Type
 
+/** A request with everything that it caused. */
 export interface Exchange {
   readonly instance: InstanceName
   readonly request: RecordedRequest
   readonly response: RecordedResponse
-  /** The row of usage that the request leaves; null if it leaves none. */
+  /** The row of usage for the request; null if it is not recorded. */
   readonly usage: RecordedUsage | null
 }
 
@@ -93,6 +104,7 @@ const decodeRecording = Schema.decodeEffect(Recording)
 
 const usageFields = Struct.keys(RecordedUsage.fields)
 
+/** Reads all exchanges, in the order in which their requests were sent. */
 export const readRecording = Effect.gen(function* () {
   const { exchanges, usualHeaders } = yield* decodeRecording(readFileSync(file, "utf8"))
   const readLine = Effect.fnUntraced(function* ({ request, response, usage }: typeof Line.Type) {
@@ -119,7 +131,7 @@ export const readRecording = Effect.gen(function* () {
   return found.flat()
 })
 
-/** Returns the headers that more than half of the responses have. */
+/** Returns the headers that more than half of the responses have, with the same value. */
 const findUsualHeaders = (responses: ReadonlyArray<RecordedResponse>) => {
   const all = responses.flatMap(({ headers }) => Object.entries(headers))
   const groups = Array.groupBy(all, ([name, value]) => `${name}: ${value}`)

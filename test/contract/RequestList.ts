@@ -1,4 +1,12 @@
-/** Creates the list of requests that `recorded-requests.test.ts` records, from the contract of the last release. */
+/**
+ * Creates the list of requests that `recorded-requests.test.ts` records, from the contract of the last release.
+ *
+ * A request for one endpoint or rule is added to one of the lists below, for example to `pastRequests`:
+ *
+ *     get("/v1/news?ticker=GAP7&as_of=2026-06-01", { key: "basic" }),
+ *
+ * Then the recording is made anew, as `recorded-requests.test.ts` says.
+ */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { getResultRows } from "../support/ListClients.ts"
@@ -55,12 +63,12 @@ const makeRequiredQuery = ({ parameters }: Endpoint): Query =>
 
 const getColumn = (name: string) => name.replace(/^(min|max)_|_(from|to)$/g, "")
 
-/** Returns the parameter's values's column in the rows, sorted, without nulls. Lists become their elements. */
+/** Returns the values of a column in the rows, sorted and without nulls. The elements of lists are values of their own. */
 const findValues = (column: string, rows: ReadonlyArray<unknown>): ReadonlyArray<string> =>
   rows.flatMap((row) => valueAt(row, column)).filter((value) => Predicate.isString(value) || Predicate.isNumber(value))
     .map(String).toSorted((a, b) => Number(a) - Number(b) || (a < b ? -1 : a > b ? 1 : 0))
 
-/** The values of parameters that do not have the name of a column. */
+/** The values of parameters that are not named after a column. */
 const fallbacks: Readonly<Record<string, string>> = {
   query: "offering",
   tag: "offering",
@@ -75,7 +83,7 @@ const fallbacks: Readonly<Record<string, string>> = {
 const isNumber = ({ pattern, type }: Parameter["schema"]) =>
   type === "number" || type === "integer" || pattern === decimalPattern.source
 
-/** Chooses a valid value. Bounds are quartiles of the rows, so that some rows are within them. */
+/** Chooses a valid value. The bounds of a range are quartiles of the rows, so that some rows are within it. */
 const chooseValue = ({ name, schema }: Parameter, rows: ReadonlyArray<unknown>): string => {
   if (name === "ticker") return "GAP7"
   if (schema.type === "boolean") return "true"
@@ -113,6 +121,7 @@ const acceptedTypes = {
   parquet: "application/vnd.apache.parquet",
 } as const
 
+/** A request of the account `ultimate`, unless `more` says otherwise. */
 const get = (target: string, more: Partial<RecordedRequest> = {}): RecordedRequest => ({
   target,
   key: "ultimate",
@@ -120,15 +129,15 @@ const get = (target: string, more: Partial<RecordedRequest> = {}): RecordedReque
 })
 
 /**
- * Sends a request until the response cache answers it: the query cache stores the result of the second request, and the
- * response cache the response to the third one.
+ * Requests the same URL until the response comes from the response cache, and then with its ETag. The query cache stores
+ * the result of the second request, and the response cache the response to the third one.
  */
 const repeat = (target: string, more: Partial<RecordedRequest> = {}) => [
   ...Array.from({ length: 4 }, () => get(target, more)),
   get(target, { ...more, ifNoneMatch: "last" }),
 ]
 
-/** The requests that every endpoint of a dataset gets. `rows`: sample rows, whose values become filters. */
+/** The requests that every endpoint of a dataset gets. The values of `rows`, some of its rows, become filters. */
 const makeEndpointRequests = (endpoint: Endpoint, rows: ReadonlyArray<unknown>, index: number) => {
   const { parameters, path } = endpoint
   const required = makeRequiredQuery(endpoint)
@@ -204,6 +213,7 @@ const makeDetailedRequests = (path: string) => {
   ]
 }
 
+/** Requests about lineage: unchanged, changed, ambiguous and unknown symbols, and lists that follow lineages. */
 const lineageRequests = [
   ...[
     "OSTK",
@@ -244,6 +254,7 @@ const lineageRequests = [
   get("/v1/news?ticker=ORB4&follow_lineage=true&format=ndjson&limit=all"),
 ]
 
+/** Requests about the past, provenance, changes and the timeline. */
 const pastRequests = [
   ...["2026-03-02T09:30:00-05:00", "2026-03-02T09:30:00", "2026-01-01", "2999-01-01", "yesterday", ""].map((moment) =>
     get(`/v1/news?ticker=GAP7&limit=2&as_of=${moment}`)
@@ -324,6 +335,7 @@ const documents = [
   "/v1/corrections",
 ]
 
+/** Requests for documents, which need no key. */
 const documentRequests = [
   ...documents.flatMap((target) => [
     get(target, { key: null }),
@@ -345,6 +357,7 @@ const documentRequests = [
   ].flatMap((target) => [get(target, { key: null }), get(target, { key: null, headers: { Accept: "text/html" } })]),
 ]
 
+/** Requests about paths, methods and headers, and some that are not valid HTTP. */
 const protocolRequests = [
   ...["/", "/v1", "/v1/", "/v1/newz", "/v2/news", "/v1/news/", "//v1/news", "/V1/news", "/v1/news;a", "/v1/%6eews"]
     .map((target) => get(target)),
@@ -385,6 +398,7 @@ const protocolRequests = [
   ].map((raw) => get("", { raw, key: null })),
 ]
 
+/** A message to the MCP server. */
 const mcp = (method: string, params: unknown, more: Partial<RecordedRequest> = {}): RecordedRequest => ({
   target: "/mcp",
   method: "POST",
@@ -402,6 +416,7 @@ const mcp = (method: string, params: unknown, more: Partial<RecordedRequest> = {
 const callTool = (name: string, args: unknown, more: Partial<RecordedRequest> = {}) =>
   mcp("tools/call", { name, arguments: args }, more)
 
+/** Requests with each kind of key, and with keys in each header. */
 const keyRequests = [
   ...["basic", "disabled", "expired", "revoked", "unknown", "malformed", "limited to screener", "without credit"]
     .flatMap((
@@ -540,7 +555,7 @@ const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
   ].map((query) => get(`/v1/usage?${query}`)),
   get("/v1/usage/daily?endpoint=/v1/news"),
   get("/v1/usage/daily?usage_date_from=2026-11-20&usage_date_to=2026-11-20"),
-  // Places after which there is nothing, because the account was created later.
+  // Cursors after which there is nothing, because the account was created later.
   get("/v1/usage?after=1760000000000.1.1.0.0"),
   get("/v1/usage/daily?after=2025-10-09/v1/news"),
   get("/v1/account/invoices?month=2026-10"),
@@ -549,7 +564,7 @@ const accountRequests = (endpoints: ReadonlyArray<Endpoint>) => [
   get("/v1/datasets?explain=true"),
 ]
 
-/** Requests of web pages, for an instance with `BASE_URL` and `CORS_ORIGINS`. */
+/** Requests that web pages send, for an instance with `BASE_URL` and `CORS_ORIGINS`. */
 const browserRequests = ["https://app.example.com", "https://other.example.com", undefined].flatMap((origin) =>
   [
     ...repeat("/v1/news?limit=2"),
@@ -583,11 +598,11 @@ export const makeRequestList = Effect.fnUntraced(function* (readSample: SampleRe
   const data = endpoints.filter(({ path }) =>
     path.startsWith("/v1/") && !/changelog|openapi|changes\/stream/.test(path)
   )
-  const [account, dataset] = [
+  const [accountEndpoints, datasetEndpoints] = [
     data.filter(({ path }) => accountPath.test(path)),
     data.filter(({ path }) => !accountPath.test(path)),
   ]
-  const perEndpoint = yield* Effect.forEach(dataset, (endpoint, index) =>
+  const endpointRequests = yield* Effect.forEach(datasetEndpoints, (endpoint, index) =>
     Effect.map(
       readSample(makeTarget(endpoint.path, [
         ...makeRequiredQuery(endpoint),
@@ -599,18 +614,18 @@ export const makeRequestList = Effect.fnUntraced(function* (readSample: SampleRe
   const cursor = Option.getOrElse(Option.liftPredicate(valueAt(firstCursor, "cursor"), Predicate.isString), () => "")
   const requests: Readonly<Record<InstanceName, ReadonlyArray<RecordedRequest>>> = {
     main: [
-      ...perEndpoint.flat(),
+      ...endpointRequests.flat(),
       ...makeDetailedRequests("/v1/news"),
       ...lineageRequests,
       ...pastRequests,
       get(`/v1/changes?dataset=ticker_changes&limit=2&after=${cursor}`),
-      ...estimateRequests(dataset),
+      ...estimateRequests(datasetEndpoints),
       ...documentRequests,
       ...protocolRequests,
       ...keyRequests,
       ...mcpRequests,
     ],
-    account: accountRequests(account),
+    account: accountRequests(accountEndpoints),
     browser: browserRequests,
   }
   return requests

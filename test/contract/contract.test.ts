@@ -19,11 +19,13 @@ const today = new Date().toISOString().slice(0, 10)
 
 const [first] = changelogEntries
 
+/** A changelog entry about `/v1/widgets`. */
 const entry = (more: Partial<ChangelogEntry>): ChangelogEntry => {
   if (first === undefined) throw new Error("the changelog is empty")
   return { ...first, type: "added", breaking: false, paths: ["/v1/widgets"], names: [], ...more }
 }
 
+/** A new field, a removed field and a new endpoint. */
 const field: ContractDifference = {
   path: "/v1/widgets",
   name: "colour",
@@ -34,7 +36,7 @@ const field: ContractDifference = {
 const broken: ContractDifference = { ...field, kind: "removed", breaking: true }
 const endpoint: ContractDifference = { ...field, name: null }
 
-describe("the contract", () => {
+describe("The contract", () => {
   it("breaks nothing that was released, and lists every change in the changelog (§9.2, §9.6)", () => {
     const entries = listEntriesSince(readReleaseVersion(contract), changelogEntries)
     const wrong = describeContractProblems(

@@ -1,7 +1,7 @@
 /**
  * Compares the responses to recorded requests, and the usage that they leave, with the recording: status, headers,
  * trailers and body. The requests come from the contract of the last release. The service is started as in production,
- * so that the response cache answers repeated requests.
+ * so that the response cache serves repeated requests.
  *
  * `RECORD=1 npm run test:all -- recorded-requests` records anew; then review the differences.
  *
@@ -29,7 +29,7 @@ const now = Date.parse("2026-11-20T17:00:00Z")
 const isRecording = (process.env["RECORD"] ?? "") !== ""
 const howToRecord = "RECORD=1 npm run test:all -- recorded-requests"
 
-/** Hints of keys are in responses, so keys are the same in every run. */
+/** Random numbers that are the same in every run, because responses contain the hints of keys. */
 const predictableRandom = SecureRandom.SecureRandom.use((secure) =>
   Effect.sync(() => {
     let count = 0
@@ -122,12 +122,14 @@ type RequestLists = Effect.Success<ReturnType<typeof makeRequestList>>
 const startInstance = (name: Recording.InstanceName) =>
   startServiceInstance(instances[name].settings).pipe(Effect.provideService(BaseUrl, instances[name].base))
 
+/** Creates the lists of requests from the contract of the last release, with sample rows of an instance. */
 const makeNewLists = (keys: ReadonlyMap<string, string>) =>
   Effect.gen(function* () {
     const port = yield* startInstance("main")
     return yield* makeRequestList(yield* Exchanges.makeSampleReader(port, keys.get("scout") ?? ""))
   }).pipe(Effect.scoped)
 
+/** Reads the lists of requests from the recording. */
 const readRecordedLists = Effect.map(Recording.readRecording, (exchanges): RequestLists => {
   const select = (name: Recording.InstanceName) =>
     exchanges.flatMap(({ instance, request }) => instance === name ? [request] : [])
@@ -147,16 +149,16 @@ const listUsageProblems = (
   const billed = Map.groupBy(rows.filter(({ usage }) => usage.status_code !== 429), ({ usage }) => usage.account)
   const places = Array.from(
     billed.values(),
-    (ofAccount) => ofAccount.map(({ request_id }) => order.indexOf(request_id)),
+    (accountRows) => accountRows.map(({ request_id }) => order.indexOf(request_id)),
   )
   return [
     ...rows.filter(({ request_id }) => !order.includes(request_id)).map((row) =>
-      `  of no request: ${JSON.stringify(row)}`
+      `  usage without a request: ${JSON.stringify(row)}`
     ),
-    ...places.flatMap((ofAccount) =>
-      ofAccount.flatMap((at, index) =>
-        index > 0 && at <= (ofAccount[index - 1] ?? -1)
-          ? [`  again or too late: ${JSON.stringify(sent[at]?.request)}`]
+    ...places.flatMap((accountPlaces) =>
+      accountPlaces.flatMap((at, index) =>
+        index > 0 && at <= (accountPlaces[index - 1] ?? -1)
+          ? [`  recorded twice or too late: ${JSON.stringify(sent[at]?.request)}`]
           : []
       )
     ),

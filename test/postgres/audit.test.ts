@@ -21,6 +21,7 @@ const TestLayer = Layer.unwrap(
   Effect.map(DatabaseUrl, (url) => databaseClientLayer({ url, applicationName: "psql" })),
 ).pipe(Layer.provideMerge(Layer.merge(DatabaseUrl.layer, NodeServices.layer)))
 
+/** Runs a command that must succeed. Returns its output. */
 const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const url = yield* DatabaseUrl
   const { code, err, out } = yield* runCommandInProcess(args, { DATABASE_URL: Redacted.value(url) })
@@ -36,9 +37,9 @@ const auditOf = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
     run("audit", "--since", "2020-01-01", "--json"),
     (out) => out.split("\n").filter((line) => line !== "").map((line) => Schema.decodeSync(Line)(line)),
   )
-  const known = (yield* read).length
+  const before = (yield* read).length
   const out = yield* run(...args)
-  return { out, rows: (yield* read).slice(known) }
+  return { out, rows: (yield* read).slice(before) }
 })
 
 const Recorded = Schema.Struct({ change: Schema.String, before: Schema.Json, after: Schema.Json })
@@ -208,7 +209,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
         select change, before, after, operation from audit
         where subject = 'direct' and via = 'sql' and actor = current_user order by audit_id
       `)
-      assert.strictEqual(rows.length, 3)
+      // The tier, the balance and the deletion. The last update is a charge for usage.
+      assert.lengthOf(rows, 3)
       const change = { change: "changed", operation: "psql" }
       assert.deepStrictEqual(rows.slice(0, 2), [
         { ...change, before: { tier: "basic" }, after: { tier: "pro" } },
@@ -235,6 +237,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate audit`
+      // Three changes, which are 20, 40 and 60 days old.
       yield* sql`select record_audit('test', age::text, 'created', null, null) from generate_series(1, 3) as age`
       yield* sql`update audit set recorded_at = now() - make_interval(days => 20 * subject::int)`
       yield* sql`select drop_audit_before(now() - interval '50 days')`
@@ -252,9 +255,10 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("audit",
   it.effect("records every column of an audited table that operators can change (operations/audit)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      // These columns never change, are secret, or are changed by requests or by the service itself.
+      // Columns that never change, are secret, or are changed by requests or by the service itself.
       const isUnrecorded =
         /_id$|\.created_|_hash$|\.last_|\.expiry_set_|\.budget_(?:month|spent_)|secret$|_service$|_in_a_row$/
+      // Bit 16 of `tgtype` marks update triggers. Without columns (`tgattr`), a trigger covers all of them.
       const missing = yield* decodeRows(Schema.Struct({ name: Schema.String }))(sql`
         select attrelid::regclass || '.' || attname as name from pg_attribute
         where attrelid in (select tgrelid from pg_trigger where tgfoid = 'audit_row'::regproc)
@@ -296,7 +300,7 @@ const recordedChanges: Readonly<Record<string, string>> = {
   "execute erase_account": "select erase_account(account_id) from accounts",
 }
 
-/** Changes that it may make without a record, each with the reason. */
+/** Changes that this role may make without a record, each with the reason. */
 const unrecordedChanges: Readonly<Record<string, string>> = {
   "admin_tokens.last_used_at update": "Changes with requests.",
   "admin_requests insert": "Stores the response to a write, which is recorded itself.",
@@ -332,7 +336,7 @@ const listChanges = Effect.fnUntraced(function* (role: string) {
 })
 
 layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The role of the admin API", (it) => {
-  it.effect("can change nothing without a row in the audit log, except what is listed (operations/audit)", () =>
+  it.effect("can make no change without a row in the audit log, except those listed (operations/audit)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const role = `audited_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
@@ -354,8 +358,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The rol
       `
       const changes = yield* listChanges(role)
       assert.sameMembers(changes, [...Object.keys(recordedChanges), ...Object.keys(unrecordedChanges)])
-      for (const [what, statement] of Object.entries(recordedChanges)) {
+      for (const [name, statement] of Object.entries(recordedChanges)) {
         const count = Effect.map(sql`select from audit`, (rows) => rows.length)
+        // The effect fails with the number of new rows, so that the change is rolled back.
         const added = yield* Effect.flip(sql.withTransaction(Effect.gen(function* () {
           const before = yield* count
           yield* sql.unsafe(`set local role ${role}`)
@@ -363,7 +368,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("The rol
           yield* sql.unsafe("reset role")
           return yield* Effect.fail((yield* count) - before)
         })))
-        assert.isAbove(Number(added), 0, `${what}: ${describeFailure(added)}`)
+        assert.isAbove(Number(added), 0, `${name}: ${describeFailure(added)}`)
       }
     }).pipe(Effect.scoped))
 

@@ -32,17 +32,19 @@ const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   )
 }))
 
+/** The service with these settings. Another connection to its database can hold locks. */
 const service = (settings: Record<string, string>) =>
   Service.serviceLayerOver(databaseLayer).pipe(
     Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
   )
 
-const event = { old_ticker: "LCK1", new_ticker: "LCK2", effective_date: "2024-01-02", status: "confirmed" }
+/** A row of `ticker_changes`, the table that the tests lock. */
+const tickerChange = { old_ticker: "LCK1", new_ticker: "LCK2", effective_date: "2024-01-02", status: "confirmed" }
 const path = "/v1/ticker-changes?ticker=LCK1"
 
 const measureSeconds = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
-  const [taken, value] = yield* Effect.timed(effect)
-  return { value, seconds: Duration.toSeconds(taken) }
+  const [duration, value] = yield* Effect.timed(effect)
+  return { value, seconds: Duration.toSeconds(duration) }
 })
 
 /** Counts the sessions in this database that are waiting for a lock. */
@@ -67,13 +69,13 @@ const countRetries = Effect.map(
 /** Counts how often sessions in this database start to wait for a lock while the effect runs. */
 const countWaitsDuring = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   let [waits, isWaiting] = [0, false]
-  const look = Effect.map(countLockWaits, (count) => {
+  const observe = Effect.map(countLockWaits, (count) => {
     if (count > 0 && !isWaiting) waits += 1
     isWaiting = count > 0
   })
-  const looking = yield* Effect.forkChild(Effect.repeat(look, Schedule.spaced("10 millis")))
+  const observer = yield* Effect.forkChild(Effect.repeat(observe, Schedule.spaced("10 millis")))
   const value = yield* effect
-  yield* Fiber.interrupt(looking)
+  yield* Fiber.interrupt(observer)
   return [value, waits] as const
 })
 
@@ -81,7 +83,7 @@ layer(service({}), { excludeTestServices: true })("A blocked or slow read", (it)
   it.effect("is retried once after two seconds, and then gets 503 data_refreshing with Retry-After 5 (§7.2)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
-      yield* insertRows("ticker_changes", event)
+      yield* insertRows("ticker_changes", tickerChange)
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
       const [{ seconds, value }, waits] = yield* countWaitsDuring(measureSeconds(requestJson(path)))
@@ -181,7 +183,7 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
       Effect.gen(function* () {
         const other = yield* OtherConnection
         const sql = yield* SqlClient.SqlClient
-        yield* insertRows("ticker_changes", event)
+        yield* insertRows("ticker_changes", tickerChange)
         assert.strictEqual((yield* requestJson(path)).status, 200)
         // When it starts, the job that counts corrections reads the table, which would take one of the connections.
         yield* waitUntil(
@@ -273,7 +275,7 @@ layer(service({ DATABASE_POOL_SIZE: "3", DATABASE_POOL_TIMEOUT: "300 millis" }),
 )
 
 describe("A database that is down", () => {
-  it.live("makes every endpoint that reads it respond with 503 with Retry-After, never 500 (§7.2)", () =>
+  it.live("makes every endpoint that reads it respond with 503 and Retry-After, never with 500 (§7.2)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(

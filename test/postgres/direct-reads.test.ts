@@ -1,4 +1,4 @@
-/** Reads through the pool without `SqlClient`: cancellation, lost connections, and no lost permits (§7.2). */
+/** Reads that bypass `SqlClient`: cancellation, closed connections, and that no permit is lost (§7.2). */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Effect, Fiber, Layer, type Redacted, Schedule, Schema, Tracer } from "effect"
@@ -35,11 +35,13 @@ const readValues = (text: string, parameters: ReadonlyArray<unknown> = [], isPre
       Effect.withTracerEnabled(read({ text, parameters, isPrepared }, { partition, from: "primary" }), false),
   )
 
+/** SQL for the other sessions in this database. */
 const sessions = `
   from pg_stat_activity
   where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()
 `
 
+/** Counts the sessions that are running a statement with this mark in a comment. */
 const countRunning = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection
@@ -59,6 +61,7 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 const waitUntilRunning = (mark: string, wanted: number) =>
   waitUntil(Effect.map(countRunning(mark), (count) => count === wanted))
 
+/** Starts a read that sleeps for `seconds`. The mark is in a comment of its statement. */
 const startSleep = (mark: string, seconds = 60, partition?: string) =>
   Effect.forkChild(
     readValues(`select pg_sleep($1), 'done' /* ${mark} */`, [seconds], true, partition),
@@ -71,7 +74,7 @@ const startSleep = (mark: string, seconds = 60, partition?: string) =>
 const startSleepOnEachConnection = (mark: string) =>
   Effect.forEach(Array.from({ length: poolSize }, (_, index) => `${index}`), (name) => startSleep(mark, 60, name))
 
-/** Fails if a permit or a connection was lost, because fewer reads then run at once than the pool has connections. */
+/** Waits until as many reads run at once as the pool has connections. Times out if a permit or connection was lost. */
 const checkPool = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection
@@ -137,11 +140,11 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
 
   it.effect("cancels the query on the server when it is interrupted (§7.2)", () =>
     Effect.gen(function* () {
-      const [gone, stays] = [yield* startSleep("gone"), yield* startSleep("stays", 0.5)]
-      yield* waitUntilRunning("gone", 1)
-      yield* Fiber.interrupt(gone)
-      yield* waitUntilRunning("gone", 0)
-      assert.deepStrictEqual((yield* Fiber.join(stays)).map(([, done]) => done), ["done"])
+      const [interrupted, unaffected] = [yield* startSleep("interrupted"), yield* startSleep("unaffected", 0.5)]
+      yield* waitUntilRunning("interrupted", 1)
+      yield* Fiber.interrupt(interrupted)
+      yield* waitUntilRunning("interrupted", 0)
+      assert.deepStrictEqual((yield* Fiber.join(unaffected)).map(([, done]) => done), ["done"])
       yield* checkPool("after cancellation")
     }))
 

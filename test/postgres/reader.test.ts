@@ -27,7 +27,11 @@ interface ServerOptions {
   readonly connecting?: Effect.Effect<void, SqlError.SqlError>
 }
 
-/** Creates a reader over a pool of connections on which each statement is the effect `statement`. */
+/**
+ * Creates a reader over a pool of connections to a server that does not exist: each of its statements runs the effect
+ * `statement`. The functions in `retire` tell the pool that the server has closed a connection, in the order in which
+ * the connections were opened.
+ */
 const makeServer = Effect.fnUntraced(function* ({ connecting = Effect.void, size = 10, statement }: ServerOptions) {
   const counts = { opened: 0, closed: 0, statements: 0, canceled: 0 }
   const retire: Array<() => void> = []
@@ -93,8 +97,8 @@ const start = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effe
 
 for (const method of ["read", "query"] as const) {
   describe(`Reader.${method}`, () => {
-    for (const [what, error] of lockErrors) {
-      it.effect(`retries once, two seconds after ${what} (§8)`, () =>
+    for (const [name, error] of lockErrors) {
+      it.effect(`retries once, two seconds after ${name} (§8)`, () =>
         Effect.gen(function* () {
           const { counts, pool, [method]: run } = yield* makeServer({ statement: Effect.fail(error) })
           const fiber = yield* start(Effect.flip(run()))
@@ -153,8 +157,10 @@ for (const method of ["read", "query"] as const) {
     it.effect("waits at most five seconds for a connection, and leaks none (§7.2)", () =>
       Effect.gen(function* () {
         const { pool, [method]: run } = yield* makeServer({ statement: Effect.never })
+        // One partition may use at most four fifths of the ten connections.
+        const share = 8
         for (const _ of [1, 2]) {
-          const running = yield* Effect.forEach(Array.from({ length: 8 }), () => start(run()))
+          const running = yield* Effect.forEach(Array.from({ length: share }), () => start(run()))
           const waiting = yield* start(run())
           const late = yield* start(Effect.flip(run()))
           yield* Fiber.interrupt(waiting)
@@ -209,18 +215,20 @@ describe("The reader's connections", () => {
       assert.deepStrictEqual(exits.map(({ _tag }) => _tag), ["Success", "Failure"])
     }).pipe(Effect.scoped))
 
-  it.effect("are used again, and closed after a minute without use (operations)", () =>
+  it.effect("are reused, and closed after a minute without use (operations)", () =>
     Effect.gen(function* () {
       const { counts, read } = yield* makeServer({ statement: Effect.succeed([]) })
-      yield* Effect.forEach(Array.from({ length: 20 }), () => read())
-      assert.deepStrictEqual(counts, { opened: 1, closed: 0, statements: 20, canceled: 0 })
+      const reads = 20
+      yield* Effect.forEach(Array.from({ length: reads }), () => read())
+      assert.deepStrictEqual(counts, { opened: 1, closed: 0, statements: reads, canceled: 0 })
       yield* TestClock.adjust("59 seconds")
       assert.strictEqual(counts.closed, 0)
+      // The pool looks for unused connections every 30 seconds.
       yield* TestClock.adjust("31 seconds")
       assert.strictEqual(counts.closed, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("are replaced once they are closed by the server or a cancellation, at once or after their use (§7.2)", () =>
+  it.effect("are closed and replaced if the server ends them, at once or, if in use, afterwards (§7.2)", () =>
     Effect.gen(function* () {
       const { counts, read, retire } = yield* makeServer({ statement: Effect.as(Effect.sleep("1 second"), []) })
       const first = yield* start(read())
@@ -237,7 +245,7 @@ describe("The reader's connections", () => {
       assert.deepStrictEqual(counts, { opened: 2, closed: 2, statements: 2, canceled: 0 })
     }).pipe(Effect.scoped))
 
-  it.effect("cost no permit if opening one is interrupted or fails (§7.2)", () =>
+  it.effect("take up no permit if opening one is interrupted or fails (§7.2)", () =>
     Effect.gen(function* () {
       let connecting: Effect.Effect<void, SqlError.SqlError> = Effect.never
       const { counts, pool, read } = yield* makeServer({

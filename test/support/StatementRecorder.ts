@@ -59,8 +59,7 @@ export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: E
   const seen = yield* Statements
   seen.length = 0
   const result = yield* request
-  // `answer` is the former name of `result`, for tests that still read it.
-  return { result, answer: result, sent: Array.from(seen) }
+  return { result, sent: Array.from(seen) }
 })
 
 /** Returns the plan of a statement, which is the row that `explain` returns. */

@@ -1,12 +1,14 @@
-/** Ids that the service gives to requests: D12. */
+/** The ids that the service gives to requests (D12). */
 import { assert, describe, it } from "@effect/vitest"
 import { makeRequestId, readRequestNumber } from "../../../src/contract/rules/RequestIds.ts"
 
 describe("A request id", () => {
   it("is a version 7 UUID with the time, and differs from all others of the same millisecond (D12)", () => {
     const now = Date.parse("2026-11-27T08:00:00.123Z")
-    const ids = Array.from({ length: 4_096 }, () => makeRequestId(now))
-    assert.strictEqual(new Set(ids).size, 4_096)
+    // As many as the twelve bits of the number can tell apart.
+    const idsPerMillisecond = 4_096
+    const ids = Array.from({ length: idsPerMillisecond }, () => makeRequestId(now))
+    assert.strictEqual(new Set(ids).size, idsPerMillisecond)
     for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     assert.strictEqual(Number.parseInt((ids[0] ?? "").replace("-", "").slice(0, 12), 16), now)
   })

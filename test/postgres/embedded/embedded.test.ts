@@ -47,7 +47,7 @@ const makeHome = Effect.gen(function* () {
   const home = `${folder}/home`
   yield* fs.makeDirectory(home, { mode: 0o700 })
   yield* Effect.addFinalizer(() =>
-    Effect.ignore(Effect.map(postmaster(home), (pid) => {
+    Effect.ignore(Effect.map(readServerPid(home), (pid) => {
       process.kill(pid, "SIGQUIT")
     }))
   )
@@ -62,25 +62,27 @@ class Home extends Context.Service<Home, string>()("test/postgres/Home") {
   )
 }
 
-const postmaster = Effect.fnUntraced(function* (home: string) {
+/** Reads the process id of the home's server. */
+const readServerPid = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   return Number((yield* fs.readFileString(`${home}/postgres/cluster/data/postmaster.pid`)).split("\n")[0])
 })
 
+/** A process that uses the server of a home. */
 interface Holder {
   readonly url: string
   readonly port: number
   readonly end: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
-const spawnUser = (home: string) =>
+const spawnHolder = (home: string) =>
   spawn(process.execPath, ["--input-type=module", "--eval", holder], {
     cwd: root,
     env: { ...process.env, NODE_COMPILE_CACHE: compileCacheFolder, TICKERLINE_HOME: home },
     stdio: ["ignore", "pipe", "inherit"],
   })
 
-const firstLine = (child: ReturnType<typeof spawnUser>) =>
+const readFirstLine = (child: ReturnType<typeof spawnHolder>) =>
   Effect.callback<string>((resume) => {
     let output = ""
     child.stdout.on("data", (chunk) => {
@@ -90,12 +92,13 @@ const firstLine = (child: ReturnType<typeof spawnUser>) =>
     child.once("close", () => resume(Effect.succeed(output)))
   })
 
+/** Starts a process that uses the server of the home, and waits until the server accepts connections. */
 const startHolder = Effect.fnUntraced(function* (home: string) {
   const child = yield* Effect.acquireRelease(
-    Effect.sync(() => spawnUser(home)),
+    Effect.sync(() => spawnHolder(home)),
     (child) => Effect.sync(() => child.kill("SIGKILL")),
   )
-  const { url, port } = yield* Effect.flatMap(firstLine(child), Schema.decodeEffect(Line))
+  const { url, port } = yield* Effect.flatMap(readFirstLine(child), Schema.decodeEffect(Line))
   const end = (signal: NodeJS.Signals) =>
     Effect.callback<void>((resume) => {
       child.once("close", () => resume(Effect.void))
@@ -105,6 +108,7 @@ const startHolder = Effect.fnUntraced(function* (home: string) {
   return started
 })
 
+/** Returns the column `value` of the first row. */
 const query = (url: string, sql: string) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -113,7 +117,7 @@ const query = (url: string, sql: string) =>
     }).pipe(Effect.map(([row]) => row?.value), Effect.provide(PgClient.layer({ url: Redacted.make(url) }))),
   )
 
-const ask = (server: EmbeddedPostgres, sql: string) => query(Redacted.value(server.url), sql)
+const queryServer = (server: EmbeddedPostgres, sql: string) => query(Redacted.value(server.url), sql)
 
 const retryUntilSuccess = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.retry(effect, { schedule: Schedule.spaced("50 millis"), times: 1200 })
@@ -129,7 +133,7 @@ const useServer = Effect.fnUntraced(function* (home: string, options?: { readonl
 })
 
 const isUnreachable = (server: EmbeddedPostgres) =>
-  Effect.map(Effect.exit(ask(server, "SELECT 1 AS value")), (exit) => Exit.isFailure(exit))
+  Effect.map(Effect.exit(queryServer(server, "SELECT 1 AS value")), (exit) => Exit.isFailure(exit))
 
 /** Listens on a port until the test ends. */
 const listenOn = (port: number) =>
@@ -161,11 +165,17 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
       const first = yield* useServer(home)
-      yield* ask(first.server, "CREATE TABLE kept (value text)")
-      yield* ask(first.server, "INSERT INTO kept VALUES ('still here')")
-      assert.strictEqual(yield* ask(first.server, "SELECT current_setting('timezone') AS value"), "UTC")
-      assert.strictEqual(yield* ask(first.server, "SELECT current_setting('listen_addresses') AS value"), "127.0.0.1")
-      assert.strictEqual(yield* ask(first.server, "SELECT current_setting('unix_socket_directories') AS value"), "")
+      yield* queryServer(first.server, "CREATE TABLE kept (value text)")
+      yield* queryServer(first.server, "INSERT INTO kept VALUES ('still here')")
+      assert.strictEqual(yield* queryServer(first.server, "SELECT current_setting('timezone') AS value"), "UTC")
+      assert.strictEqual(
+        yield* queryServer(first.server, "SELECT current_setting('listen_addresses') AS value"),
+        "127.0.0.1",
+      )
+      assert.strictEqual(
+        yield* queryServer(first.server, "SELECT current_setting('unix_socket_directories') AS value"),
+        "",
+      )
       assert.isTrue(first.server.dataDirectory.startsWith(home))
       assert.strictEqual((yield* fs.stat(`${home}/postgres/cluster/server.json`)).mode & 0o777, 0o600)
       const wrong = Redacted.value(first.server.url).replace(/:[0-9a-f]+@/, ":wrong@")
@@ -174,7 +184,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(yield* isUnreachable(first.server))
       const second = yield* useServer(home)
       assert.strictEqual(Redacted.value(second.server.url), Redacted.value(first.server.url))
-      assert.strictEqual(yield* ask(second.server, "SELECT value FROM kept"), "still here")
+      assert.strictEqual(yield* queryServer(second.server, "SELECT value FROM kept"), "still here")
     }))
 
   it.effect(
@@ -183,7 +193,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       Effect.gen(function* () {
         const home = yield* Home
         const { server } = yield* useServer(home)
-        const pid = yield* postmaster(home)
+        const pid = yield* readServerPid(home)
         if (process.platform === "linux") {
           assert.strictEqual(yield* readServerDataDirectory(pid, "linux"), server.dataDirectory)
         }
@@ -199,11 +209,11 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const home = yield* Home
       const killed = yield* startHolder(home)
       yield* query(killed.url, "CREATE TABLE killed (value text)")
-      const pid = yield* postmaster(home)
+      const pid = yield* readServerPid(home)
       yield* killed.end("SIGKILL")
       const next = yield* useServer(home)
-      assert.strictEqual(yield* postmaster(home), pid)
-      assert.strictEqual(yield* ask(next.server, "SELECT count(*)::int AS value FROM killed"), 0)
+      assert.strictEqual(yield* readServerPid(home), pid)
+      assert.strictEqual(yield* queryServer(next.server, "SELECT count(*)::int AS value FROM killed"), 0)
       yield* next.leave
       assert.isTrue(yield* isUnreachable(next.server))
     }))
@@ -214,10 +224,10 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const here = yield* useServer(home)
       const other = yield* startHolder(home)
       assert.strictEqual(other.url, Redacted.value(here.server.url))
-      const pid = yield* postmaster(home)
+      const pid = yield* readServerPid(home)
       process.kill(pid, "SIGKILL")
-      yield* retryUntilSuccess(ask(here.server, "SELECT 1 AS value"))
-      assert.notStrictEqual(yield* postmaster(home), pid)
+      yield* retryUntilSuccess(queryServer(here.server, "SELECT 1 AS value"))
+      assert.notStrictEqual(yield* readServerPid(home), pid)
       yield* here.leave
       assert.strictEqual(yield* query(other.url, "SELECT 1 AS value"), 1)
       yield* other.end("SIGTERM")
@@ -227,12 +237,12 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
   it.effect("keeps running for a process that starts while the only other process stops (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
-      let held = yield* useServer(home)
+      let current = yield* useServer(home)
       for (let round = 0; round < 6; round++) {
-        const { leave } = held
+        const { leave } = current
         const [next] = yield* Effect.all([useServer(home), leave], { concurrency: 2 })
-        assert.strictEqual(yield* ask(next.server, "SELECT 1 AS value"), 1)
-        held = next
+        assert.strictEqual(yield* queryServer(next.server, "SELECT 1 AS value"), 1)
+        current = next
       }
     }))
 
@@ -240,20 +250,20 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
-      const pid = yield* postmaster(home)
+      const pid = yield* readServerPid(home)
       yield* killed.end("SIGKILL")
       process.kill(pid, "SIGKILL")
       const { server } = yield* useServer(home)
-      assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
+      assert.strictEqual(yield* queryServer(server, "SELECT 1 AS value"), 1)
       assert.strictEqual(server.port, killed.port)
     }))
 
-  it.effect("stops and starts again although it was stopped during the recovery from a crash (decisions/0085)", () =>
+  it.effect("stops during the recovery from a crash, and then starts again (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const { leave, server } = yield* useServer(home)
       // The recovery must take long enough for the test to stop the server in the middle of it.
-      yield* ask(server, "CREATE TABLE recovered AS SELECT generate_series(1, 300000) AS value")
+      yield* queryServer(server, "CREATE TABLE recovered AS SELECT generate_series(1, 300000) AS value")
       const context = yield* Layer.build(PgClient.layer({ url: server.url, maxConnections: 1 }))
       const client = Context.get(context, PgClient.PgClient)
       const [backend] = yield* client.unsafe<{ readonly pid: number }>("SELECT pg_backend_pid() AS pid")
@@ -261,7 +271,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       yield* leave
       assert.isTrue(yield* isUnreachable(server))
       const next = yield* useServer(home)
-      assert.strictEqual(yield* ask(next.server, "SELECT count(*)::int AS value FROM recovered"), 300_000)
+      assert.strictEqual(yield* queryServer(next.server, "SELECT count(*)::int AS value FROM recovered"), 300_000)
     }))
 
   it.effect("does not harm an unrelated process that has the pid of a dead server (decisions/0085)", () =>
@@ -281,7 +291,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       yield* fs.writeFileString(file, lines.join("\n"))
       if (isRoot) yield* fs.chown(file, uid, uid)
       const second = yield* useServer(home)
-      assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
+      assert.strictEqual(yield* queryServer(second.server, "SELECT 1 AS value"), 1)
       yield* second.leave
       assert.strictEqual(foreign.exitCode, null)
     }))
@@ -294,7 +304,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       yield* listenOn(first.server.port)
       const second = yield* useServer(home)
       assert.notStrictEqual(second.server.port, first.server.port)
-      assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
+      assert.strictEqual(yield* queryServer(second.server, "SELECT 1 AS value"), 1)
       yield* second.leave
       const third = yield* useServer(home)
       assert.strictEqual(third.server.port, second.server.port)
@@ -321,14 +331,14 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       )
       yield* Fiber.interrupt(first)
       const { server } = yield* useServer(home, { package: copy })
-      assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
+      assert.strictEqual(yield* queryServer(server, "SELECT 1 AS value"), 1)
       assert.deepStrictEqual(
         (yield* fs.readDirectory(`${home}/postgres`)).filter((name) => name.startsWith("tmp-")),
         [],
       )
       yield* fs.remove(copy, { recursive: true })
-      process.kill(yield* postmaster(home), "SIGKILL")
-      yield* retryUntilSuccess(ask(server, "SELECT 1 AS value"))
+      process.kill(yield* readServerPid(home), "SIGKILL")
+      yield* retryUntilSuccess(queryServer(server, "SELECT 1 AS value"))
     }))
 
   it.effect("explains failures and how to fix them (decisions/0085)", () =>
@@ -372,20 +382,20 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
       yield* fs.chmod(dirname(home), 0o700)
-      const removed = Effect.flatMap(fs.realPath(`${home}/postgres`), (path) => fs.remove(path, { recursive: true }))
+      const removeData = Effect.flatMap(fs.realPath(`${home}/postgres`), (path) => fs.remove(path, { recursive: true }))
       const first = yield* useServer(home)
-      yield* Effect.addFinalizer(() => Effect.ignore(removed))
+      yield* Effect.addFinalizer(() => Effect.ignore(removeData))
       assert.isFalse(first.server.dataDirectory.startsWith(home))
-      assert.strictEqual(yield* ask(first.server, "SELECT 1 AS value"), 1)
+      assert.strictEqual(yield* queryServer(first.server, "SELECT 1 AS value"), 1)
       yield* first.leave
       yield* fs.chown(first.server.dataDirectory, 54_321, 54_321)
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /belongs to uid 54321 and cannot be used by uid 0/)
-      yield* removed
+      yield* removeData
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /which is gone/)
       yield* fs.remove(home, { recursive: true })
       const second = yield* useServer(home)
       assert.notStrictEqual(second.server.dataDirectory, first.server.dataDirectory)
       yield* second.leave
-      yield* removed
+      yield* removeData
     }))
 })

@@ -106,7 +106,7 @@ const waitUntil = (expectation: string, condition: () => boolean) =>
     Effect.retry({ schedule: Schedule.spaced("10 millis"), times: 2_000 }),
   )
 
-/** Asserts that a worker never runs again after another worker has run. */
+/** Asserts that no worker runs again after another has taken over: each worker takes over at most once. */
 const assertNoOverlap = (runs: ReadonlyArray<Run>) =>
   assert.deepStrictEqual(
     runs.filter(({ worker }, index) => index > 0 && runs[index - 1]?.worker !== worker).map(({ worker }) => worker),

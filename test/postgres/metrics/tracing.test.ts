@@ -22,6 +22,7 @@ interface Span {
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
+/** Returns the spans in an OTLP message. */
 const spansIn = (body: unknown): ReadonlyArray<Span> =>
   listOf(valueAt(body, "resourceSpans")).flatMap((resource) => listOf(valueAt(resource, "scopeSpans"))).flatMap((
     scope,
@@ -57,7 +58,7 @@ const startCollector = Effect.acquireRelease(
   ({ close }) => Effect.sync(close),
 )
 
-/** Adds what protocol version 2026-07-28 requires in a message. */
+/** Adds what version 2026-07-28 of MCP requires in a message. */
 const withModernVersion = <Params extends object>({ params, ...message }: { readonly params: Params }) => ({
   ...message,
   params: {
@@ -108,15 +109,17 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tr
       assert.strictEqual(server?.parentSpanId, parent)
       const byId = new Map(found.map((span) => [span.spanId, span]))
       const rootOf = (span: Span): Span => {
-        const above = byId.get(span.parentSpanId ?? "")
-        return above === undefined ? span : rootOf(above)
+        const parentSpan = byId.get(span.parentSpanId ?? "")
+        return parentSpan === undefined ? span : rootOf(parentSpan)
       }
-      const ofIt = found.filter((span) => rootOf(span).spanId === server?.spanId)
-      const texted = ofIt.map(({ attributes }) => attributes.get("db.query.text") ?? "")
-      assert.isTrue(texted.some((text) => text.includes("from news")), texted.join("\n"))
+      const spansOfRequest = found.filter((span) => rootOf(span).spanId === server?.spanId)
+      const statements = spansOfRequest.map(({ attributes }) => attributes.get("db.query.text") ?? "")
+      assert.isTrue(statements.some((text) => text.includes("from news")), statements.join("\n"))
       assert.strictEqual(new Set(servers(found).map(({ traceId }) => traceId)).size, 2)
       texts.forEach((text) => {
-        assert.notInclude(text, basic.slice(12))
+        // The hint, the first twelve characters of a key, is not secret.
+        const secretPart = basic.slice(12)
+        assert.notInclude(text, secretPart)
         assert.include(text, `{"key":"service.name","value":{"stringValue":"tickerline"}}`)
       })
     }))
@@ -155,9 +158,11 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tr
         ["lineage", { ticker: "SECRET" }],
         ["query", { cursor: "secretcursor" }],
       ] as const
+      /** Whether the call is sent as version 2026-07-28 requires. */
+      const versions = [false, true]
       for (const [index, [name, args]] of calls.entries()) {
         const message = { jsonrpc: "2.0", id: index, method: "tools/call", params: { name, arguments: args } }
-        for (const isModern of [false, true]) {
+        for (const isModern of versions) {
           yield* postMcpMessage(port, isModern ? withModernVersion(message) : message, {
             headers: { "X-API-Key": basic, ...(isModern ? makeModernHeaders(name) : {}) },
           })
@@ -165,7 +170,8 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tr
       }
       const spans = Effect.sync(() => texts.flatMap((text) => spansIn(JSON.parse(text))))
       const found = yield* Effect.repeat(spans, {
-        until: (all) => all.filter(({ attributes }) => attributes.has("tool")).length === 2 * calls.length,
+        until: (all) =>
+          all.filter(({ attributes }) => attributes.has("tool")).length === versions.length * calls.length,
         schedule: Schedule.spaced("50 millis"),
       }).pipe(Effect.timeout("20 seconds"))
       const tools = found.flatMap(({ attributes }) => attributes.get("tool") ?? [])

@@ -8,6 +8,7 @@ import { interruptAfterEachOperation, operationCounts, yieldAfterEachOperation }
 
 const timedOut = "timed out" as const
 
+/** A bulkhead with a timeout of five seconds, unless another is given. */
 const makeQueue = (permits: number, timeout = Duration.seconds(5)) =>
   makeBulkhead({ permits: makePermits(permits), timeout, onTimeout: () => timedOut })
 
@@ -25,7 +26,7 @@ const makeTasks = Effect.fnUntraced(function* (count: number) {
   return { started, end, task }
 })
 
-/** Lists "start" twice, so that more tasks start than end, and a queue forms. */
+/** A random event. "start" is twice as likely as the others, so that more tasks start than end, and a queue forms. */
 const Step = Schema.Struct({
   action: Schema.Literals(["start", "start", "end", "give up"]),
   partition: Schema.Literals(["a", "b", "c"]),
@@ -98,17 +99,18 @@ describe("The bulkhead", () => {
       const { withPermit } = yield* makeQueue(1)
       const { end, started, task } = yield* makeTasks(6)
       const partitions = ["a", "a", "a", "a", "b", "b"]
+      const inTurns = [0, 4, 1, 5, 2, 3]
       const fibers = yield* Effect.all(
         partitions.map((partition, number) =>
           Effect.forkChild(withPermit(partition)(task(number)), { startImmediately: true })
         ),
       )
-      for (const number of [0, 4, 1, 5, 2, 3]) {
+      for (const number of inTurns) {
         yield* end(number)
         yield* Effect.yieldNow
       }
       yield* Effect.forEach(fibers, Fiber.join)
-      assert.deepStrictEqual(started, [0, 4, 1, 5, 2, 3])
+      assert.deepStrictEqual(started, inTurns)
     }))
 
   it.effect("returns permits after failures, defects, and interruption while running or waiting (§8)", () =>

@@ -67,6 +67,7 @@ class TlsServer extends Context.Service<TlsServer, {
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
+/** Reads whether this session is encrypted, and the subject of its client certificate. */
 const readEncryption = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) =>
@@ -141,7 +142,8 @@ layer(TlsServer.layer, { excludeTestServices: true, timeout: "120 seconds" })("T
   it.effect("carries long statements and results with sslmode=prefer, encrypted or not (operations/deployment)", () =>
     Effect.gen(function* () {
       const { urlAt } = yield* TlsServer
-      const text = "x".repeat(3_000_000)
+      const sentLength = 3_000_000
+      const text = "x".repeat(sentLength)
       for (const url of [urlAt("localhost", "?sslmode=prefer"), `${yield* Service.databaseUrl}?sslmode=prefer`]) {
         const lengths = yield* Effect.flatMap(SqlClient.SqlClient, (sql) =>
           Effect.all([
@@ -152,7 +154,7 @@ layer(TlsServer.layer, { excludeTestServices: true, timeout: "120 seconds" })("T
             Effect.provide(Layer.fresh(serverDatabaseClientLayer("tickerline-test"))),
             Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown({ DATABASE_URL: url })),
           )
-        assert.deepStrictEqual(lengths, [{ length: 3_000_000 }, 20_000_000])
+        assert.deepStrictEqual(lengths, [{ length: sentLength }, 20_000 * 1_000])
       }
     }).pipe(Effect.provide(Layer.fresh(ServiceInstances.databaseWithKeysLayer))))
 

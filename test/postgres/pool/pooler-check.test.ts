@@ -106,7 +106,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       )
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("allows prepared statements only if the pooler separates those of its clients (operations/poolers)", () =>
+  it.live("allows prepared statements only if the pooler keeps those of its clients apart (operations/poolers)", () =>
     Effect.gen(function* () {
       const { url } = yield* makeServiceRoleDatabase()
       const { port } = yield* startTestPooler(

@@ -14,6 +14,7 @@ import { requestOverWire, startServiceProcess } from "../../support/ServiceInsta
 
 // @module-tag slow
 
+/** The settings that each session must have. */
 const needed: Readonly<Record<string, string>> = { ...sessionSettings, ...clientSettings }
 
 const Session = Schema.Struct({ program: Schema.String, settings: Schema.Record(Schema.String, Schema.String) })
@@ -32,6 +33,7 @@ const unusual = {
   standard_conforming_strings: "off",
 }
 
+/** Statements that create the login trigger. */
 const logSessions = [
   `create function log_session() returns event_trigger language plpgsql as $$ begin
     raise log 'session %', json_build_object('program', current_setting('application_name'), 'settings', (
@@ -42,6 +44,7 @@ const logSessions = [
   "alter event trigger log_session enable always",
 ]
 
+/** Reads the program and the settings of each session from the server's log. */
 const readSessions = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const log = yield* fs.readFileString((yield* DedicatedPostgres).logFile)
@@ -70,13 +73,14 @@ layer(migratedDedicatedLayer, { excludeTestServices: true, timeout: "180 seconds
           assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
           for (const command of [["doctor"], ["accounts", "list"], ["migrate"], ["datasets"]]) {
             const { code, err, out } = yield* runCommandProcess(command, { DATABASE_URL: url })
-            assert.strictEqual(command[0] === "doctor" ? 0 : code, 0, `${command.join(" ")}: ${out}${err}`)
+            // `doctor` may complain about the unusual settings.
+            if (command[0] !== "doctor") assert.strictEqual(code, 0, `${command.join(" ")}: ${out}${err}`)
           }
           const sessions = (yield* readSessions).slice(before).filter(({ program }) => program.startsWith("tickerline"))
           const programs = new Set(sessions.map(({ program }) => program))
           assert.includeMembers(Array.from(programs), ["tickerline", "tickerline-admin", "tickerline-doctor"])
           for (const { program, settings } of sessions) {
-            // `doctor` waits less long than the service.
+            // `doctor` has shorter time limits than the service.
             const own = program === "tickerline-doctor" ? { lock_timeout: "1s", statement_timeout: "5s" } : {}
             assert.deepStrictEqual(settings, { ...needed, ...own }, program)
           }

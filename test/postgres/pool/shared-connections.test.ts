@@ -1,5 +1,5 @@
 /**
- * Short statements that share connections: no results are mixed up, and none waits for a lock that another needs (§7.2,
+ * Short statements that share connections: each gets its own result, and none waits because another needs a lock (§7.2,
  * §8).
  */
 import { PgConnection } from "@effect/sql-pg"
@@ -43,15 +43,21 @@ const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
     Effect.timeout("60 seconds"),
   )
 
-/** Returns the process ids of the sessions that ran 100 short statements. */
+/** Runs 100 short statements. Returns the process ids of the sessions that ran them. */
 const readPids = Effect.gen(function* () {
   const statements = Array.replicate(readShort("select pg_backend_pid()"), 100)
   const found = yield* Effect.forEach(statements, (statement) => statement, { concurrency: 10 })
   return new Set(found.map(([row]) => Number(row?.[0])))
 })
 
-/** Shared connections are opened in the background, when the first statement could have used one. */
-const waitUntilShared = waitUntil(Effect.map(readPids, ({ size }) => size <= 2))
+/** A pool of ten connections shares two of them. */
+const sharedConnections = 2
+
+/**
+ * Waits until the short statements run on the shared connections, which are opened in the background once a statement
+ * could have used one.
+ */
+const waitUntilShared = waitUntil(Effect.map(readPids, ({ size }) => size <= sharedConnections))
 
 const countWaitingForLock = Effect.gen(function* () {
   const other = yield* OtherConnection
@@ -76,7 +82,8 @@ if (isPoolerRequested) {
       }))
   })
 } else {
-  layer(makeDatabase(10), { excludeTestServices: true })("Short statements that share connections", (it) => {
+  const poolSize = 10
+  layer(makeDatabase(poolSize), { excludeTestServices: true })("Short statements that share connections", (it) => {
     it.effect("get their own rows, however many are sent at once (decision 0144)", () =>
       Effect.gen(function* () {
         yield* waitUntilShared
@@ -116,8 +123,9 @@ if (isPoolerRequested) {
         assert.deepStrictEqual(Array.dedupe(others.map(([row]) => row?.[0])), [1])
         assert.isAbove(yield* countWaitingForLock, 0, "the lock was held all the time")
         assert.isAbove(blockedCount(), blockedBefore, "a connection was closed instead of waiting for the lock")
-        // The endpoint may use all unshared connections but one. The statements on shared connections have ended.
-        yield* waitUntil(Effect.map(countWaitingForLock, (count) => count === 7))
+        // The statements on shared connections have ended, and one partition may use all other connections but one.
+        const unshared = poolSize - sharedConnections
+        yield* waitUntil(Effect.map(countWaitingForLock, (count) => count === unshared - 1))
         yield* waitUntilShared
         yield* other.query("rollback")
         assert.strictEqual((yield* Fiber.join(blocked)).length, 20)
@@ -154,7 +162,7 @@ if (isPoolerRequested) {
         yield* waitUntilShared
       }))
 
-    it.effect("are no longer counted after their client disconnects, between whichever operations (decision 0144)", () =>
+    it.effect("are no longer counted if they are interrupted at any operation (decision 0144)", () =>
       Effect.gen(function* () {
         yield* waitUntilShared
         const { blockedCount, connectionsInUse, read } = yield* SharedConnections
@@ -165,7 +173,7 @@ if (isPoolerRequested) {
         assert.strictEqual(blockedCount(), before)
       }))
 
-    it.effect("fail like others, and do not affect those behind them (decision 0144)", () =>
+    it.effect("fail as others do, without an effect on later statements (decision 0144)", () =>
       Effect.gen(function* () {
         yield* waitUntilShared
         const exits = yield* Effect.forEach(
@@ -180,7 +188,8 @@ if (isPoolerRequested) {
       }))
   })
 
-  layer(makeDatabase(9), { excludeTestServices: true })("A pool of fewer than ten connections", (it) => {
+  const smallPoolSize = 9
+  layer(makeDatabase(smallPoolSize), { excludeTestServices: true })("A pool with fewer than ten connections", (it) => {
     it.effect("shares none (operations/settings)", () =>
       Effect.gen(function* () {
         yield* readPids
@@ -188,11 +197,11 @@ if (isPoolerRequested) {
         const opened = yield* other.query(
           `select 1 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
         )
-        assert.isAtMost(opened.rowCount, 9)
-        const idle = yield* other.query(
+        assert.isAtMost(opened.rowCount, smallPoolSize)
+        const shared = yield* other.query(
           `select 1 from pg_stat_activity where query ~ '^set client_connection' and datname = current_database()`,
         )
-        assert.strictEqual(idle.rowCount, 0)
+        assert.strictEqual(shared.rowCount, 0)
       }))
   })
 }

@@ -39,11 +39,13 @@ HttpApi.reflect(Api, {
 })
 const datasets = Array.from(new Set(datasetEndpoints.flatMap(({ tables }) => tables)))
 
+/** Sends a request with the key of the highest tier. */
 const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Record<string, string>> = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* requestOverWire(yield* Service.servicePort, target, ultimate, { headers })
 })
 
+/** Adds `as_of` to the URL. */
 const at = (target: string, moment: string) =>
   `${target}${target.includes("?") ? "&" : "?"}as_of=${encodeURIComponent(moment)}`
 
@@ -93,9 +95,9 @@ interface Dataset {
 /** Copies the rows of each table, so that deleted ones can be added again later. */
 const copyTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`create schema pool`
+  yield* sql`create schema spare`
   for (const table of [...datasets, "company_symbols"]) {
-    yield* sql.unsafe(`create table pool.${table} as select * from ${table}`)
+    yield* sql.unsafe(`create table spare.${table} as select * from ${table}`)
   }
   return yield* sql<Dataset>`select dataset, key_columns, columns from history.datasets order by dataset`
 })
@@ -106,13 +108,14 @@ const makeWrite = ({ columns, dataset, key_columns }: Dataset, choose: ReturnTyp
   const others = columns.filter((name) => !key_columns.includes(name) && name !== "source")
   const column = others[choose([0, 1, 2, 3, 5, 7, 11, 13]) % others.length]
   const seed = choose([1, 2, 3, 4, 5, 6, 7, 8, 9])
+  /** SQL for random rows of a table. The hash of a row's place gives the same order whenever the seed is the same. */
   const some = (table: string, count: number) =>
     `select ctid from ${table} order by md5(ctid::text || '${seed}') limit ${count}`
-  const add = `insert into ${dataset} (${names}) select ${names} from pool.${dataset} as added
-    where ctid in (${some(`pool.${dataset}`, 40)}) on conflict do nothing`
+  const add = `insert into ${dataset} (${names}) select ${names} from spare.${dataset} as added
+    where ctid in (${some(`spare.${dataset}`, 40)}) on conflict do nothing`
   const remove = `delete from ${dataset} where ctid in (${some(dataset, 25)})`
   const change = column === undefined ? add : `update ${dataset} set "${column}" = (
-      select "${column}" from pool.${dataset} order by md5(ctid::text || '${seed}') limit 1
+      select "${column}" from spare.${dataset} order by md5(ctid::text || '${seed}') limit 1
     ) where ctid in (${some(dataset, 30)})`
   return choose([
     [add],
@@ -124,7 +127,7 @@ const makeWrite = ({ columns, dataset, key_columns }: Dataset, choose: ReturnTyp
     [change, change, remove],
     [
       `truncate ${dataset}`,
-      `insert into ${dataset} (${names}) select ${names} from pool.${dataset} on conflict do nothing`,
+      `insert into ${dataset} (${names}) select ${names} from spare.${dataset} on conflict do nothing`,
     ],
   ])
 }
@@ -153,6 +156,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
       const { ultimate } = yield* Service.TestKeys
       const startInstance = ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
       const withFewRows = yield* startInstance
+      // This instance treats a list with more than twelve rows as one that is too large to sort.
       const withManyRows = yield* Effect.provideService(startInstance, MaxPastRowsToSort, 12)
       const tables = yield* copyTables
       const choose = makeRandomChooser(1)
@@ -195,7 +199,8 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parame
         }
       }
       // If few responses differed between moments, there would be too few writes for this test to prove anything.
-      assert.isAbove(differences, requested.length * (moments.length - 1) / 6)
+      const comparisons = requested.length * (moments.length - 1)
+      assert.isAbove(differences, comparisons / 6)
     }).pipe(Effect.scoped))
 })
 
@@ -282,13 +287,15 @@ const newsItem = (id: string, ticker: string, title: string) => ({
 
 const addNews = (id: string, ticker: string, title = id) => insertRows("news", newsItem(id, ticker, title))
 
+/** Returns the titles of the news in a response, in order. */
 const titlesOf = ({ text }: { readonly text: string }) => {
   const results = valueAt(JSON.parse(text), "results")
   return Array.isArray(results) ? results.map((row) => valueAt(row, "title")) : []
 }
 
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_of", (it) => {
-  const refused = Effect.fnUntraced(function* (target: string) {
+  /** Checks that a request is refused with 422, and returns the error. */
+  const requestRefused = Effect.fnUntraced(function* (target: string) {
     const { headers, status, text } = yield* get(target)
     assert.strictEqual(status, 422, `${target} ${text}`)
     assert.isUndefined(headers["x-as-of"])
@@ -297,21 +304,21 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
 
   it.effect("refuses a time before the history, and names the earliest one (0114)", () =>
     Effect.gen(function* () {
-      const error = yield* refused("/v1/news?as_of=2020-01-01")
+      const error = yield* requestRefused("/v1/news?as_of=2020-01-01")
       assert.strictEqual(valueAt(error, "code"), "as_of_too_early")
       const earliest = String(valueAt(error, "details", "earliest"))
       assert.match(earliest, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}-05:00$/)
       assert.include(String(valueAt(error, "message")), earliest)
       const { headers, status } = yield* get(`/v1/news?as_of=${earliest}`)
       assert.deepStrictEqual([status, headers["x-as-of"]], [200, earliest])
-      const estimate = yield* refused("/estimate?endpoint=/v1/news&as_of=2020-01-01")
+      const estimate = yield* requestRefused("/estimate?endpoint=/v1/news&as_of=2020-01-01")
       assert.deepStrictEqual(estimate, error)
     }))
 
   it.effect("refuses the future, today's date, a time without an offset, and free endpoints (0114)", () =>
     Effect.gen(function* () {
-      const reasons = Effect.fnUntraced(function* (target: string) {
-        const error = yield* refused(target)
+      const requestReason = Effect.fnUntraced(function* (target: string) {
+        const error = yield* requestRefused(target)
         assert.strictEqual(valueAt(error, "code"), "validation_error")
         assert.strictEqual(valueAt(error, "details", "fields", 0, "field"), "as_of")
         return String(valueAt(error, "details", "fields", 0, "reason"))
@@ -319,20 +326,23 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       const today = new Intl.DateTimeFormat("en-CA", { timeZone: "America/New_York" }).format(new Date())
       for (const moment of ["2999-01-01", "2999-01-01T00:00:00Z", today]) {
         assert.match(
-          yield* reasons(`/v1/news?as_of=${moment}`),
+          yield* requestReason(`/v1/news?as_of=${moment}`),
           /^is in the future.*use an earlier date or a timestamp$/,
         )
       }
       for (const text of ["2026-03-02T09:30:00", "yesterday", ""]) {
-        assert.match(yield* reasons(`/v1/news?as_of=${text}`), /^must be now, a date, or a timestamp with an offset/)
+        assert.match(
+          yield* requestReason(`/v1/news?as_of=${text}`),
+          /^must be now, a date, or a timestamp with an offset/,
+        )
       }
-      assert.match(yield* reasons("/v1/news?as_of=2026-03-01&as_of=2026-03-02"), /^is sent more than once/)
+      assert.match(yield* requestReason("/v1/news?as_of=2026-03-01&as_of=2026-03-02"), /^is sent more than once/)
       for (const path of ["/v1/datasets", "/v1/usage", "/v1/account"]) {
-        assert.match(yield* reasons(`${path}?as_of=2026-03-01`), /^is not a parameter of this endpoint/)
+        assert.match(yield* requestReason(`${path}?as_of=2026-03-01`), /^is not a parameter of this endpoint/)
       }
     }))
 
-  it.effect("does not see a transaction that began earlier but committed later (0114)", () =>
+  it.effect("does not show a transaction that began earlier but committed later (0114)", () =>
     Effect.gen(function* () {
       yield* addNews("before", "ORD")
       const slow = yield* beginTransaction(
@@ -353,7 +363,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.sameMembers(titlesOf(yield* get("/v1/news?ticker=ORD")), ["slow", "fast"])
     }))
 
-  it.effect("waits for a commit in progress, which a later request for the same time would see (0114)", () =>
+  it.effect("waits for a commit in progress, which a later request for the same time would show (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const committing = yield* beginTransaction(
@@ -377,7 +387,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
         yield* sql`update news set title = 'second' where id = 'twice'`
       }))
       const added = yield* readDatabaseClock
-      yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`delete from news`, Effect.fail("taken back"))))
+      yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`delete from news`, Effect.fail("rolled back"))))
       yield* sql`update news set title = title where ticker = 'SELF'`
       const moments = [empty, added, yield* readDatabaseClock]
       const titles = yield* Effect.forEach(
@@ -387,7 +397,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(titles, [[], ["second"], ["second"]])
     }))
 
-  it.effect("finds rows that were replaced in an old month's partitions, because no service had started the new month (0114)", () =>
+  it.effect("finds rows whose earlier versions are in an old month's partitions, because no service had started the new month (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`select create_month_partition(('history.' || dataset)::regclass, '2020-01-01') from history.datasets`
@@ -456,12 +466,12 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       })
       assert.deepStrictEqual(yield* changesAt("2020-06-29"), ["2020-06-29T22:59:59.999999-05:00", null])
       assert.deepStrictEqual(yield* changesAt("2020-07-01T04:59:59Z"), ["2020-06-30T23:59:59.000000-05:00", null])
-      // Midnight at UTC-05:00, when the announced change becomes effective.
+      // At midnight at UTC-05:00, the announced change becomes effective.
       assert.deepStrictEqual(yield* changesAt("2020-07-01T05:00:00Z"), ["2020-07-01T00:00:00.000000-05:00", "ANB"])
       assert.deepStrictEqual(yield* changesAt("2020-07-01"), ["2020-07-01T22:59:59.999999-05:00", "ANB"])
       const filtered = yield* get("/v1/news?date_to=2020-06-30&as_of=2020-06-30")
       assert.strictEqual(filtered.status, 200, filtered.text)
-      const error = yield* refused("/v1/news?date_to=2020-07-01&as_of=2020-06-30")
+      const error = yield* requestRefused("/v1/news?date_to=2020-07-01&as_of=2020-06-30")
       assert.include(String(valueAt(error, "message")), "2020-07-01 is after today, 2020-06-30, in New York")
     }))
 
@@ -597,7 +607,7 @@ const withEarlierVersions = Layer.effectDiscard(
 
 layer(withEarlierVersions, { excludeTestServices: true, timeout: "120 seconds" })("A page of the past", (it) => {
   it.effect.each(lists)(
-    "of $path skips the versions that were not visible in an index of its order (0114)",
+    "of $path skips the versions that were not visible, in an index with its order (0114)",
     ({ path }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient

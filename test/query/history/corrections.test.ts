@@ -60,23 +60,25 @@ const readFeed = Effect.gen(function* () {
 
 const secondsBetween = (earlier: string, later: string) => (Date.parse(later) - Date.parse(earlier)) / 1000
 
-/** Adds up the changes in the simplest way. `known` has the time of each key's current version. */
+/** Adds up the changes in the simplest way. The names of the counts are those of `readCounts`. */
 const summarize = (changes: ReadonlyArray<Change>) => {
-  const known = new Map<string, string>()
+  /** When the current version of each row was recorded. */
+  const recordedAt = new Map<string, string>()
   const counts = new Map<string, number>()
   const add = (...key: ReadonlyArray<string>) => counts.set(key.join(" "), (counts.get(key.join(" ")) ?? 0) + 1)
   for (const { changed, dataset, key, kind, recorded_at } of changes) {
     const row = `${dataset} ${JSON.stringify(key)}`
-    const recorded = known.get(row)
+    const recorded = recordedAt.get(row)
     const delay = classifyCorrectionDelay(recorded === undefined ? null : secondsBetween(recorded, recorded_at))
     add(dataset, recorded_at.slice(0, 10), kind, kind === "corrected" ? delay : "")
     for (const field of changed) add(dataset, `${recorded_at.slice(0, 7)}-01`, field)
-    if (kind === "removed") known.delete(row)
-    else known.set(row, recorded_at)
+    if (kind === "removed") recordedAt.delete(row)
+    else recordedAt.set(row, recorded_at)
   }
   return Object.fromEntries(counts)
 }
 
+/** Reads all counts by name, for example `news 2026-01-02 corrected within_day` or `news 2026-01-01 title`. */
 const readCounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string; readonly number: number }>`
@@ -97,6 +99,7 @@ const requestCounts = Effect.gen(function* () {
   return { headers, text, counts: Schema.decodeUnknownSync(CorrectionsResponse)(body) }
 })
 
+/** Requests the documentation page of corrections. Returns its main part, without the places where words may break. */
 const requestPage = Effect.map(Service.requestJson("/v1/docs/corrections", { key: null }), ({ status, text }) => {
   assert.strictEqual(status, 200)
   return text.replaceAll("<wbr>", "").slice(text.indexOf("<main"))
@@ -106,6 +109,7 @@ const requestPage = Effect.map(Service.requestJson("/v1/docs/corrections", { key
 // Random changes
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** Returns a random statement. Statements for different days change different rows. */
 const chooseStatement = (choose: RandomChooser, day: number) => {
   const [ticker, number] = [choose(["AAA", "BBB", "CCC"]), choose([1, 2, 3])]
   return choose([
@@ -120,6 +124,7 @@ const chooseStatement = (choose: RandomChooser, day: number) => {
   ])
 }
 
+/** Runs `number` random transactions, one after another. */
 const writeTransactions = Effect.fnUntraced(function* (seed: number, number: number) {
   const sql = yield* SqlClient.SqlClient
   const choose = makeRandomChooser(seed)
@@ -135,8 +140,8 @@ const writeTransactions = Effect.fnUntraced(function* (seed: number, number: num
   }
 })
 
-/** Moves everything that has been recorded so far into the past. */
-const age = Effect.fnUntraced(function* (interval: string) {
+/** Moves everything that has been recorded so far into the past, by the interval. */
+const moveBack = Effect.fnUntraced(function* (interval: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update history.beginning set earliest = earliest - ${interval}::text::interval`
   // Oldest first, so that no two transactions have the same time at any point.
@@ -150,14 +155,15 @@ const age = Effect.fnUntraced(function* (interval: string) {
   `
 })
 
-const reset = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+/** Forgets all counts, so that counting begins again with the first change. */
+const resetCounts = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.andThen(
     sql`truncate history.change_counts, history.corrected_fields`,
     sql`update history.counting_place set cursor = null, counted_until = null`,
   ))
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The correction counts", (it) => {
-  it.effect("are empty at first, and say since when changes are counted (§4.5)", () =>
+  it.effect("are zero at first, with the time since which changes are counted (§4.5)", () =>
     Effect.gen(function* () {
       yield* countAll
       const { counts } = yield* requestCounts
@@ -175,10 +181,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The corre
       const intervals = ["30 minutes", "20 hours", "6 days", "29 days", "45 days"]
       for (const [index, interval] of intervals.entries()) {
         yield* writeTransactions(index, 30)
-        yield* age(interval)
+        yield* moveBack(interval)
       }
       for (const seed of [1, 2, 3]) {
-        yield* reset
+        yield* resetCounts
         const writer = yield* Effect.forkChild(writeTransactions(seed + 10, getInputCount(40)))
         const choose = makeRandomChooser(seed)
         const count = Effect.suspend(() => countNextFeedChanges(choose([1, 2, 3, 7, 50])))
@@ -201,9 +207,9 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       const sql = yield* SqlClient.SqlClient
       const reports = Array.makeBy(4, (index) => makeReportedShares(`T${index}`, "2026-01-02", "1"))
       yield* Service.insertRows("historical_float_pro", ...reports)
-      yield* age("40 days")
+      yield* moveBack("40 days")
       yield* sql`update historical_float_pro set outstanding_shares = 2 where ticker in ('T0', 'T1', 'T2')`
-      yield* age("35 days")
+      yield* moveBack("35 days")
       yield* sql`update historical_float_pro set outstanding_shares = 3 where ticker = 'T0'`
       yield* sql`update historical_float_pro set outstanding_shares = 4 where ticker = 'T0'`
       yield* sql`delete from historical_float_pro where ticker = 'T3'`
@@ -263,7 +269,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* sql`delete from ticker_changes`
       yield* Service.insertRows("daily_prices", { ticker: "A", date: "2026-01-02", close: "1" })
       for (const limit of [1, 2, 100]) {
-        yield* reset
+        yield* resetCounts
         yield* Effect.repeat(countNextFeedChanges(limit), { while: (hasMore) => hasMore })
         const counts = Object.entries(yield* readCounts).map((
           [name, number],
@@ -282,7 +288,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
   /** Moves everything that has been recorded so far into an earlier month, and drops that month. */
   const dropAll = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    yield* age("400 days")
+    yield* moveBack("400 days")
     yield* sql`
       with tables as (select 'changes' as whole union all select dataset from history.datasets)
       select create_month_partition(('history.' || whole)::regclass, '2020-03-01') from tables
@@ -315,23 +321,23 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* correct(3)
       yield* countAll
       const after = yield* readCounts
-      const added = Object.entries(after).filter(([name, number]) => before[name] !== number)
-      // The transaction that recorded the row is no longer known, but the row is older than the history.
-      assert.isTrue(added.some(([name, number]) => name.endsWith("corrected later") && number === 1), String(added))
+      const changed = Object.entries(after).filter(([name, number]) => before[name] !== number)
+      // The transaction that recorded the row is no longer known, but the row must be older than the history.
+      assert.isTrue(changed.some(([name, number]) => name.endsWith("corrected later") && number === 1), String(changed))
       yield* correct(4)
       yield* correct(5)
       yield* dropAll
       yield* correct(6)
       yield* countAll
       const last = yield* readCounts
-      const sum = (counts: Readonly<Record<string, number>>) =>
+      const sumCorrections = (counts: Readonly<Record<string, number>>) =>
         Object.entries(counts).reduce(
           (total, [name, number]) => name.includes(" corrected ") ? total + number : total,
           0,
         )
       assert.strictEqual(
-        sum(last),
-        sum(after) + 1,
+        sumCorrections(last),
+        sumCorrections(after) + 1,
         "the changes that were dropped before they were counted are missing",
       )
     }))

@@ -7,8 +7,10 @@ import {
   type PastResponse,
 } from "../../support/HistoryChecker.ts"
 
+/** The moment that many seconds after the start of the history. */
 const at = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000000Z`
 
+/** A change of the test's history. `token` identifies the row's values: `t2.1` is the first version of transaction 2. */
 interface Written {
   readonly second: number
   readonly key: string
@@ -38,7 +40,7 @@ const [first, second, third] = [
 
 const changes = [...first, ...second, ...third]
 const identities = changes.map(({ identity }) => identity)
-const wanted = changes.filter(({ symbols }) => symbols.includes("AAA")).map(({ identity }) => identity)
+const identitiesOfAaa = changes.filter(({ symbols }) => symbols.includes("AAA")).map(({ identity }) => identity)
 
 const response = (second: number, ...tokens: ReadonlyArray<string>): PastResponse => ({
   target: "/v1/news",
@@ -77,12 +79,17 @@ const valid: ObservedHistory = {
         { from: 2, identities: identities.slice(2) },
       ],
     },
-    { name: "filtered", filter: { dataset: ["news"], ticker: ["AAA"] }, segments: [{ from: 0, identities: wanted }] },
+    {
+      name: "filtered",
+      filter: { dataset: ["news"], ticker: ["AAA"] },
+      segments: [{ from: 0, identities: identitiesOfAaa }],
+    },
   ],
   responses: [response(9), response(10, "t1.1", "t1.2"), response(25, "t2.1", "t1.2"), response(25, "t2.1", "t1.2")],
   tables: new Map([["news", new Map([["b", "t1.2"], ["c", "t4.1"]])]]),
 }
 
+/** A history with only one consumer, which received these changes. */
 const received = (
   ...segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
 ) => ({
@@ -95,7 +102,7 @@ const withChanges = (changes: ReadonlyArray<ObservedChange>) => ({
   responses: [],
 })
 
-/** Changes to the valid history, and what the checker reports about each. */
+/** Alterations that break a promise of the valid history, and what the checker reports about each. */
 const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, RegExp]>> = {
   "a changed ETag": [
     { responses: [...valid.responses, { ...response(25, "t2.1", "t1.2"), etag: `"other"` }] },
@@ -105,9 +112,9 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
     { responses: [...valid.responses, { ...response(25, "t2.1", "t1.2"), digest: "other" }] },
     /^0114: .* and later .* digest other$/,
   ],
-  "an response with a later version": [{ responses: [response(15, "t2.1", "t1.2")] }, /^0114: .* lacks t1\.1/],
-  "an response without a row": [{ responses: [response(15, "t1.1")] }, /^0114: .* lacks t1\.2/],
-  "an response with the row of an aborted transaction": [
+  "a response with a later version": [{ responses: [response(15, "t2.1", "t1.2")] }, /^0114: .* lacks t1\.1/],
+  "a response without a row": [{ responses: [response(15, "t1.1")] }, /^0114: .* lacks t1\.2/],
+  "a response with the row of an aborted transaction": [
     { responses: [{ ...response(25, "t2.1", "t1.2", "t3.1"), dataset: undefined }] },
     /^0114: .* has t3\.1, never in the feed/,
   ],
@@ -159,7 +166,7 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
     withChanges([...first, makeChange({ second: 11, key: "d", token: "t1.3" })]),
     /^0113: transaction 1 \(committed\) is in the feed at .* and at/,
   ],
-  "changes of no transaction": [
+  "changes that belong to no transaction": [
     withChanges([...first, makeChange({ second: 15, key: "a", before: "t1.1" })]),
     /^0113: the changes at .* belong to the transactions \(none\)/,
   ],
@@ -175,7 +182,7 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
     withChanges([...first, makeChange({ second: 15, key: "a", token: "t2.1", before: "t1.1" })]),
     /^0113: transaction 2 \(committed\) is recorded at .*, not in/,
   ],
-  "a change that does not fit the one before": [
+  "a change that does not fit the previous one": [
     withChanges([...first, makeChange({ second: 20, key: "a", token: "t2.1", before: "t1.9" }), ...third]),
     /^0115: news corrected a at .* replaces t1\.9, but the row was t1\.1/,
   ],

@@ -1,4 +1,4 @@
-/** Compares the recent changes, which all streams of a process share, with a model (decision 0117). */
+/** Compares the buffer of recent changes, which all streams of a process share, with a model (decision 0117). */
 import { assert, describe, it } from "@effect/vitest"
 import type { ChangeFeedEntry, ChangeFeedPosition } from "../../../src/query/history/ChangeFeed.ts"
 import {
@@ -11,6 +11,7 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 
 const encoder = new TextEncoder()
 
+/** Creates a change whose JSON has `size` bytes. */
 const makeChange = (recordedAt: number, position: number, dataset: string, size: number): ChangeFeedEntry => ({
   recordedAt,
   position,
@@ -38,7 +39,9 @@ describe("The recent changes", () => {
         { place: { next: number; cursor: string; end: ChangeFeedPosition }; from: number; ids: Array<string> }
       > = []
       let [time, position] = [0, 0]
+      /** Whether the newest transaction is complete, so that the next change must belong to another one. */
       let isEnded = true
+      /** Streams that fell behind. */
       let dropped = 0
       for (let step = 0; step < 60; step++) {
         const count = choose([0, 1, 2, 5])
@@ -69,6 +72,7 @@ describe("The recent changes", () => {
             streams.splice(streams.indexOf(stream), 1)
             continue
           }
+          // Takes batches until the stream has all changes.
           for (;;) {
             const taken = recent.take(stream.place, all)
             if (taken === undefined) break
@@ -105,14 +109,16 @@ describe("The recent changes", () => {
   })
 
   it("take up at most the given number of bytes, except for the newest batch, which is always kept (0117)", () => {
-    const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 100_000)
+    const maxBytes = 100_000
+    const recent = makeRecentChangeBuffer({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, maxBytes)
     for (let time = 1; time <= 1_000; time++) {
       const change = makeChange(time, 1, "a", 900)
       recent.append({ changes: [change], cursor: change.cursor, end: change, hasMore: false })
     }
     const places = Array.from({ length: 1_000 }, (_, index) => ({ recordedAt: index + 1, position: 1 }))
     const kept = places.filter((place) => recent.find(place) !== undefined)
-    assert.isTrue(kept.length > 20 && kept.length * 1_000 < 100_000, String(kept.length))
+    // With its fields, a change of 900 bytes takes up about a thousand.
+    assert.isTrue(kept.length > 20 && kept.length * 1_000 < maxBytes, String(kept.length))
     assert.isTrue(isLaterFeedPosition(kept[0] ?? { recordedAt: 0, position: 0 }, { recordedAt: 900, position: 1 }))
     const huge = makeChange(2_000, 1, "a", 1_000_000)
     recent.append({ changes: [huge], cursor: huge.cursor, end: huge, hasMore: false })

@@ -98,6 +98,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job 
       )
       assert.deepStrictEqual(yield* readMonths, [`${thisMonth} ${tables}`])
     }))
+
   it.effect("keeps the last 31 days, whatever a service asks for (operations/history)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

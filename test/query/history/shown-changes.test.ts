@@ -100,6 +100,7 @@ const downloadHistoricalTickers = Effect.gen(function* () {
 
 const withProvenance = "?provenance=true"
 
+/** Downloads what the endpoints of each dataset return. */
 const downloads: Readonly<Record<ChangeFeedDataset, Effect.Effect<ReadonlyArray<Row>, unknown, Requirements>>> = {
   ticker_changes: downloadTickerChanges,
   historical_tickers: downloadHistoricalTickers,
@@ -165,19 +166,20 @@ const readCurrentCursor = Effect.map(readPage("after=now"), ({ cursor }) => curs
 
 const toJson = (value: unknown) => JSON.stringify(value)
 
+/** A client's copy of the datasets. `apply` fails if a change does not fit the row that the copy has. */
 class Copy {
   private readonly tables = new Map<string, Map<string, Row>>()
 
   apply({ before, changed, dataset, key, kind, row }: Change) {
     const rows = this.tables.get(dataset) ?? new Map<string, Row>()
     this.tables.set(dataset, rows)
-    const what = `${dataset} ${kind} ${toJson(key)}`
-    assert.strictEqual(toJson(rows.get(toJson(key)) ?? null), toJson(before), `${what}: the row before`)
-    assert.strictEqual(kind, row === null ? "removed" : before === null ? "added" : "corrected", what)
+    const description = `${dataset} ${kind} ${toJson(key)}`
+    assert.strictEqual(toJson(rows.get(toJson(key)) ?? null), toJson(before), `${description}: the row before`)
+    assert.strictEqual(kind, row === null ? "removed" : before === null ? "added" : "corrected", description)
     const names = Object.keys(row ?? {})
     const differing = names.filter((name) => before !== null && toJson(row?.[name]) !== toJson(before[name]))
-    assert.deepStrictEqual(changed, differing, what)
-    if (kind === "corrected") assert.isNotEmpty(changed, what)
+    assert.deepStrictEqual(changed, differing, description)
+    if (kind === "corrected") assert.isNotEmpty(changed, description)
     if (row === null) rows.delete(toJson(key))
     else rows.set(toJson(key), row)
   }
@@ -234,6 +236,7 @@ const assertSame = Effect.fnUntraced(function* (copy: Copy, dataset: ChangeFeedD
 // Random writes
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** Chooses the place of a row in its table, and one near the beginning more often. */
 const choosePlace = (choose: RandomChooser) => choose([0, 1, 2, 3, 5, 8, 13])
 
 /**
@@ -253,6 +256,7 @@ const makeStatementChooser = Effect.fnUntraced(function* (dataset: ChangeFeedDat
     `(select ctid from ${table} order by ${key} offset ${place} % greatest(1, (select count(*) from ${table})) limit 1)`
   const set = (choose: RandomChooser, assignments: string) =>
     `update ${dataset} set ${assignments} where ctid = ${rowAt(dataset, choosePlace(choose))}`
+  /** Statements that change whether endpoints show a row, and what they show of it. */
   const special: (choose: RandomChooser) => Choices<string> = (choose) => {
     switch (dataset) {
       case "intraday_runners":
@@ -311,7 +315,7 @@ const fillDatasets = Effect.gen(function* () {
   yield* sql`create schema spare`
 })
 
-/** Runs a random transaction. Statements that violate a constraint are undone. */
+/** Runs a random transaction, without those of its statements that violate a constraint. Returns the datasets. */
 const writeTransaction = Effect.fnUntraced(function* (
   choose: RandomChooser,
   choosers: ReadonlyMap<ChangeFeedDataset, (choose: RandomChooser) => string>,
@@ -342,7 +346,7 @@ const makeStatementChoosers = Effect.forEach(
 )
 
 layer(Service.layerAt(beforeMidnight), { timeout: "180 seconds" })("A client that applies the feed", (it) => {
-  it.effect("holds what the endpoints return after each of many random changes, also when a day begins (D36)", () =>
+  it.effect("has what the endpoints return after each of many random changes, even when a day begins (D36)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const copy = new Copy()
@@ -424,10 +428,11 @@ const resetDays = Effect.flatMap(
     ),
 )
 
-const describe = ({ before, dataset, kind, row }: Change) => [dataset, kind, before !== null, row !== null]
+/** Summarizes a change: the dataset, the kind, and whether it has a previous and a new row. */
+const summarize = ({ before, dataset, kind, row }: Change) => [dataset, kind, before !== null, row !== null]
 
 layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })("The feed", (it) => {
-  it.effect("adds a session that becomes a runner, and removes one that ceases to be, also in filters by kind (§4.3)", () =>
+  it.effect("adds a session that becomes a runner, and removes one that no longer is, even in filters by kind (§4.3)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* readCurrentCursor
@@ -439,7 +444,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
       yield* sql`update intraday_runners set daily_volume_ratio = 9.5, anomaly_flagged = false`
       yield* sql`delete from intraday_runners`
       const { changes } = yield* readAll("limit=2", start)
-      assert.deepStrictEqual(changes.map(describe), [
+      assert.deepStrictEqual(changes.map(summarize), [
         ["intraday_runners", "added", false, true],
         ["intraday_runners", "corrected", true, true],
         ["intraday_runners", "removed", true, false],
@@ -541,6 +546,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
             ([row]) => row?.number ?? 0,
           ),
       )
+      // The first three changes contain two reports. The hidden runner makes the page read one more change.
       assert.deepStrictEqual(counts, [2, 1])
     }))
 
@@ -566,7 +572,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
       assert.isTrue(changes.some(({ dataset }) => dataset === "research_reports"))
     }).pipe(Effect.scoped))
 
-  it.effect("begins all days since the last one at once, and each row is listed once, whoever writes meanwhile (D36)", () =>
+  it.effect("begins all days since the last one at once, and lists each row once even if others are being written (D36)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const day = Effect.fnUntraced(function* (offset: number) {
@@ -595,8 +601,8 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
       assert.isTrue(changes.every(({ kind }) => kind === "added"))
       const moments = changes.filter(({ key }) => /^D[123]$/.test(String(key["old_ticker"])))
       assert.strictEqual(new Set(moments.map(({ recorded_at }) => recorded_at)).size, 1, "in one transaction")
-      const begun = yield* sql`select from history.days`
-      assert.lengthOf(begun, 2)
+      const days = yield* sql`select from history.days`
+      assert.lengthOf(days, ["the first day", "today"].length)
       yield* sql`delete from ticker_changes where old_ticker in ('D1', 'D4')`
       const after = yield* readAll("dataset=ticker_changes", changes.at(-1)?.cursor ?? "")
       assert.deepStrictEqual(after.changes.map(({ key, kind }) => [key["old_ticker"], kind]), [["D1", "removed"]])

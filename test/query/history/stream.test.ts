@@ -47,7 +47,7 @@ const listAll = Effect.fnUntraced(function* (query: string, after: string) {
   }
 })
 
-const now = Effect.map(list("after=now"), (body) => String(valueAt(body, "cursor")))
+const readCurrentCursor = Effect.map(list("after=now"), (body) => String(valueAt(body, "cursor")))
 
 const dataOf = ({ changes }: EventStream): ReadonlyArray<unknown> => changes.map(({ data }) => JSON.parse(data))
 
@@ -55,7 +55,8 @@ const tickersOf = (stream: EventStream) => dataOf(stream).map((change) => valueA
 
 const endOf = (stream: EventStream): unknown => stream.end === undefined ? undefined : JSON.parse(stream.end.data)
 
-const untilEnded = Effect.fnUntraced(function* (stream: EventStream, reason: string) {
+/** Waits until the stream has ended with the event `end`, and checks the reason in it. */
+const waitForEnd = Effect.fnUntraced(function* (stream: EventStream, reason: string) {
   yield* waitForCondition(`end ${reason}`, () => stream.end !== undefined)
   assert.strictEqual(valueAt(endOf(stream), "reason"), reason)
   yield* waitForCondition("close", () => stream.isClosed)
@@ -69,8 +70,8 @@ const insertShares = Effect.fnUntraced(function* (...tickers: ReadonlyArray<stri
   yield* sql.unsafe(formatReportedSharesInsert(`values ${rows}`))
 })
 
-/** Writes many changes in one transaction, with `bytes` of text in each. */
-const insertLongNews = Effect.fnUntraced(function* (first: number, count: number, bytes: number) {
+/** Adds reports in one transaction, each with `bytes` bytes of text. The number of the first is `first`. */
+const insertLongReports = Effect.fnUntraced(function* (first: number, count: number, bytes: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     insert into research_reports (report_id, ticker, gain_percentage, report_text, tldr_text, created_at, last_updated)
@@ -87,7 +88,7 @@ const service = (limits: Partial<Effect.Success<typeof ChangeStreamLimits>> = {}
 layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes/stream", (it) => {
   it.effect("sends the changes of /v1/changes as events whose ids are the cursors (0117)", () =>
     Effect.gen(function* () {
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* insertShares("ONE", "TWO")
       const stream = yield* open(`after=${start}`)
       assert.strictEqual(stream.status, 200)
@@ -112,7 +113,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
 
   it.effect("continues after the cursor in the header Last-Event-ID, or else in the parameter after (0117)", () =>
     Effect.gen(function* () {
-      const start = yield* now
+      const start = yield* readCurrentCursor
       yield* insertShares("AFTER1", "AFTER2", "AFTER3")
       const changes = yield* listAll("", start)
       const cursors = changes.map((change) => String(valueAt(change, "cursor")))
@@ -172,7 +173,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
   it.effect("misses, repeats and reorders no change, for any filter and however often the connection breaks (0117)", () =>
     Effect.gen(function* () {
       const choose = makeRandomChooser(5)
-      const start = yield* now
+      const start = yield* readCurrentCursor
       const writers = yield* Effect.forkChild(Effect.forEach(
         range(3),
         (writer) => {
@@ -241,15 +242,16 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       streams.forEach((stream) => assert.deepStrictEqual(stream.changes, first?.changes))
     }).pipe(Effect.scoped))
 
-  it.effect("refuses more streams of an account than the setting allows, until one ends (0117)", () =>
+  it.effect("refuses an account more streams than the setting allows, until one ends (0117)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("limited", "basic")
-      const streams = yield* Effect.forEach(range(10), () => open("after=now", { key }))
-      assert.deepStrictEqual(streams.map(({ status }) => status), range(10).map(() => 200))
+      const limit = 10
+      const streams = yield* Effect.forEach(range(limit), () => open("after=now", { key }))
+      assert.deepStrictEqual(streams.map(({ status }) => status), range(limit).map(() => 200))
       const refused = yield* Service.requestJson("/v1/changes/stream", { key })
       assert.strictEqual(refused.status, 429)
       assert.strictEqual(valueAt(refused.body, "error", "code"), "too_many_streams")
-      assert.deepStrictEqual(valueAt(refused.body, "error", "details"), { limit: 10 })
+      assert.deepStrictEqual(valueAt(refused.body, "error", "details"), { limit })
       assert.strictEqual(refused.headers["retry-after"], "30")
       assert.strictEqual((yield* open("after=now")).status, 200, "another account")
       assert.strictEqual((yield* Service.requestJson("/v1/changes?limit=1", { key })).status, 200)
@@ -259,19 +261,20 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
     }).pipe(Effect.scoped))
 })
 
+/** Short intervals and few bytes, so that the tests need not wait. */
 const brief = { heartbeatMillis: 100, usageIntervalMillis: 300, usageIntervalBytes: 1_000, closingMillis: 200 }
 
 layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A stream", (it) => {
   it.effect("sends heartbeats, with an id after changes that the client's filter excludes (0117)", () =>
     Effect.gen(function* () {
       yield* insertShares("FIRST")
-      const start = yield* now
+      const start = yield* readCurrentCursor
       const stream = yield* open(`ticker=WANTED&after=${start}`)
       yield* waitForCondition("heartbeats", () => stream.comments >= 3)
       assert.strictEqual(stream.text.replaceAll(": heartbeat\n\n", ""), "retry: 1000\n\n")
       yield* insertShares("OTHER")
       yield* waitForCondition("id", () => stream.lastId !== "")
-      assert.strictEqual(stream.lastId, yield* now)
+      assert.strictEqual(stream.lastId, yield* readCurrentCursor)
       assert.include(stream.text, `: heartbeat\nid: ${stream.lastId}\n\n`)
       const heartbeats = stream.comments
       yield* waitForCondition("more", () => stream.comments > heartbeats + 1)
@@ -290,20 +293,20 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
         const key = yield* Service.ensureAccountWithKey(name, "ultimate")
         const stream = yield* open("after=now", { key })
         yield* change(stream)
-        yield* untilEnded(stream, reason)
+        yield* waitForEnd(stream, reason)
         return endOf(stream)
       })
-      const ofAccount = (name: string) => sql`(select account_id from accounts where name = ${name})`
+      const accountId = (name: string) => sql`(select account_id from accounts where name = ${name})`
       const ended = yield* end(
         "revoked",
-        () => sql`update api_keys set revoked_at = now() where account_id = ${ofAccount("revoked")}`,
+        () => sql`update api_keys set revoked_at = now() where account_id = ${accountId("revoked")}`,
         "key_revoked",
       )
-      assert.strictEqual(valueAt(ended, "cursor"), yield* now)
+      assert.strictEqual(valueAt(ended, "cursor"), yield* readCurrentCursor)
       assert.isString(valueAt(ended, "message"))
       yield* end(
         "expired",
-        () => sql`update api_keys set expires_at = now() where account_id = ${ofAccount("expired")}`,
+        () => sql`update api_keys set expires_at = now() where account_id = ${accountId("expired")}`,
         "key_revoked",
       )
       yield* end(
@@ -315,12 +318,12 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
         "narrowed",
         () =>
           sql`update api_keys set endpoints = array['/v1/changes/stream', '/v1/news']
-            where account_id = ${ofAccount("narrowed")}`,
+            where account_id = ${accountId("narrowed")}`,
         "access_changed",
       )
       yield* end(
         "moved",
-        () => sql`update api_keys set networks = '{192.0.2.0/24}' where account_id = ${ofAccount("moved")}`,
+        () => sql`update api_keys set networks = '{192.0.2.0/24}' where account_id = ${accountId("moved")}`,
         "access_changed",
       )
       yield* end(
@@ -330,14 +333,14 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       )
     }).pipe(Effect.scoped))
 
-  it.effect("keeps running while the account changes in ways that do not concern it (0117)", () =>
+  it.effect("continues if the account changes in a way that does not concern it (0117)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("same", "pro")
       const stream = yield* open("after=now&dataset=historical_float_pro", { key })
       const other = yield* open("after=now", { key })
       yield* sql`update accounts set tier = 'ultimate' where name = 'same'`
-      yield* untilEnded(other, "access_changed")
+      yield* waitForEnd(other, "access_changed")
       const heartbeats = stream.comments
       yield* waitForCondition("heartbeats", () => stream.comments > heartbeats + 5)
       assert.isUndefined(stream.end)
@@ -366,24 +369,26 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       const key = yield* Service.ensureAccountWithKey("metered", "ultimate")
       const stream = yield* open("after=now", { key })
       const usage = sql<
-        { readonly bytes: number; readonly cost: number; readonly rows: number; readonly found: number }
+        { readonly bytes: number; readonly cost: number; readonly rows: number; readonly installments: number }
       >`
         select coalesce(sum(bytes), 0)::int as bytes, coalesce(sum(cost_microdollars), 0)::int as cost,
-          coalesce(sum(records_returned), 0)::int as rows, count(*)::int as found
+          coalesce(sum(records_returned), 0)::int as rows, count(*)::int as installments
         from usage_requests join accounts using (account_id)
         where name = 'metered' and endpoint = '/v1/changes/stream' and status_code = 200
       `
-      const total = Effect.map(usage, ([row]) => row ?? { bytes: 0, cost: 0, rows: 0, found: 0 })
+      const total = Effect.map(usage, ([row]) => row ?? { bytes: 0, cost: 0, rows: 0, installments: 0 })
       yield* insertShares("METER1", "METER2")
-      yield* waitForCondition("changes", () => stream.changes.length === 2)
-      yield* Effect.repeat(total, { until: ({ rows }) => rows === 2 })
-      yield* insertLongNews(1, 5, 2_000)
-      yield* waitForCondition("reports", () => stream.changes.length === 7)
-      const large = yield* Effect.repeat(total, { until: ({ rows }) => rows === 7 })
-      assert.isAtLeast(large.found, 2)
+      const shares = 2
+      const reports = 5
+      yield* waitForCondition("changes", () => stream.changes.length === shares)
+      yield* Effect.repeat(total, { until: ({ rows }) => rows === shares })
+      yield* insertLongReports(1, reports, 2_000)
+      yield* waitForCondition("reports", () => stream.changes.length === shares + reports)
+      const charged = yield* Effect.repeat(total, { until: ({ rows }) => rows === shares + reports })
+      assert.isAtLeast(charged.installments, 2)
       yield* sql`update api_keys set revoked_at = now() where account_id = (
         select account_id from accounts where name = 'metered')`
-      yield* untilEnded(stream, "key_revoked")
+      yield* waitForEnd(stream, "key_revoked")
       const bytes = stream.changeBytes
       const all = yield* Effect.repeat(total, { until: (found) => found.bytes >= bytes })
       assert.strictEqual(all.bytes, bytes)
@@ -400,8 +405,8 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       const key = yield* Service.ensureAccountWithKey("prepaid", "ultimate")
       yield* sql`update accounts set balance_microdollars = 100 where name = 'prepaid'`
       const stream = yield* open("after=now", { key })
-      yield* insertLongNews(100, 5, 3_000)
-      yield* untilEnded(stream, "out_of_credit")
+      yield* insertLongReports(100, 5, 3_000)
+      yield* waitForEnd(stream, "out_of_credit")
       // The service may use the previous balance for up to a second.
       yield* Effect.repeat(Service.requestJson("/v1/changes/stream", { key }), {
         until: ({ status }) => status === 402,
@@ -412,12 +417,12 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertShares("LOST")
-      const cursor = yield* now
+      const cursor = yield* readCurrentCursor
       const streams = [yield* open(`after=${cursor}`), yield* open("after=now&dataset=news")]
       yield* waitForCondition("live", () => streams.every(({ comments }) => comments > 2))
       yield* sql`update history.transactions set mark = gen_random_uuid()`
       for (const stream of streams) {
-        yield* untilEnded(stream, "gap")
+        yield* waitForEnd(stream, "gap")
         const [gap, ...others] = stream.events
         assert.deepStrictEqual([gap?.event, others.length], ["gap", 1])
         const refused = yield* Service.requestJson(`/v1/changes/stream?after=${cursor}`)
@@ -436,12 +441,14 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
 /** Memory for the recent changes, in bytes: little, so that a slow client soon falls behind. */
 const recentBytes = 2_000_000
 
-/** Writes far more changes than the sockets and the recent changes can hold. */
+/** Writes 24 MB of changes: far more than the sockets and the recent changes can hold. */
 const writeMuch = Effect.fnUntraced(function* (first: number, fast: EventStream) {
   const before = fast.changes.length
-  for (const part of range(24)) {
-    yield* insertLongNews(first + part * 20, 20, 50_000)
-    yield* waitForCondition("the fast client", () => fast.changes.length >= before + (part + 1) * 20)
+  const reportsPerTransaction = 20
+  for (const transaction of range(24)) {
+    yield* insertLongReports(first + transaction * reportsPerTransaction, reportsPerTransaction, 50_000)
+    const written = (transaction + 1) * reportsPerTransaction
+    yield* waitForCondition("the fast client", () => fast.changes.length >= before + written)
   }
 })
 
@@ -468,7 +475,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
     it.effect("receives a cursor to continue with when it reads again, while other clients receive everything (0117)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
-        const start = yield* now
+        const start = yield* readCurrentCursor
         const fast = yield* open(`after=${start}`)
         const slow = yield* open(`after=${start}`)
         yield* insertShares("READ")
@@ -476,7 +483,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
         slow.pause()
         yield* writeMuch(1, fast)
         slow.read()
-        yield* untilEnded(slow, "slow_client")
+        yield* waitForEnd(slow, "slow_client")
         assert.isBelow(slow.changes.length, fast.changes.length)
         const after = String(valueAt(endOf(slow), "cursor"))
         const resumed = yield* open(`after=${after}`)

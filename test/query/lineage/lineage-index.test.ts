@@ -1,4 +1,6 @@
-/** The ticker changes in memory lead to the same lineages as the statement (D19 to D21; decision 0141). */
+/**
+ * The ticker changes in memory lead to the same lineages as the statement that reads them (D19 to D21; decision 0141).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -69,6 +71,7 @@ const makeRows = (seed: number) => {
   return Array.from(rows.values())
 }
 
+/** Returns the events as texts, in an order that does not depend on how they were read. */
 const sort = (events: ReadonlyArray<TickerChangeEvent>) => events.map((event) => JSON.stringify(event)).toSorted()
 
 /** Returns the function that reads a symbol's component with the statement, on the primary. */
@@ -134,6 +137,7 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
   it.effect("are not kept if they need more memory than allowed (SECURITY.md, memory)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      // 200 changes with such names need about 400 KB.
       const company_name = "n".repeat(2_000)
       yield* insertRows(
         "ticker_changes",
@@ -154,20 +158,23 @@ layer(database, { excludeTestServices: true })("Ticker changes in memory", (it) 
     }))
 })
 
+/** A service whose caches have that many megabytes in total. */
 const makeService = (megabytes: number) =>
   CustomerUsage.serviceWithSettings({ CACHE_MEGABYTES: String(megabytes) }).pipe(
     Layer.provideMerge(StatementRecorder.layer),
   )
 
-const change = (old_ticker: string, new_ticker: string, effective_date: string, more: object = {}) =>
+/** Stores a confirmed change. */
+const insertChange = (old_ticker: string, new_ticker: string, effective_date: string, more: object = {}) =>
   insertRows("ticker_changes", { old_ticker, new_ticker, effective_date, status: "confirmed", ...more })
 
-let requested = 0
+/** The number of symbols that `isInMemory` has requested. */
+let requestedSymbols = 0
 
 /** Whether the service resolves a symbol that nobody has requested yet without reading `ticker_changes`. */
 const isInMemory = Effect.suspend(() =>
   Effect.map(
-    StatementRecorder.recordStatements(requestJson(`/v1/ticker-changes?ticker=N${requested++}`)),
+    StatementRecorder.recordStatements(requestJson(`/v1/ticker-changes?ticker=N${requestedSymbols++}`)),
     ({ sent }) => !sent.some(({ text }) => text.includes("ticker_changes")),
   )
 )
@@ -180,7 +187,7 @@ const repeatUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
 const requestLineage = (query: string) =>
   Effect.map(requestJson(`/v1/ticker-changes?${query}`), ({ body, status }) => ({ body, status }))
 
-/** Waits until the service has noticed that a symbol has this successor, and has the changes in memory again. */
+/** Waits until the service has noticed that `successor` is the current symbol, and has the changes in memory again. */
 const waitForSuccessor = (ticker: string, successor: string) =>
   Effect.andThen(
     repeatUntil(
@@ -195,10 +202,10 @@ const waitForSuccessor = (ticker: string, successor: string) =>
 layer(makeService(16), { excludeTestServices: true })("A service whose ticker changes fit into memory", (it) => {
   it.effect("serves all requests for lineages while another program locks the table (§8, decision 0141)", () =>
     Effect.gen(function* () {
-      yield* change("LKA", "LKB", "2020-01-10", { cik: "0000000001" })
-      yield* change("LKB", "LKC", "2021-01-10", { cik: "0000000001" })
-      yield* change("LKX", "LKY", "2020-01-10", { cik: "0000000002" })
-      yield* change("LKX", "LKZ", "2021-01-10", { cik: "0000000003" })
+      yield* insertChange("LKA", "LKB", "2020-01-10", { cik: "0000000001" })
+      yield* insertChange("LKB", "LKC", "2021-01-10", { cik: "0000000001" })
+      yield* insertChange("LKX", "LKY", "2020-01-10", { cik: "0000000002" })
+      yield* insertChange("LKX", "LKZ", "2021-01-10", { cik: "0000000003" })
       yield* waitForSuccessor("LKA", "LKC")
       const { commit } = yield* HeldTransactions.beginTransaction(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`lock table ticker_changes in access exclusive mode`),
@@ -227,18 +234,18 @@ layer(makeService(16), { excludeTestServices: true })("A service whose ticker ch
       assert.strictEqual(result.followed.headers["x-lineage"], "LKA..2020-01-10, LKB..2021-01-10, LKC")
     }).pipe(Effect.scoped))
 
-  it.effect("notices every change of the table, and reads past moments from it (D17, decision 0141)", () =>
+  it.effect("notices every change of the table, and reads the past from the table (D17, decision 0141)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      yield* change("CHA", "CHB", "2020-01-10")
+      yield* insertChange("CHA", "CHB", "2020-01-10")
       yield* waitForSuccessor("CHA", "CHB")
       const before = yield* Service.readDatabaseClock
-      yield* change("CHB", "CHC", "2021-01-10")
+      yield* insertChange("CHB", "CHC", "2021-01-10")
       yield* waitForSuccessor("CHA", "CHC")
       yield* sql`update ticker_changes set status = 'reverted' where old_ticker = 'CHB'`
       yield* waitForSuccessor("CHA", "CHB")
       const past = `as_of=${encodeURIComponent(before)}`
-      yield* change("CHB", "CHD", "2022-01-10")
+      yield* insertChange("CHB", "CHD", "2022-01-10")
       yield* waitForSuccessor("CHA", "CHD")
       const { body } = yield* requestLineage(`ticker=CHA&${past}`)
       assert.strictEqual(valueAt(body, "results", 0, "current_ticker"), "CHB")
@@ -259,7 +266,7 @@ layer(makeService(1), { excludeTestServices: true })(
         select 'A' || n, 'B' || n, '2020-01-01', 'confirmed' from generate_series(1, 5000) as n
       `,
         )
-        yield* repeatUntil(Effect.map(isInMemory, (is) => !is))
+        yield* repeatUntil(Effect.map(isInMemory, (inMemory) => !inMemory))
         const { result } = yield* StatementRecorder.recordStatements(requestLineage("ticker=A7"))
         assert.strictEqual(valueAt(result.body, "results", 0, "current_ticker"), "B7")
         assert.isFalse(yield* isInMemory)

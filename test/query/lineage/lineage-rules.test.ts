@@ -27,6 +27,7 @@ const reasonsInOrder = [
 ] as const
 type Reason = typeof reasonsInOrder[number]
 
+/** The date that many days after the first of 1998. */
 const day = (number: number) => new Date(Date.UTC(1998, 0, 1 + number)).toISOString().slice(0, 10)
 
 const event = (
@@ -45,25 +46,29 @@ const resolveEvents = ([first, ...others]: Events) => {
   return resolveLineage([first, ...others])
 }
 
+/** Resolves a component that must be a chain. */
 const expectResolved = (events: Events) => {
-  const response = resolveEvents(events)
-  if (Result.isFailure(response)) throw new Error(`refused: ${response.failure.reasons.join(", ")}`)
-  const { current_ticker, history }: { current_ticker: string; history: ReadonlyArray<LineageLink> } = response.success
+  const resolution = resolveEvents(events)
+  if (Result.isFailure(resolution)) throw new Error(`refused: ${resolution.failure.reasons.join(", ")}`)
+  const { current_ticker, history }: { current_ticker: string; history: ReadonlyArray<LineageLink> } =
+    resolution.success
   return { history, current_ticker }
 }
 
+/** Resolves a component that must be a conflict. */
 const expectConflict = (events: Events) => {
-  const response = resolveEvents(events)
-  if (Result.isSuccess(response)) throw new Error(`resolved to ${response.success.current_ticker}`)
+  const resolution = resolveEvents(events)
+  if (Result.isSuccess(resolution)) throw new Error(`resolved to ${resolution.success.current_ticker}`)
   const candidates: ReadonlyArray<
     Omit<LineageCandidate, "history"> & { readonly history: ReadonlyArray<LineageLink> }
-  > = response.failure.candidates
-  return { ...response.failure, candidates }
+  > = resolution.failure.candidates
+  return { ...resolution.failure, candidates }
 }
 
+/** Returns the reasons of a conflict. Empty for a chain. */
 const findReasons = (events: Events): ReadonlyArray<Reason> => {
-  const response = resolveEvents(events)
-  return Result.isFailure(response) ? response.failure.reasons : []
+  const resolution = resolveEvents(events)
+  return Result.isFailure(resolution) ? resolution.failure.reasons : []
 }
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -113,7 +118,7 @@ const arbitraryChain = (least: number, most: number): Arbitrary.Arbitrary<Events
       },
     ))
 
-/** Several chains that share no symbols. */
+/** Several chains that have no symbol in common. */
 const arbitraryChains = Arbitrary.map(
   Arbitrary.array(arbitraryChain(1, 12), { minLength: 1, maxLength: 5 }),
   (all) =>
@@ -173,17 +178,17 @@ const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
     })),
 )
 
-/** A chain of about the maximum length, with up to three corrupted events. */
+/** A chain with about the maximum length, of which up to three events are corrupted. */
 const arbitraryCorruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.all({
     events: arbitraryChain(8, 16),
-    spoils: Arbitrary.array(
+    corruptions: Arbitrary.array(
       Arbitrary.all({ at: arbitraryInteger(0, 15), from: arbitraryInteger(0, 15), what: arbitraryInteger(0, 3) }),
       { minLength: 0, maxLength: 3 },
     ),
   }),
-  ({ events, spoils }) =>
-    withoutRepeats(spoils.reduce<Events>((now, { at, from, what }) => {
+  ({ corruptions, events }) =>
+    withoutRepeats(corruptions.reduce<Events>((now, { at, from, what }) => {
       const source = now[from % now.length]
       return now.map((one, place) => {
         if (place !== at % now.length || source === undefined) return one
@@ -240,12 +245,13 @@ const findComponents = (events: Events): ReadonlyArray<Events> => {
   const label = new Map<string, string>()
   for (const { new_ticker, old_ticker } of events) {
     for (const symbol of [old_ticker, new_ticker]) if (!label.has(symbol)) label.set(symbol, symbol)
-    const [kept, given] = [label.get(old_ticker) ?? "", label.get(new_ticker) ?? ""]
-    for (const [symbol, own] of label) if (own === given) label.set(symbol, kept)
+    const [merged, replaced] = [label.get(old_ticker) ?? "", label.get(new_ticker) ?? ""]
+    for (const [symbol, current] of label) if (current === replaced) label.set(symbol, merged)
   }
   return [...new Set(label.values())].map((root) => events.filter((one) => label.get(one.old_ticker) === root))
 }
 
+/** The events of one issuer in a conflict. */
 interface Part {
   readonly cik: string
   readonly events: Events
@@ -267,18 +273,18 @@ const getFirstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink
 
 /** Describes what is wrong with the result for a component. Empty if it is correct. */
 const findProblems = (recorded: Events): ReadonlyArray<string> => {
-  const response = resolveEvents(recorded)
+  const resolution = resolveEvents(recorded)
   const events = mergeRepeats(recorded)
   const { may, must } = findExpectedReasons(events)
-  if (Result.isSuccess(response)) {
+  if (Result.isSuccess(resolution)) {
     const right = listDateOrders(events)[0] ?? []
     return [
       ...must.map((reason) => `resolved in spite of ${reason}`),
-      ...JSON.stringify(response.success.history) === JSON.stringify(links(right)) ? [] : ["wrong history"],
-      ...response.success.current_ticker === right[right.length - 1]?.new_ticker ? [] : ["wrong current_ticker"],
+      ...JSON.stringify(resolution.success.history) === JSON.stringify(links(right)) ? [] : ["wrong history"],
+      ...resolution.success.current_ticker === right[right.length - 1]?.new_ticker ? [] : ["wrong current_ticker"],
     ]
   }
-  const { candidates, reasons, tickers } = response.failure
+  const { candidates, reasons, tickers } = resolution.failure
   const involved = new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))
   const wanted = findParts(events)
   return [
@@ -370,9 +376,9 @@ describe("resolveLineage (D20)", () => {
 
   it("merges a change that is recorded with a CIK and without (D20)", () => {
     const [first, last] = [event("A", "B", day(1), null, "One"), event("B", "C", day(2), "0000000001")]
-    const response = resolveEvents([first, last, event("A", "B", day(1), "0000000001")])
-    if (Result.isFailure(response)) throw new Error(response.failure.reasons.join())
-    assert.deepStrictEqual<unknown>(response.success, {
+    const resolution = resolveEvents([first, last, event("A", "B", day(1), "0000000001")])
+    if (Result.isFailure(resolution)) throw new Error(resolution.failure.reasons.join())
+    assert.deepStrictEqual<unknown>(resolution.success, {
       history: links([first, last]),
       current_ticker: "C",
       cik: "0000000001",
@@ -461,10 +467,10 @@ describe("the events of a conflict (D21)", () => {
     "are each listed once, sorted by date, and each reason has an event that contributes to it (D21)",
     [arbitraryEvents, arbitraryKeys],
     ([recorded, order]) => {
-      const response = resolveEvents(shuffle(recorded, order))
-      if (Result.isSuccess(response)) return
+      const resolution = resolveEvents(shuffle(recorded, order))
+      if (Result.isSuccess(resolution)) return
       const events = mergeRepeats(recorded)
-      const { event_count, events: shown, reasons } = response.failure
+      const { event_count, events: shown, reasons } = resolution.failure
       assert.strictEqual(event_count, events.length)
       assert.sameDeepMembers(
         shown.map((one) => event(one.old_ticker, one.new_ticker, one.effective_date, one.cik, one.company_name)),
@@ -646,10 +652,10 @@ describe("an independent implementation agrees (D21)", () => {
         checkedCount += 1
         const found = findProblems(component)
         if (found.length > 0 && wrong.length < 3) wrong.push({ component, found })
-        const response = resolveEvents(component)
-        const kind = Result.isSuccess(response)
+        const resolution = resolveEvents(component)
+        const kind = Result.isSuccess(resolution)
           ? "chain"
-          : `${response.failure.reasons.join(" ")} ${response.failure.candidates.length}`
+          : `${resolution.failure.reasons.join(" ")} ${resolution.failure.candidates.length}`
         seen.set(kind, (seen.get(kind) ?? 0) + 1)
       }
     }
@@ -723,7 +729,7 @@ describe("each component of the sample data (D20, D21)", () => {
     }
   })
 
-  const examples: ReadonlyArray<readonly [ticker: string, response: string]> = [
+  const examples: ReadonlyArray<readonly [ticker: string, expected: string]> = [
     ["SQ", "SQ XYZ"],
     ["OSTK", "OSTK BYON BBBY NXH"],
     ["BBBY", "OSTK BYON BBBY NXH"],
@@ -742,12 +748,12 @@ describe("each component of the sample data (D20, D21)", () => {
   ]
   it.each(examples)("that contains %s resolves to %s (D21)", (ticker, expected) => {
     const own = all.find((component) => component.some((one) => [one.old_ticker, one.new_ticker].includes(ticker)))
-    const response = Result.match(resolveEvents(own ?? []), {
+    const found = Result.match(resolveEvents(own ?? []), {
       onSuccess: ({ history }) => [history[0]?.old_ticker, ...history.map((link) => link.new_ticker)].join(" "),
       onFailure: ({ candidates, reasons }) =>
         [`${reasons.join(", ")}:`, ...candidates.map(({ current_ticker }) => current_ticker)].join(" "),
     })
-    assert.strictEqual(response, expected)
+    assert.strictEqual(found, expected)
   })
 })
 

@@ -1,4 +1,7 @@
-/** `security_periods` and `find_row_periods` decide as the resolution of lineages does (D20, D21, D32, D45). */
+/**
+ * The SQL functions `security_periods` and `find_row_periods` link the symbols of a company as the resolution of
+ * lineages does in TypeScript (D20, D21, D32, D45).
+ */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { SqlClient } from "effect/sql"
@@ -18,6 +21,7 @@ import { getInputCount } from "../../support/Thoroughness.ts"
 const today = "2026-01-01"
 const symbols = ["A", "B", "C", "D", "E", "F", "G"] as const
 
+/** A row of `security_periods`. */
 interface Period {
   readonly security: string
   readonly ticker: string
@@ -27,6 +31,7 @@ interface Period {
   readonly is_ambiguous: boolean
 }
 
+/** Creates random ticker changes. Some form a chain, and some fork, loop or belong to several companies. */
 const makeChanges = (seed: number) => {
   const choose = makeRandomChooser(seed)
   const count = choose([0, 1, 2, 3, 4, 6, 9, 12, 13, 300])
@@ -66,7 +71,10 @@ const isInfinite = (day: string) => day.includes("infinity")
 const isSince = (day: string, first: string) => isInfinite(first) || day >= first
 const isBefore = (day: string, end: string) => isInfinite(end) || day < end
 
-/** The periods whose closes are those of a row of the symbol, company and day, by the rules of `find_row_periods`. */
+/**
+ * Selects the periods that `find_row_periods` returned for a row with this symbol, company and day. The closing prices
+ * in these periods are the row's own.
+ */
 const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, ticker: string, company: string | null, day: string) =>
   Array.from(
     new Set(
@@ -84,7 +92,7 @@ const isSameChange = (one: TickerChangeEvent, other: TickerChangeEvent) =>
   one.old_ticker === other.old_ticker && one.new_ticker === other.new_ticker &&
   one.effective_date === other.effective_date
 
-/** The same from the events of the symbol's component, by D32. */
+/** Computes the same periods from the events of the symbol's component, as D32 defines them. */
 const expectRowPeriods = (
   events: ReadonlyArray<TickerChangeEvent>,
   symbol: string,
@@ -112,7 +120,7 @@ const expectRowPeriods = (
       const linked = new Set(linkedPeriods.map(({ from }) => from))
       return own.filter(({ from, until }) => !linked.has(from) && isSince(day, from) && isBefore(day, until))
     }
-    // Each chain of an issuer must be one by itself, and all changes must have an issuer.
+    // The events of each issuer must form a chain of their own, and all events must have an issuer.
     const known = events.filter((event) =>
       event.cik !== null || !events.some((other) => other.cik !== null && isSameChange(event, other))
     )
@@ -125,12 +133,13 @@ const expectRowPeriods = (
     if (chain !== undefined) {
       const others = events.filter(({ cik }) => cik !== company)
       return periodsOf(chain).map(({ from, ticker, until }) => {
-        const left = others.filter((event) => event.old_ticker === ticker && isBefore(event.effective_date, until))
-        const got = others.filter((event) => event.new_ticker === ticker && isSince(event.effective_date, from))
+        // Other issuers used the symbol until they gave it up, and from the day on which they took it.
+        const givenUp = others.filter((event) => event.old_ticker === ticker && isBefore(event.effective_date, until))
+        const taken = others.filter((event) => event.new_ticker === ticker && isSince(event.effective_date, from))
         return {
           ticker,
-          from: [from, ...left.map((event) => event.effective_date)].toSorted().at(-1) ?? from,
-          until: [until, ...got.map((event) => event.effective_date)].toSorted()[0] ?? until,
+          from: [from, ...givenUp.map((event) => event.effective_date)].toSorted().at(-1) ?? from,
+          until: [until, ...taken.map((event) => event.effective_date)].toSorted()[0] ?? until,
         }
       })
     }
@@ -150,7 +159,7 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        let [chains, conflicts] = [0, 0]
+        let [chainCount, conflictCount] = [0, 0]
         for (let seed = 1; seed <= getInputCount(1000); seed += 1) {
           const changes = makeChanges(seed)
           yield* sql`delete from ticker_changes`
@@ -178,12 +187,12 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
             const chain = Result.isSuccess(lineage) ? lineage.success : undefined
             const linked = rows.filter((row) => row.is_linked && own.some((period) => period.security === row.security))
             if (chain === undefined) {
-              conflicts += Result.isFailure(lineage) ? 1 : 0
+              conflictCount += Result.isFailure(lineage) ? 1 : 0
               assert.lengthOf(linked, 0, message)
               assert.strictEqual(new Set(own.map(({ security }) => security)).size, own.length, message)
               continue
             }
-            chains += 1
+            chainCount += 1
             const expected = toCompanyLineage(chain).periods.map(({ from = "-infinity", ticker, until = "infinity" }) =>
               [ticker, from, until].join(" ")
             )
@@ -194,21 +203,21 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
             )
             assert.strictEqual(new Set(linked.map(({ security }) => security)).size, 1, message)
           }
-          const names = rows.filter((row) => !row.is_linked).map(({ security }) => security)
-          assert.strictEqual(new Set(names).size, names.length, `seed ${seed}`)
+          const unlinked = rows.filter((row) => !row.is_linked).map(({ security }) => security)
+          assert.strictEqual(new Set(unlinked).size, unlinked.length, `seed ${seed}`)
         }
-        assert.isAbove(chains, 5)
-        assert.isAbove(conflicts, 5)
+        assert.isAbove(chainCount, 5, "few chains, so this test would prove little")
+        assert.isAbove(conflictCount, 5, "few conflicts, so this test would prove little")
       }),
     240_000,
   )
 
   it.effect(
-    "finds the closes of a row for its company only, as far as lineage tells (D32, D35)",
+    "finds only the closing prices of a row's own company, as far as its lineage is known (D32, D35)",
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        let found = 0
+        let foundPeriods = 0
         for (let seed = 1; seed <= getInputCount(1000); seed += 1) {
           const changes = makeChanges(seed).filter((change) => change.effective_date <= today)
           const rows = yield* sql<RowPeriod>`
@@ -232,12 +241,12 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
                   expectRowPeriods(events, ticker, company, day),
                   `seed ${seed}, ${ticker}, ${company}, ${day}`,
                 )
-                found += periods.length
+                foundPeriods += periods.length
               }
             }
           }
         }
-        assert.isAbove(found, 5)
+        assert.isAbove(foundPeriods, 5, "few periods, so this test would prove little")
       }),
     240_000,
   )

@@ -25,22 +25,23 @@ const request = Effect.fnUntraced(function* (path: string) {
 const services = ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer), Layer.provideMerge(Service.layer))
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Whatever reads
+// Everything that reads symbols
 // ---------------------------------------------------------------------------------------------------------------------
 
-const [stored, asked] = ["T-7.X", ["T-7-X", "T.7.X", "T.7-X", "t.7-x"]] as const
+const storedSpelling = "T-7.X"
+const requestedSpellings = ["T-7-X", "T.7.X", "T.7-X", "t.7-x"] as const
 
 /** Fills each dataset with rows that have the stored spelling in each column of symbols. */
 const fillDatasets = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* fillAllTables(40, true)
   for (const { row, table } of loadableDatasets) {
-    if ("ticker" in row.fields) yield* sql`update ${sql(table)} set ticker = ${stored} where ticker = 'T7'`
+    if ("ticker" in row.fields) yield* sql`update ${sql(table)} set ticker = ${storedSpelling} where ticker = 'T7'`
   }
-  yield* sql`update ticker_changes set new_ticker = ${stored}, effective_date = '1990-01-02' where new_ticker = 'N7'`
+  yield* sql`update ticker_changes set new_ticker = ${storedSpelling}, effective_date = '1990-01-02' where new_ticker = 'N7'`
 })
 
-/** Removes what repeats the spelling in the request. */
+/** Removes the parts of a response that differ between spellings: the requested symbol and the request id. */
 const withoutRequest = (text: string) => text.replace(/"query_ticker":"[^"]*"/, "").replace(/"request_id":"[^"]*"/, "")
 
 layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds" })("A requested symbol", (it) => {
@@ -49,7 +50,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
     ({ path }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const [filled] = yield* sql`select from screener where ticker = ${stored}`
+        const [filled] = yield* sql`select from screener where ticker = ${storedSpelling}`
         if (filled === undefined) yield* fillDatasets
         const now = yield* readDatabaseClock
         const names = getParameterNames(path)
@@ -62,12 +63,15 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
           ...(names.includes("per_holder") ? ["&per_holder=true"] : []),
         ]
         for (const variant of variants) {
-          const expected = yield* request(`${path}?ticker=${stored}${variant}`)
+          const expected = yield* request(`${path}?ticker=${storedSpelling}${variant}`)
           assert.strictEqual(expected.status, 200, expected.text)
-          assert.include(expected.text, variant.includes("lineage") || path.includes("tickers") ? "" : stored)
+          // These responses need not contain the symbol. Every text includes the empty one.
+          const needsNoSymbol = variant.includes("lineage") || path.includes("tickers")
+          assert.include(expected.text, needsNoSymbol ? "" : storedSpelling)
           assert.notInclude(expected.text, `"count":0`)
-          assert.isAbove(expected.text.split("\n").length, variant.includes("csv") ? 2 : 0)
-          for (const symbol of asked) {
+          const linesOfEmptyCsv = ["header", "end"].length
+          assert.isAbove(expected.text.split("\n").length, variant.includes("csv") ? linesOfEmptyCsv : 0)
+          for (const symbol of requestedSpellings) {
             const found = yield* request(`${path}?ticker=${symbol}${variant}`)
             assert.strictEqual(withoutRequest(found.text), withoutRequest(expected.text), `${symbol}${variant}`)
             if (found.text.includes("query_ticker")) {
@@ -80,6 +84,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
 })
 
 layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds" })("Spellings of a symbol", (it) => {
+  /** Returns a row of `research_reports`. */
   const report = (report_id: string, ticker: string) => ({
     report_id,
     ticker,
@@ -90,7 +95,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
     last_updated: "2026-03-02T08:00:00Z",
   })
 
-  it.effect("are one for a stream of changes that began before the symbol was stored (D41)", () =>
+  it.effect("are the same symbol for a stream of changes that began before it was stored (D41)", () =>
     Effect.gen(function* () {
       const { ultimate: key } = yield* Service.TestKeys
       const open = (ticker: string) =>
@@ -113,7 +118,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
       }
     }).pipe(Effect.scoped))
 
-  it.effect("are one for the symbols of a webhook, which names them as they are stored (D41)", () =>
+  it.effect("are the same symbol for a webhook, which names it as it is stored (D41)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* createAccount({ name: "spelled", tier: "ultimate", email: null, prepaid: false })
@@ -135,7 +140,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
       assert.include(String(valueAt(data, "url")), "ticker=HOO.K%2CHOOX")
     }))
 
-  it.effect("are one for the tools of the MCP server (D41)", () =>
+  it.effect("are the same symbol for the tools of the MCP server (D41)", () =>
     Effect.gen(function* () {
       const { ultimate: key } = yield* Service.TestKeys
       const client = yield* McpClients.connectOverHttp(yield* Service.servicePort, key)
@@ -157,7 +162,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
       }
     }).pipe(Effect.scoped))
 
-  it.effect("are one in errors about lineage, which repeat the request, and in `cik` (D41, D35)", () =>
+  it.effect("are the same symbol in `cik` and in errors about lineage, which use the requested one (D41, D35)", () =>
     Effect.gen(function* () {
       const change = (old_ticker: string, new_ticker: string, effective_date: string, cik: string) => ({
         old_ticker,
@@ -197,7 +202,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
       assert.include(twice.text, "names AMB.A twice")
     }))
 
-  it.effect("are one for the review of ticker changes, and no change leads from one to another (D41, D19)", () =>
+  it.effect("are the same symbol for the review of ticker changes, and no change leads from one to another (D41, D19)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertRows("ticker_changes", {
@@ -216,7 +221,7 @@ layer(Layer.fresh(services), { excludeTestServices: true, timeout: "120 seconds"
       assert.isTrue(Exit.isFailure(refused))
     }))
 
-  it.effect("are one for a request right after the symbol was stored, and for cached responses (D41, D17)", () =>
+  it.effect("are the same symbol for a request right after it was stored, and for cached responses (D41, D17)", () =>
     Effect.gen(function* () {
       const path = "/v1/research-reports?ticker=CAC-H"
       for (const _ of [1, 2, 3]) assert.include((yield* request(path)).text, `"count":0`)

@@ -23,11 +23,18 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rowsPerTable)).p
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
 
-/** Parameters that restrict the usage lists to days before the test, because the test's own requests are recorded. */
-const past: Readonly<Record<string, string>> = {
+/**
+ * Parameters that restrict the usage lists to days before the test: its own requests are recorded, so without them the
+ * lists would grow between two requests.
+ */
+const endOfUsage: Readonly<Record<string, string>> = {
   "/v1/usage": "requested_at_to",
   "/v1/usage/daily": "usage_date_to",
 }
+
+const oneInThree = [true, false, false] as const
+const oneInFour = [true, false, false, false] as const
+const oneInEight = [true, false, false, false, false, false, false, false] as const
 
 /** Returns the URL of a random request to a list. Requests with the same `shape` have the same parameters. */
 const makeRequest = (shape: number, seed: number) => {
@@ -38,9 +45,8 @@ const makeRequest = (shape: number, seed: number) => {
   const { parameters, path } = chooseShape([first, ...rest])
   const filters = parameters.filter(({ name }) => name !== "page" && name !== "limit").flatMap((parameter) => {
     const { kind, name, required } = parameter
-    if (name === past[path]) return [[name, "2024-05-31"] as const]
-    const isSent = required ||
-      chooseShape(kind === "tickers" ? [true, false, false] : [true, false, false, false, false, false, false, false])
+    if (name === endOfUsage[path]) return [[name, "2024-05-31"] as const]
+    const isSent = required || chooseShape(kind === "tickers" ? oneInThree : oneInEight)
     if (!isSent) return []
     return [[
       name,
@@ -55,17 +61,19 @@ const makeRequest = (shape: number, seed: number) => {
     [["limit", "all"], ["format", "csv"]],
   ])
   const query = [...filters, ...paging]
-  return chooseShape([true, false, false, false]) && past[path] === undefined
+  return chooseShape(oneInFour) && endOfUsage[path] === undefined
     ? buildUrl("/estimate", [["endpoint", path], ...query])
     : buildUrl(path, query)
 }
 
+/** Stores 1,200 requests of May 2024 for the account of the key, half of them with the status 404. */
 const fillUsage = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const { account_id, key_id } = yield* CustomerUsage.findAccountAndKeyIds(key)
   yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
   yield* sql`
-    insert into usage
+    insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, records_returned,
+      bytes, cost_microdollars, duration_ms, cached, deprecated)
     select gen_random_uuid(), timestamptz '2024-05-05' + n / 3 * interval '1 minute', ${account_id}::int, ${key_id}::int,
       'request-' || n, (array['/v1/news', '/v1/screener'])[1 + n % 2], (array[200, 404])[1 + n % 2], 1, 1, 1, 1, false,
       false
@@ -100,10 +108,12 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
         assert.include([200, 422], known.status, `${url} ${known.text}`)
         if (url.startsWith("/v1/") && /"results":\[\{|\n./.test(known.text)) withRows += 1
       }
-      const enoughToProveSomething = shapes / 5
-      assert.isAbove(withRows, enoughToProveSomething)
+      // A comparison of lists without rows would prove little.
+      const leastWithRows = shapes / 5
+      assert.isAbove(withRows, leastWithRows)
     }).pipe(Effect.scoped))
 
+  /** Compiles a list of screener rows. `selected` gets the sort order of each statement that is compiled. */
   const makeScreener = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const compileList = yield* Effect.provide(makeListCompiler, Reader.layer)
@@ -129,11 +139,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       )
       assert.strictEqual(compiled[0]?.text, compiled[1]?.text)
       assert.deepStrictEqual(selected, ["price"])
+      // One row more than the page has shows whether there is a next page.
+      const fetchedRows = page.limit + 1
+      // Three values are padded to four, so that fewer shapes exist. The repeated value changes nothing.
       assert.deepStrictEqual(
         compiled.map(({ parameters }) => parameters),
         [
-          ["A", "B", "C", "C", true, "0.5", 11],
-          ["D", "E", "F", "G", false, "1.5", 11],
+          ["A", "B", "C", "C", true, "0.5", fetchedRows],
+          ["D", "E", "F", "G", false, "1.5", fetchedRows],
         ],
       )
       const compiledBefore = selected.length
@@ -155,6 +168,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       assert.lengthOf(selected, compiledBefore + distinct)
     }))
 
+  /** Reads the ticker, the first column of the list, from each row. Rows arrive as records in binary format. */
   const readTickers = (rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
     getRecordColumn(rows).map(({ view }) =>
       new TextDecoder().decode(getBytes(view, firstFieldOffset, getFieldSize(view, firstFieldOffset)))
@@ -203,7 +217,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       assert.deepStrictEqual(filtered.plans, alwaysForValues)
       const counted = yield* countPlans("count", makeFilteredQuery)
       assert.deepStrictEqual(counted.plans, alwaysForValues)
-      let found = 0
+      let rowsFound = 0
       for (let execution = 1; execution <= executions; execution += 1) {
         const { limit, max_float, min_price } = makeFilteredQuery(execution)
         const expected = (yield* sql<{ readonly ticker: string }>`
@@ -211,23 +225,27 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
           where price >= ${min_price}::text::numeric and "float" <= ${max_float}::text::numeric order by price, ticker
         `).map(({ ticker }) => ticker)
         const rows = readTickers(filtered.results[execution - 1] ?? [])
-        assert.deepStrictEqual(rows, expected.slice(limit, 2 * limit + 1))
+        // The query is for page 2. The statement also reads the first row of page 3.
+        const startOfPage2 = limit
+        const endOfPage2 = 2 * limit
+        assert.deepStrictEqual(rows, expected.slice(startOfPage2, endOfPage2 + 1))
         assert.deepStrictEqual(counted.results[execution - 1], [[BigInt(expected.length)]])
-        found += rows.length
+        rowsFound += rows.length
       }
-      const oneRowPerExecution = executions
-      assert.isAbove(found, oneRowPerExecution)
+      // On average, more than one row per execution.
+      assert.isAbove(rowsFound, executions)
 
-      // With unknown values, PostgreSQL expects as few rows as with these, so it would keep one plan.
-      const ofSector = yield* countPlans("page", (execution) => ({ ...page, sector: [`Sector ${execution}`] }))
-      assert.deepStrictEqual(ofSector.plans, alwaysForValues)
+      // PostgreSQL expects as few rows for these sectors as for unknown values. By cost alone, it would therefore keep
+      // one generic plan.
+      const bySector = yield* countPlans("page", (execution) => ({ ...page, sector: [`Sector ${execution}`] }))
+      assert.deepStrictEqual(bySector.plans, alwaysForValues)
 
       assert.deepStrictEqual((yield* countPlans("page", () => page)).plans, neverForValues)
-      const ofTicker = yield* countPlans(
+      const byTicker = yield* countPlans(
         "page",
         (execution) => ({ ...page, ticker: [`T${execution}`], min_price: "1" }),
       )
-      assert.deepStrictEqual(ofTicker.plans, genericAfterFive)
+      assert.deepStrictEqual(byTicker.plans, genericAfterFive)
     }))
 
   it.effect("are evicted if there are too many, and are neither stored nor prepared if they are too long (§8)", () =>
@@ -237,21 +255,21 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       compileFirst()
       compileFirst()
       assert.lengthOf(selected, 1)
-      // Every subset of these parameters is a query shape. Twelve of them give more statements than are stored.
+      // Every subset of these parameters is a query shape. With twelve, their statements exceed the stored bytes.
       const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_")).slice(0, 12)
       for (let subset = 1; subset < 2 ** names.length; subset += 1) {
+        // The bits of `subset` tell which of the parameters are sent.
         const sent = names.filter((_, index) => (subset >> index) % 2 === 1)
         list.compile({ ...page, ...Object.fromEntries(sent.map((name) => [name, "1"])) }, "page")
       }
-      const evictedAndCompiledAgain = selected.length + 1
+      const compiledBefore = selected.length
       compileFirst()
-      assert.lengthOf(selected, evictedAndCompiledAgain)
-      const moreValuesThanAreStored = 300
-      const long = { ...page, sector: Array.from({ length: moreValuesThanAreStored }, String) }
+      assert.lengthOf(selected, compiledBefore + 1, "the first statement was evicted")
+      const tooManyValuesToStore = 300
+      const long = { ...page, sector: Array.from({ length: tooManyValuesToStore }, String) }
       list.compile(long, "page")
       list.compile(long, "page")
-      const notStoredSoCompiledTwice = evictedAndCompiledAgain + 2
-      assert.lengthOf(selected, notStoredSoCompiledTwice)
+      assert.lengthOf(selected, compiledBefore + 3, "the long statement was compiled both times")
       const ticker = ["A"] as const
       assert.isTrue(list.compile({ ...page, ticker }, "page").isPrepared)
       assert.isFalse(list.compile({ ...long, ticker }, "page").isPrepared)

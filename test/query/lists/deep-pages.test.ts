@@ -12,6 +12,7 @@ const { requestJson, valueAt: at } = Service
 /** Enough rows for two pages beyond the threshold for deep pages. The last page is not full. */
 const rows = 1_234
 
+/** Stores a runner of DEEPR for each day. The gap percentage of row `n` is `n`. */
 const fillRunners = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -25,7 +26,7 @@ const fillRunners = Effect.gen(function* () {
 
 const fillNews = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Several rows have the same time, so that their order depends on the id.
+  // Seven rows at a time have the same time, so their order depends on the id.
   yield* sql`
     insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
     select 'deep' || lpad(n::text, 5, '0'), 'DEEPN', 'news', 'Title ' || n, '2020-01-01',
@@ -38,7 +39,8 @@ const fillUsage = Effect.fnUntraced(function* (account: number, keyId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
   yield* sql`
-    insert into usage
+    insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, records_returned,
+      bytes, cost_microdollars, duration_ms, cached, deprecated)
     select gen_random_uuid(), timestamptz '2024-05-05' + n / 3 * interval '1 millisecond', ${account}::int, ${keyId}::int,
       'deep-' || n, '/v1/news', 200, 1, 1, 1, 1, false, false
     from generate_series(1, ${rows}::int) as n
@@ -50,36 +52,45 @@ const service = CustomerUsage.serviceWithSettings({ USAGE_RETENTION: "100000 day
 )
 
 layer(service, { excludeTestServices: true })("Deep pages", (it) => {
-  const page = Effect.fnUntraced(function* (path: string, key: string) {
+  const readPage = Effect.fnUntraced(function* (path: string, key: string) {
     const { body, status, text } = yield* requestJson(path, { key })
     assert.strictEqual(status, 200, text)
-    return { rows: ListClients.getResultRows(body), more: at(body, "has_more") }
+    return { rows: ListClients.getResultRows(body), hasMore: at(body, "has_more") }
   })
 
-  /** Compares deep pages of several sizes, up to the last one, with the expected rows from the complete list. */
-  const check = Effect.fnUntraced(
+  /** Pages around the 1,000th row, from which on pages are deep, and at the end of the list. */
+  const pages = [
+    { limit: 100, page: 10 },
+    { limit: 100, page: 11 },
+    { limit: 100, page: 12 },
+    { limit: 100, page: 13 },
+    { limit: 100, page: 14 },
+    { limit: 10, page: 101 },
+    { limit: 7, page: 176 },
+    { limit: 7, page: 178 },
+  ]
+
+  /** Compares the column `name` on each of `pages` with the expected values, which are those of the complete list. */
+  const assertPages = Effect.fnUntraced(
     function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
       assert.strictEqual(expected.length, rows)
-      for (
-        const [limit, number] of [[100, 10], [100, 11], [100, 12], [100, 13], [100, 14], [10, 101], [7, 176], [7, 178]]
-      ) {
-        if (limit === undefined || number === undefined) continue
-        const found = yield* page(`${path}limit=${limit}&page=${number}`, key)
-        const start = (number - 1) * limit
+      for (const { limit, page } of pages) {
+        const found = yield* readPage(`${path}limit=${limit}&page=${page}`, key)
+        const start = (page - 1) * limit
         const wanted = expected.slice(start, start + limit)
-        assert.deepStrictEqual(found.rows.map((row) => at(row, name)), wanted, `page ${number} of ${limit}`)
-        assert.strictEqual(found.more, start + limit < rows, `page ${number} of ${limit}`)
+        assert.deepStrictEqual(found.rows.map((row) => at(row, name)), wanted, `page ${page} of ${limit} rows`)
+        assert.strictEqual(found.hasMore, start + limit < rows, `page ${page} of ${limit} rows`)
       }
     },
   )
 
-  const down = Array.from({ length: rows }, (_, at) => rows - at)
+  const newestFirst = Array.from({ length: rows }, (_, index) => rows - index)
 
   it.effect("contain the correct runners at a large offset (D8)", () =>
     Effect.gen(function* () {
       yield* fillRunners
       const { ultimate } = yield* Service.TestKeys
-      yield* check("/v1/intraday-runners?ticker=DEEPR&", "gap_percentage", ultimate, down)
+      yield* assertPages("/v1/intraday-runners?ticker=DEEPR&", "gap_percentage", ultimate, newestFirst)
     }))
 
   it.effect("contain the correct news at a large offset, even if many rows have the same time (D8)", () =>
@@ -90,7 +101,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
       const ids = yield* sql<{ readonly id: string }>`
         select id from news where ticker = 'DEEPN' order by created_at desc, id
       `
-      yield* check("/v1/news?ticker=DEEPN&", "id", ultimate, ids.map(({ id }) => id))
+      yield* assertPages("/v1/news?ticker=DEEPN&", "id", ultimate, ids.map(({ id }) => id))
     }))
 
   it.effect("contain the correct usage at a large offset, with the key of each row (D8, D29)", () =>
@@ -101,10 +112,11 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
       const ids = yield* sql<{ readonly request_id: string }>`
         select request_id from usage where account_id = ${account_id} order by requested_at desc, usage_id desc
       `
-      const until = "requested_at_from=2024-05-01&requested_at_to=2024-05-31&"
-      yield* check(`/v1/usage?${until}`, "request_id", key, ids.map(({ request_id }) => request_id))
-      const { rows: [row] } = yield* page(`/v1/usage?${until}limit=100&page=11`, key)
-      assert.strictEqual(at(row, "key_hint"), key.slice(0, 12))
+      const may = "requested_at_from=2024-05-01&requested_at_to=2024-05-31&"
+      yield* assertPages(`/v1/usage?${may}`, "request_id", key, ids.map(({ request_id }) => request_id))
+      const { rows: [row] } = yield* readPage(`/v1/usage?${may}limit=100&page=11`, key)
+      const keyHintLength = 12
+      assert.strictEqual(at(row, "key_hint"), key.slice(0, keyHintLength))
     }))
 
   it.effect("skip the earlier rows in the index, without reading them from the table (D8)", () =>
@@ -118,7 +130,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
       })
       // No page becomes all-visible while a transaction is running that began before the rows were inserted.
       yield* Effect.repeat(vacuum, { until: (found) => found.length > 0, schedule: Schedule.spaced("20 millis") })
-      const request = page("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
+      const request = readPage("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
       const plan = JSON.stringify(yield* StatementRecorder.explainRequest(request, "as page ("))
       assert.include(plan, "Index Only Scan", plan)
     }))

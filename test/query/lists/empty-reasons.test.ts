@@ -27,8 +27,8 @@ const explain = Effect.fnUntraced(function* (query: string, path = "/v1/premarke
 
 const reasonOf = (query: string, path?: string) => Effect.map(explain(query, path), ({ reason }) => reason)
 
-layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
-  it.effect("tells the first reason that is true, and the same for every format (D40)", () =>
+layer(Service.layer, { excludeTestServices: true })("explain=true", (it) => {
+  it.effect("states the first reason that applies, and the same one in every format (D40)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "premarket_stats",
@@ -67,7 +67,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       assert.strictEqual(head.headers["x-empty-reason"], "unknown_symbol")
     }))
 
-  it.effect("knows the filters of lists with a statement of their own (D40)", () =>
+  it.effect("knows the filters of lists that have a statement of their own (D40)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", {
         id: "exn",
@@ -111,7 +111,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       }
     }))
 
-  it.effect("names rows of days on which the company did not use the symbol (D35, D40)", () =>
+  it.effect("says that the only rows are from days on which the company did not use the symbol (D35, D40)", () =>
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", {
         old_ticker: "EXH",
@@ -143,7 +143,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       )
     }))
 
-  it.effect("a symbol that becomes known in another list is no longer called unknown (D17, D40)", () =>
+  it.effect("no longer calls a symbol unknown once another list has it (D17, D40)", () =>
     Effect.gen(function* () {
       for (let request = 0; request < 3; request += 1) {
         assert.strictEqual(yield* reasonOf("ticker=EXJ"), "unknown_symbol")
@@ -155,7 +155,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       assert.strictEqual(yield* reasonOf("ticker=EXJ"), "no_rows_for_symbol")
     }))
 
-  it.effect("gives up after two seconds, so that expensive filters do not occupy the database (D40)", () =>
+  it.effect("gives up after two seconds, so that expensive filters do not keep the database busy (D40)", () =>
     Effect.gen(function* () {
       const find = makeEmptyReasonFinder(yield* SqlClient.SqlClient)
       const search = find({
@@ -171,7 +171,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       assert.deepStrictEqual(found.map(({ code }) => code), Array(4).fill("undetermined"))
     }).pipe(Effect.provide(TestClock.layer())))
 
-  it.effect("stores no response whose reason was not found in time (D17, D40)", () =>
+  it.effect("caches no response whose reason was not found in time (D17, D40)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -187,7 +187,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
       assert.strictEqual(yield* reasonOf(request), "unknown_symbol")
     }))
 
-  it.effect("names the first single filter, or else all filters, without which there are rows (D40)", () =>
+  it.effect("names the first filter without which there are rows, or all filters if no single one is enough (D40)", () =>
     Effect.gen(function* () {
       const rows = ["EXK", "EXL"].flatMap((ticker) => [1, 2, 3].map((day) => ({ ticker, day })))
       yield* insertRows(
@@ -200,6 +200,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
         min_volume: (day, limit) => day >= limit,
         max_volume: (day, limit) => day <= limit,
       }
+      /** The parameter for a limit: its day of April, or ten times the limit as the volume, as in the rows. */
       const toValue = (name: string, limit: number) =>
         name.startsWith("date") ? `2026-04-0${limit}` : String(limit * 10)
       for (let seed = 1; seed <= getInputCount(60); seed += 1) {
@@ -224,7 +225,8 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
         const names = sent.map(({ name }) => name)
         const found = countWithout([])
         const single = names.find((name) => countWithout([name]) > 0)
-        const expected = found > 10 * (page - 1)
+        const defaultLimit = 10
+        const expected = found > defaultLimit * (page - 1)
           ? undefined
           : found > 0
           ? "page_beyond_end"
@@ -243,7 +245,7 @@ layer(Service.layer, { excludeTestServices: true })("explain", (it) => {
     }))
 })
 
-it("a reason survives the header, and has a sentence (D40)", () => {
+it("a client reads each reason from the header as the service wrote it, and each has a sentence (D40)", () => {
   for (const code of emptyReasonCodes) {
     const reason = code === "filtered" ? { code, without: ["min_gap", "tag"] } : { code }
     assert.deepStrictEqual(parseEmptyReasonHeader(formatEmptyReason(reason)), reason)

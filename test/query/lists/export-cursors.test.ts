@@ -1,4 +1,4 @@
-/** The cursors of exports, while the database does not answer. */
+/** The cursors of exports, if the database does not respond. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Redacted } from "effect"
@@ -14,10 +14,10 @@ import { startTcpProxy } from "../../support/TcpProxy.ts"
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer))("The cursor of an export", (it) => {
   const steps: ReadonlyArray<readonly [string, (cursor: ExportCursor) => Effect.Effect<unknown, unknown>]> = [
     ["the next rows", (cursor) => cursor.fetch(10)],
-    ["a move back to the first row", (cursor) => cursor.seek(0)],
+    ["the move back to the first row", (cursor) => cursor.seek(0)],
   ]
   it.effect.each(steps)(
-    "does not wait for %s for ever if the database does not answer (§8)",
+    "does not wait for %s forever if the database does not respond (§8)",
     ([, step]) =>
       Effect.gen(function* () {
         const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))

@@ -14,11 +14,15 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 // @module-tag slow
 
 const rows = 1_500
-const length = 100_000
-const mebibyte = 1_048_576
+/** Characters in the text of each row, so that the export has 150 MB. */
+const textLength = 100_000
+/** A row group has about eight megabytes, so the export has eighteen. */
+const leastRowGroups = 15
+/** Much less than the export, but enough for its buffers. */
+const mostAddedMemory = 120 * 1_048_576
 
 /** Returns the peak resident memory of the process, in bytes. */
-const peak = (pid: number | undefined) =>
+const readPeakMemory = (pid: number | undefined) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
 
 /** Whether the service has stopped fetching rows because the client is not reading. */
@@ -42,7 +46,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       const sql = yield* Effect.provide(SqlClient.SqlClient, context)
       yield* sql`
         insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
-        select 'long ' || g, 'LONG', 'news', 'Long', g || repeat('x', ${length}::int), '2026-01-02', '2026-01-02', '2026-01-02'
+        select 'long ' || g, 'LONG', 'news', 'Long', g || repeat('x', ${textLength}::int), '2026-01-02', '2026-01-02', '2026-01-02'
         from generate_series(1, ${rows}::int) as g
       `
       const port = yield* chooseFreePort
@@ -52,19 +56,19 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
         { DATABASE_URL: Redacted.value(url), PORT: String(port) },
       )
       yield* waitForOutput(running, /keys create/)
-      const before = peak(running.child.pid)
+      const before = readPeakMemory(running.child.pid)
       const response = yield* ListDownloads.startPausedDownload(port, "/v1/news?format=ndjson&limit=all", key)
       assert.strictEqual(response.headers["x-row-count"], String(rows))
       yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
         Effect.timeout("30 seconds"),
       )
-      let taken = 0
-      response.on("data", (chunk: Buffer) => taken += chunk.length)
+      let received = 0
+      response.on("data", (chunk: Buffer) => received += chunk.length)
       assert.isTrue(yield* ListDownloads.finishDownload(response))
-      assert.isAbove(taken, rows * length)
+      assert.isAbove(received, rows * textLength)
       const parquet = yield* ListDownloads.download(port, "/v1/news?format=parquet&limit=all", key)
       assert.isTrue(parquet.isComplete)
-      assert.isAbove(readGroupSizes(parquet.bytes).length, 15)
-      assert.isBelow(peak(running.child.pid) - before, 120 * mebibyte)
+      assert.isAbove(readGroupSizes(parquet.bytes).length, leastRowGroups)
+      assert.isBelow(readPeakMemory(running.child.pid) - before, mostAddedMemory)
     }))
 })

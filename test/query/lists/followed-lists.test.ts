@@ -63,12 +63,12 @@ const fillTables = Effect.gen(function* () {
     const path = `/v1/${table.replaceAll("_", "-")}`
     if (!(path in rowDates)) continue
     const column = rowDates[path]
-    const [first = "", ...others] = days
     const rows = column === undefined ? symbols.length : symbols.length * days.length
     yield* GeneratedRows.fillTable(dataset, rows, false)
     const ticker = `(array['${symbols.join("','")}'])[1 + n % ${symbols.length}]`
-    const day = `(array['${[first, ...others].join("','")}'])[1 + n / ${symbols.length}]`
+    const day = `(array['${days.join("','")}'])[1 + n / ${symbols.length}]`
     const date = column === "created_at" ? `((${day} || ' ' || ${times} || '-05:00')::timestamptz)` : `(${day}::date)`
+    // The datasets have no common key, so the rows are numbered by their place in the table (`ctid`).
     yield* sql.unsafe(
       `with numbered as (select ctid as place, (row_number() over () - 1)::int as n from ${table})
        update ${table} set ticker = ${ticker} ${column === undefined ? "" : `, ${column} = ${date}`}
@@ -99,11 +99,12 @@ interface Company {
   readonly periods: ReadonlyArray<Period>
 }
 
+/** Returns `count` of the items, or fewer if there are fewer, in random order. */
 const pickSome = <A>(choose: RandomChooser, items: ReadonlyArray<A>, count: number) =>
   items.map((item, index) => ({ item, key: choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) * 100 + index }))
     .toSorted((left, right) => left.key - right.key).slice(0, count).map(({ item }) => item)
 
-/** Creates a company with up to five symbols. Its current symbol may also be its first. */
+/** Creates a company with up to five symbols, of which the last may be the first again. */
 const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArray<string>): Company => {
   const chosen = pickSome(choose, available, choose([1, 2, 3, 3, 4, 5]))
   const [former = ""] = chosen
@@ -113,6 +114,7 @@ const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArra
   return { cik, current: used.at(-1) ?? "", periods }
 }
 
+/** Replaces all ticker changes with those of the companies. */
 const storeCompanies = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`truncate ticker_changes`
@@ -133,7 +135,8 @@ interface Row {
 }
 
 /**
- * Finds the company that used the symbol on the day, and the period. If there are several, the last to start counts.
+ * Finds the company that used the symbol on the day, and the period. If several did, the period that began last counts,
+ * and of those that began on the same day, the one that ends first.
  */
 const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string) =>
   companies.flatMap((company) =>
@@ -145,13 +148,14 @@ const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string
       : (left.period.from < right.period.from ? 1 : -1)
   )[0]
 
-/** Finds the first of `days` in the period of the symbol that contains `day`. */
+/** Finds the first of `days` in the period of the symbol that contains `day`, which identifies the period. */
 const findFirstDay = (companies: ReadonlyArray<Company>, ticker: string, day: string) => {
   const period = findUser(companies, ticker, day)?.period
   const others = days.filter((other) => other < day && findUser(companies, ticker, other)?.period !== period)
   return days.find((other) => other > (others.at(-1) ?? ""))
 }
 
+/** Formats the periods as in the header X-Lineage, for example `SA..2025-11-02, SB`. */
 const formatCompany = ({ periods }: Company) =>
   periods.map(({ symbol, until }) => until === "~" ? symbol : `${symbol}..${until}`).join(", ")
 
@@ -171,7 +175,7 @@ const rowsOf = (body: unknown): ReadonlyArray<Row> => {
   return Array.isArray(results) ? results : []
 }
 
-/** Reads all pages of a list. Returns the rows, and the headers of the first page. */
+/** Reads all pages of a list. Returns the rows of all pages, and the headers of the first one. */
 const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
   const first = yield* request(`${target}&limit=${limit}`)
   const rows = [...rowsOf(first.body)]
@@ -186,7 +190,10 @@ const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
 
 const dayOf = (path: string, row: Row) => String(row[rowDates[path] ?? ""]).slice(0, 10)
 
-/** Lists of all symbols without lineages, by URL. They stay valid, because the tests only change `ticker_changes`. */
+/**
+ * The rows of each list for all symbols, without `follow_lineage`, by URL. They stay valid, because the tests only
+ * change `ticker_changes`.
+ */
 const plainLists = new Map<string, ReadonlyArray<Row>>()
 
 const readPlainList = Effect.fnUntraced(function* (path: string, filters: string) {
@@ -196,7 +203,10 @@ const readPlainList = Effect.fnUntraced(function* (path: string, filters: string
   return rows
 })
 
-/** Returns the expected rows, which are in the companies' periods, and how many rows of each company are omitted. */
+/**
+ * Returns the expected rows, which lie within the companies' periods. Also returns how many rows are omitted for each
+ * company, because they have one of its symbols but lie outside all periods.
+ */
 const expectRows = Effect.fnUntraced(function* (path: string, filters: string, companies: ReadonlyArray<Company>) {
   const rows = yield* readPlainList(path, filters)
   if (rowDates[path] === undefined) {
@@ -205,15 +215,19 @@ const expectRows = Effect.fnUntraced(function* (path: string, filters: string, c
       .map((row) => ({ ...row, lineage_ticker: row["ticker"] }))
     return { expected, omitted: companies.map(() => 0) }
   }
-  const found = rows.map((row) => ({ row, user: findUser(companies, String(row["ticker"]), dayOf(path, row)) }))
-  const expected = found.flatMap(({ row, user }) =>
+  const rowsWithUsers = rows.map((row) => ({
+    row,
+    user: findUser(companies, String(row["ticker"]), dayOf(path, row)),
+  }))
+  const expected = rowsWithUsers.flatMap(({ row, user }) =>
     user === undefined ? [] : [{ ...row, lineage_ticker: user.company.current }]
   )
   const omitted = companies.map(({ periods }) =>
     periods.length === 1
       ? 0
-      : found.filter(({ row, user }) => user === undefined && periods.some(({ symbol }) => symbol === row["ticker"]))
-        .length
+      : rowsWithUsers.filter(({ row, user }) =>
+        user === undefined && periods.some(({ symbol }) => symbol === row["ticker"])
+      ).length
   )
   return { expected, omitted }
 })
@@ -243,6 +257,7 @@ const makeCase = (seed: number, path: string) => {
   return { companies, requested, entries, filters, limit: choose([1, 3, 10, 100]) }
 }
 
+/** Formats the number of omitted rows as in the header X-Lineage. */
 const describeOutside = (count: number) => count === 0 ? "" : `;outside=${count > 100 ? "100+" : count}`
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list that follows lineages", (it) => {
@@ -262,7 +277,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
           yield* storeCompanies(companies)
           const { expected, omitted } = yield* expectRows(path, filters, requested)
           const target = `${path}?follow_lineage=true&ticker=${entries.join(",")}${filters}`
-          const { headers, rows } = yield* readPages(target, Math.max(limit, Math.ceil(expected.length / 6)))
+          const mostPages = 6
+          const { headers, rows } = yield* readPages(target, Math.max(limit, Math.ceil(expected.length / mostPages)))
           assertEqualRows(getDatasetOfPath(path), rows, expected, target)
           const lineage = requested.map((company, number) =>
             formatCompany(company) + describeOutside(omitted[number] ?? 0)
@@ -279,7 +295,9 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
       for (let seed = 1; seed <= getInputCount(4); seed += 1) {
         const company = makeCompany(makeRandomChooser(seed), "0000000001", symbols)
         yield* storeCompanies([company])
-        for (const path of paths.filter((_, index) => index % 4 === seed % 4)) {
+        const chains = 4
+        // Each chain is tested with a quarter of the lists.
+        for (const path of paths.filter((_, index) => index % chains === seed % chains)) {
           const responses = yield* Effect.forEach(
             new Set(company.periods.map(({ symbol }) => symbol)),
             (symbol) =>
@@ -293,7 +311,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
                 if (valueAt(page.body, "has_more") === false) assert.strictEqual(total, rowsOf(page.body).length)
                 const [header = ""] = csv.text.split("\r\n")
                 assert.isTrue(header.endsWith(",lineage_ticker"), header)
-                const lineages = [page.headers, csv.headers, headers].map((all) => all["x-lineage"])
+                const lineages = [page.headers, csv.headers, headers].map((some) => some["x-lineage"])
                 assert.deepStrictEqual(lineages, lineages.map(() => page.headers["x-lineage"]))
                 return { page: page.text, csv: csv.text, total, lineages }
               }),

@@ -20,7 +20,7 @@ import * as Service from "../../support/Service.ts"
 import * as StatementRecorder from "../../support/StatementRecorder.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** A marker in every hostile input. It may occur in a statement's parameters, but never in its SQL. */
+/** A text in every hostile input. It may occur in a statement's parameters, but never in its SQL. */
 const marker = "zq7"
 
 /** Hostile inputs, which try to end a literal, a comment or a statement, or to call `pg_sleep`. */
@@ -62,6 +62,7 @@ const validPrefixes: Readonly<Record<ParameterKind, string>> = {
   text: "text ",
 }
 
+/** Returns hostile inputs that begin with a valid value for the parameter. */
 const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
   [
     `' or '${marker}'='${marker}`,
@@ -94,11 +95,14 @@ const typedCases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
+/** Hostile values per parameter, unless the tests are thorough. */
+const sampledValues = 6
+
 /** Returns hostile values for a parameter. Each of `hostileInputs` is used for every second parameter. */
 const getHostileValues = (parameter: DocumentedParameter, index: number) =>
   sampleUnlessThorough(
     [...hostileInputs.filter((_, at) => at % 2 === index % 2), ...makeDisguised(parameter)],
-    6,
+    sampledValues,
     index,
   )
 
@@ -106,14 +110,14 @@ const getHostileValues = (parameter: DocumentedParameter, index: number) =>
 const requiredExcept = (endpoint: DocumentedEndpoint, parameters: ReadonlyArray<DocumentedParameter>) =>
   makeRequiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
 
-/** Builds the query of request number `at`. Each parameter has its value at that index, modulo the number of values. */
+/** Builds the query of request number `at`. Each parameter takes its values in turn. */
 const makeQueryAt = (
   parameters: ReadonlyArray<DocumentedParameter>,
   values: ReadonlyArray<ReadonlyArray<string>>,
   at: number,
 ) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
 
-/** Reads digests of all data and of the schema, neither of which requests may change. */
+/** Reads digests of all data and of the schema, neither of which may be changed by a request. */
 const readDigests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
@@ -142,6 +146,7 @@ const readDigests = Effect.gen(function* () {
 
 type Digests = Effect.Success<typeof readDigests>
 
+/** The digests before the first request. */
 class Before extends Context.Service<Before, Digests>()("test/query/lists/Before") {}
 
 const service = Layer.effect(Before, readDigests).pipe(
@@ -200,13 +205,13 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // The inputs must have reached PostgreSQL as values, except for the changelog, which has no table.
+        // Some inputs must have reached PostgreSQL as values. The service refuses all of them for the parameters whose
+        // text has a format, and the changelog has no table.
         const readsTable = !endpoint.path.startsWith("/v1/changelog")
-        if (
-          readsTable && parameter.kind === "text" &&
-          !["endpoint", "status_code", "cik", "after", "month"].includes(parameter.name)
-        ) {
-          assert.isAbove(sent.filter(isMarked).length, values.length / 6)
+        const hasFormat = ["endpoint", "status_code", "cik", "after", "month"].includes(parameter.name)
+        if (readsTable && parameter.kind === "text" && !hasFormat) {
+          const leastReceived = values.length / 6
+          assert.isAbove(sent.filter(isMarked).length, leastReceived)
         }
       }),
   )
@@ -244,9 +249,9 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     (endpoint) =>
       Effect.gen(function* () {
         const estimate = documentedEndpoints.find(({ path }) => path === "/estimate")
-        const chunks = [...cases, ...typedCases].filter((one) => one.endpoint === endpoint)
+        const parametersByRequest = [...cases, ...typedCases].filter((one) => one.endpoint === endpoint)
           .map((one) => "parameter" in one ? [one.parameter] : one.parameters)
-        const targets = chunks.flatMap((parameters) => {
+        const targets = parametersByRequest.flatMap((parameters) => {
           const values = parameters.map((one) => [...hostileInputs.slice(9, 11), ...makeDisguised(one).slice(0, 2)])
           return sampleUnlessThorough([0, 1, 2, 3], 4, endpoint.path.length).map((at) =>
             buildUrl("/estimate", [
@@ -256,7 +261,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
             ])
           )
         })
-        assert.isAtLeast(targets.length, chunks.length)
+        assert.isAtLeast(targets.length, parametersByRequest.length)
         yield* sendAll({ path: "/estimate", parameters: estimate?.parameters ?? [] }, targets)
       }),
   )
@@ -266,8 +271,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
       const { result, sent } = yield* StatementRecorder.recordStatements(Effect.forEach(
         hostileInputs.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
         Effect.fnUntraced(function* (text) {
-          const wrong = yield* send("/v1/news", { key: text })
-          assert.strictEqual(wrong.status, 401)
+          const withHostileKey = yield* send("/v1/news", { key: text })
+          assert.strictEqual(withHostileKey.status, 401)
           const headers = { "X-Request-Id": text, "If-None-Match": `"${text}"`, traceparent: text, "User-Agent": text }
           assert.strictEqual((yield* send("/v1/news", { headers })).status, 200)
           const paths = [`/v1/${encodeURIComponent(text)}`, `/v1/news/${encodeURIComponent(text)}`]
@@ -300,7 +305,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   /** Hostile texts without NUL and trailing white space. */
   const texts = hostileInputs.filter((text) => !/\0|\s$/.test(text))
 
-  /** Parses the parameter's description to find the column that it filters, and the type of the filter. */
+  /** Parses the parameter's description to find the column that it filters, and how. */
   const columnOf = (path: string, name: string) => {
     const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
@@ -344,13 +349,14 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     ({ column, isList, isPart, parameter, path, required, table }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
+        // Other programs may store any text, so the test does too: without the constraints, and in all rows.
         const checks = yield* sql<{ readonly name: string }>`
           select conname as name from pg_constraint where conrelid = ${table}::regclass and contype = 'c'
         `
         for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
         const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
         yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
-        // Each result is a filing, so all owners are put into one filing.
+        // A result of this list is a filing, so all owners are put into one filing.
         if (table === "ownership") {
           yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
         }
@@ -358,23 +364,26 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
         `
         // The filter `country` converts its value to upper case, and the countries in this table are upper case.
-        const kept = texts.map((text) =>
+        const storedTexts = texts.map((text) =>
           path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
         )
         const changed = yield* sql`
           update ${sql(table)} as changed set ${sql(column)} = ${isList ? sql`array[one.text]` : sql`one.text`}
-          from unnest(${rows.map(({ ctid }) => ctid)}::text[]::tid[], ${kept}::text[]) as one (place, text)
+          from unnest(${rows.map(({ ctid }) => ctid)}::text[]::tid[], ${storedTexts}::text[]) as one (place, text)
           where changed.ctid = one.place returning 1
         `
-        assert.lengthOf(changed, kept.length)
-        for (const text of sampleUnlessThorough(kept, 5, parameter.length)) {
+        assert.lengthOf(changed, storedTexts.length)
+        for (const text of sampleUnlessThorough(storedTexts, 5, parameter.length)) {
           const sent = isPart || parameter === "accession_number" ? text : formatTextList([text])
           const { body, status } = yield* send(buildUrl(path, [...required, [parameter, sent], ["limit", "100"]]))
           assert.strictEqual(status, 200)
-          const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]
-          const shown = valuesOf(valueAt(body, "results"), column)
-          if (shown.length === 0) assert.strictEqual(valueAt(body, "count"), wanted.length, text)
-          else assert.sameMembers(Array.from(shown), wanted, text)
+          const expected = isPart
+            ? storedTexts.filter((other) => other.toLowerCase().includes(text.toLowerCase()))
+            : [text]
+          const found = valuesOf(valueAt(body, "results"), column)
+          // Some lists do not return the column that they filter.
+          if (found.length === 0) assert.strictEqual(valueAt(body, "count"), expected.length, text)
+          else assert.sameMembers(Array.from(found), expected, text)
         }
       }),
   )

@@ -1,3 +1,4 @@
+/** Random and invalid requests to every dataset: the responses are as the OpenAPI document describes them (§7). */
 import { assert, layer } from "@effect/vitest"
 import { Array as Arr, Effect, Layer, Schema } from "effect"
 import { Ajv2020 } from "ajv/dist/2020.js"
@@ -17,7 +18,7 @@ import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount, sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
-/** The service with enough rows in every table for several pages, for filters to match some, and for nulls. */
+/** The service with enough rows in every table that lists have several pages, filters match some, and some are null. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
@@ -42,6 +43,7 @@ const invalidValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
 const getInvalidValues = ({ kind, name }: DocumentedParameter) =>
   kind === "text" && /part of/i.test(descriptionOf(name)) ? [...invalidValues.text, "ab", tooLong] : invalidValues[kind]
 
+/** Returns the first description of the parameter in the OpenAPI document. */
 const descriptionOf = (name: string) =>
   documentedDatasetEndpoints.flatMap(({ path }) => {
     const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
@@ -76,6 +78,7 @@ const makeChooser = (seed: number) => {
   }
 }
 
+/** Valid values by parameter type, including unusual ones. */
 const validValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["0", "-5.5", "1e3", "9007199254740991", "99999999999999.9999", ".5", "+7"],
   integer: ["1", "2", "7"],
@@ -92,33 +95,32 @@ const validValues: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
 const makeRandomRequest = (seed: number) => {
   const choose = makeChooser(seed)
   const endpoint = choose(documentedDatasetEndpoints)
+  const isOneIn = (number: number) => choose(Array.from({ length: number }, (_, at) => at)) === 0
   const query = endpoint.parameters.flatMap((parameter) => {
-    if (!parameter.required && choose([0, 0, 0, 1]) === 0) return []
-    const values = choose([0, 0, 0, 0, 0, 1]) === 1
+    if (!parameter.required && !isOneIn(4)) return []
+    const values = isOneIn(6)
       ? getInvalidValues(parameter)
       : parameter.words.length > 0
       ? [...parameter.words, parameter.words.join(",")]
       : validValues[parameter.kind]
     const sent = [parameter.name, choose(values)] as const
-    return choose(Array.from({ length: 40 }, (_, at) => at)) === 0 ? [sent, sent] : [sent]
+    return isOneIn(40) ? [sent, sent] : [sent]
   })
-  const unknownParameter = choose(Array.from({ length: 30 }, (_, at) => at)) === 0
-    ? [["nobody_knows", "1"] as const]
-    : []
+  const unknownParameter = isOneIn(30) ? [["nobody_knows", "1"] as const] : []
   return { path: endpoint.path, request: buildUrl(endpoint.path, [...query, ...unknownParameter]) }
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API", (it) => {
-  // Each request has at most ten invalid parameters: each may cause two errors, and a response lists twenty.
+  // Each request has at most ten invalid parameters: each may cause two errors, and a response lists at most twenty.
   it.effect.each(documentedDatasetEndpoints)(
     "refuses invalid values of the parameters of $path and names each of them (D4, D11)",
     (endpoint) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
-        for (const chunk of Arr.chunksOf(endpoint.parameters, 10)) {
-          const names = chunk.map(({ name }) => name)
+        for (const parameters of Arr.chunksOf(endpoint.parameters, 10)) {
+          const names = parameters.map(({ name }) => name)
           const others = makeRequiredQuery(endpoint).filter(([name]) => !names.includes(name))
-          const values = chunk.map((parameter) =>
+          const values = parameters.map((parameter) =>
             sampleUnlessThorough(getInvalidValues(parameter), 4, parameter.name.length)
           )
           for (let at = 0; at < Math.max(...values.map(({ length }) => length)); at += 1) {

@@ -23,6 +23,7 @@ const listsAndFeeds = DocumentedEndpoints.documentedEndpoints.filter(({ paramete
 /** Fields that the account's own requests change in rows that are already listed. */
 const changingFields = new Set(["requests", "errors", "bytes", "cost_microdollars", "last_used_at"])
 
+/** Returns what stays the same in a row while the account sends requests. */
 const identify = (row: unknown) =>
   JSON.stringify(
     Predicate.isObject(row) ? Object.entries(row).filter(([name]) => !changingFields.has(name)) : row,
@@ -42,7 +43,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
     const seen: Array<string> = []
     let path: string | undefined = `${target}${target.includes("?") ? "&" : "?"}limit=1`
     for (let page = 1; path !== undefined && page <= 4; page++) {
-      // The requests before, of which the last was that for the page before or for the list.
+      // All earlier requests. The last of them was for the previous page, or for the complete list.
       yield* CustomerUsage.waitForRecordedRequests(account_id, paths.length + page)
       const { body, headers, status, text }: Effect.Success<ReturnType<typeof requestJson>> = yield* requestJson(
         path,
@@ -53,19 +54,20 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       seen.push(...ListClients.getResultRows(body).map(identify))
       path = ListClients.getNextPageUrl(headers)
     }
-    const known = seen.filter((row) => existing.includes(row))
-    assert.deepStrictEqual(known, existing.slice(0, known.length), endpoint.path)
-    assert.isAtLeast(known.length, Math.min(existing.length, 3), endpoint.path)
+    // Newer rows, for the requests since, may be among those on the pages.
+    const seenBefore = seen.filter((row) => existing.includes(row))
+    assert.deepStrictEqual(seenBefore, existing.slice(0, seenBefore.length), endpoint.path)
+    assert.isAtLeast(seenBefore.length, Math.min(existing.length, 3), endpoint.path)
   })
 
-  it.effect("has each row once, in order, on its pages, although reading it is recorded (D8, D29)", () =>
+  it.effect("has each row once and in order on its pages, although the requests for them are recorded (D8, D29)", () =>
     Effect.forEach(lists, assertPagesFit, { concurrency: "unbounded" }))
 
-  /** The sizes of pages, at most 100 rows on at most 30 pages, that divide the number of rows. Large pages first. */
+  /** Returns the page sizes up to 100 with which the rows fill at most 30 pages exactly. The largest is first. */
   const listExactSizes = (rows: number) =>
     Array.from({ length: 100 }, (_, index) => 100 - index).filter((size) => rows % size === 0 && rows / size <= 30)
 
-  /** Finds a query for which some size of pages divides the number of rows. */
+  /** Finds a query whose rows fill pages of some size exactly. Returns it with the number of rows and those sizes. */
   const findExactQuery = Effect.fnUntraced(
     function* (
       { parameters, path }: DocumentedEndpoints.DocumentedEndpoint,
@@ -105,7 +107,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
           assert.strictEqual(response.status, 200, response.text)
           return response
         })
-        const whole = lists.includes(endpoint)
+        const allRows = lists.includes(endpoint)
           ? (yield* read(
             DocumentedEndpoints.buildUrl(endpoint.path, [...query, ["limit", "all"], ["format", "ndjson"]]),
           ))
@@ -113,7 +115,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
           : ListClients.getResultRows(
             (yield* read(DocumentedEndpoints.buildUrl(endpoint.path, [...query, ["limit", "1000"]]))).body,
           )
-        assert.lengthOf(whole, rows, endpoint.path)
+        assert.lengthOf(allRows, rows, endpoint.path)
         for (const size of sizes.slice(0, 2)) {
           const first = DocumentedEndpoints.buildUrl(endpoint.path, [...query, ["limit", String(size)]])
           const seen: Array<unknown> = []
@@ -128,14 +130,14 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
             seen.push(...ListClients.getResultRows(body))
             path = hasMore ? link ?? `${first}&after=${String(valueAt(body, "cursor"))}` : undefined
           }
-          assert.deepStrictEqual(seen, whole, first)
+          assert.deepStrictEqual(seen, allRows, first)
         }
       }
     }))
 
-  it.effect("refuses a place that it cannot read, and names the parameter (D4, D8)", () =>
+  it.effect("refuses an invalid cursor, and names the parameter (D4, D8)", () =>
     Effect.gen(function* () {
-      const { key } = yield* CustomerUsage.createCustomer("sends wrong places", { tier: "ultimate" })
+      const { key } = yield* CustomerUsage.createCustomer("sends invalid cursors", { tier: "ultimate" })
       const paths = [
         ...DocumentedEndpoints.documentedEndpoints.map(({ path }) => path),
         ...DocumentedEndpoints.streamPaths,

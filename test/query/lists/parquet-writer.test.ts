@@ -62,7 +62,7 @@ const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   return getRecordColumn(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
-/** Writes the records to a file, `size` records at a time. */
+/** Returns the bytes of a file with the records, which are written `size` at a time. */
 const writeFile = (
   models: RowModels,
   records: ReadonlyArray<BinaryRecord>,
@@ -106,6 +106,7 @@ class EveryType extends Model.Class<EveryType>("EveryType")({
   utc: Column.nullable(InstantColumn),
 }) {}
 
+/** SQL for null, by column of `EveryType`. */
 const nulls: Readonly<Record<string, string>> = {
   text: "null::text",
   word: "null::text",
@@ -143,6 +144,7 @@ const amounts = ["0.01", "-999999999999999999.99", "999999999999999999.99", "900
 const texts = ["", "plain", `"quoted" \\ é 😀`, "x".repeat(300_000), "\u0001\u2028"]
 const quote = (text: string) => `'${text.replaceAll("'", "''")}'`
 
+/** SQL for values that a file can hold, by column. */
 const valid: Readonly<Record<string, ReadonlyArray<string>>> = {
   text: texts.map((text) => `${quote(text)}::text`),
   word: ["'a'::text", "'bé'::text"],
@@ -158,6 +160,7 @@ const valid: Readonly<Record<string, ReadonlyArray<string>>> = {
   utc: times.map((time) => `'${time}Z'::timestamptz`),
 }
 
+/** SQL for values that PostgreSQL can hold, but a file or the API's type cannot, by column. */
 const invalid: Readonly<Record<string, ReadonlyArray<string>>> = {
   word: ["'c'::text"],
   texts: ["'{NULL}'::text[]", "'{{a},{b}}'::text[]"],
@@ -220,7 +223,10 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
 
   const integersUpTo = (maximum: number) =>
     Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum })))
-  /** Text whose order by UTF-8 bytes differs from JavaScript's order, often longer than statistics may be. */
+  /**
+   * Parts of texts. UTF-8 orders some of them differently from JavaScript, and a text is often longer than the minimum
+   * and maximum in a file may be.
+   */
   const characters = [
     "",
     "a",
@@ -296,7 +302,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     product: Column.priceTimesShares(""),
   }) {}
   const shapes = [[18, 3], [18, 4], [20, 2], [38, 2]] as const
-  /** Unscaled integers with any number of digits that the precision allows, half of them next to the limits. */
+  /** Unscaled values with any number of digits that the precision allows, half of them at the limits of that number. */
   const unscaled = Arbitrary.map(
     Arbitrary.all({
       digits: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 38 }))),
@@ -308,6 +314,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       const limit = 10n ** BigInt(Math.min(digits, precision))
       const value = isEdge
         ? limit - 1n - BigInt(seed % 2)
+        // Any large odd factor spreads the seed over all digits; this one is derived from the golden ratio.
         : (BigInt(seed) * 0x9E3779B97F4A7C15F39CC0605CEDC834n) % limit
       return isNegative ? -value : value
     },
@@ -369,12 +376,14 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
   class Line extends Model.Class<Line>("Line")({ number: Column.integer(""), text: Column.text("") }) {}
   it.effect("has row groups of limited size, no matter how many rows are fetched at once (D8)", () =>
     Effect.gen(function* () {
-      const many = yield* selectRecords("g, 'x'::text", "from generate_series(1::bigint, 70000) as g")
-      const file = yield* read(writeFile(Line, many, 1_000))
+      const manyRows = yield* selectRecords("g, 'x'::text", "from generate_series(1::bigint, 70000) as g")
+      const file = yield* read(writeFile(Line, manyRows, 1_000))
+      // A group ends with the first chunk after which it has 32,768 rows.
       assert.deepStrictEqual(file.groupSizes, [33_000, 33_000, 4_000])
-      assert.deepStrictEqual(file.rows.map(({ number }) => number), many.map((_, index) => String(index + 1)))
-      const large = yield* selectRecords("g, repeat('x', 100000)", "from generate_series(1::bigint, 200) as g")
-      assert.deepStrictEqual((yield* read(writeFile(Line, large, 1))).groupSizes, [84, 84, 32])
+      assert.deepStrictEqual(file.rows.map(({ number }) => number), manyRows.map((_, index) => String(index + 1)))
+      const largeRows = yield* selectRecords("g, repeat('x', 100000)", "from generate_series(1::bigint, 200) as g")
+      // With rows of 100 KB, a group has eight mebibytes after 84 rows.
+      assert.deepStrictEqual((yield* read(writeFile(Line, largeRows, 1))).groupSizes, [84, 84, 32])
       const empty = yield* read(writeFile(Line, []))
       assert.deepStrictEqual([empty.rows, empty.groupSizes], [[], []])
     }))

@@ -1,3 +1,4 @@
+/** Cached results of lists (D17): when they are reused, when they are discarded, and what they must not reveal. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -29,12 +30,12 @@ const omitChangingHeaders = (headers: Readonly<Record<string, string>>) =>
 /** Sends a request five times. The database serves it twice, then the query cache once, then the response cache. */
 const requestFiveTimes = Effect.fnUntraced(
   function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
-    const ask = requestOverWire(port, path, key, options)
-    return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
+    const request = requestOverWire(port, path, key, options)
+    return [yield* request, yield* request, yield* request, yield* request, yield* request] as const
   },
 )
 
-const touch = Effect.fnUntraced(function* (volume: number) {
+const setVolume = Effect.fnUntraced(function* (volume: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update intraday_runners set volume = ${String(volume)}::text::bigint where ticker = 'T7'`
 })
@@ -54,10 +55,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
         assert.match(fresh.headers["etag"] ?? "", /^"[0-9a-f]{32}"$/)
         assert.strictEqual(fresh.headers["cache-control"], "private, no-cache")
-        for (const kept of responses.slice(1)) {
-          assert.strictEqual(kept.text, fresh.text)
-          assert.deepStrictEqual(omitChangingHeaders(kept.headers), omitChangingHeaders(fresh.headers), path)
-          assert.notStrictEqual(kept.headers["x-request-id"], fresh.headers["x-request-id"])
+        for (const later of responses.slice(1)) {
+          assert.strictEqual(later.text, fresh.text)
+          assert.deepStrictEqual(omitChangingHeaders(later.headers), omitChangingHeaders(fresh.headers), path)
+          assert.notStrictEqual(later.headers["x-request-id"], fresh.headers["x-request-id"])
         }
       }
     }).pipe(Effect.scoped))
@@ -74,14 +75,16 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         const options = { headers: { "Accept-Encoding": encoding } }
         const [fresh] = yield* requestFiveTimes(port, path, first.key, options)
         const { etag = "" } = fresh.headers
-        const kept = yield* requestOverWire(port, path, second.key, options)
-        assert.deepStrictEqual(kept.headerNames, fresh.headerNames)
-        assert.deepStrictEqual(kept.bytes, fresh.bytes)
+        const cached = yield* requestOverWire(port, path, second.key, options)
+        assert.deepStrictEqual(cached.headerNames, fresh.headerNames)
+        assert.deepStrictEqual(cached.bytes, fresh.bytes)
         const conditional = { headers: { ...options.headers, "If-None-Match": etag } }
         const notModified = yield* requestFiveTimes(port, `${path}&page=1`, first.key, conditional)
-        const same = yield* requestOverWire(port, path, second.key, conditional)
-        assert.strictEqual(same.status, 304)
-        for (const { headerNames } of notModified) assert.deepStrictEqual(headerNames, same.headerNames)
+        const notModifiedForSecond = yield* requestOverWire(port, path, second.key, conditional)
+        assert.strictEqual(notModifiedForSecond.status, 304)
+        for (const { headerNames } of notModified) {
+          assert.deepStrictEqual(headerNames, notModifiedForSecond.headerNames)
+        }
       }
       yield* CustomerUsage.waitForRecordedRequests(second.account_id, 6)
       const { text } = yield* requestOverWire(port, "/v1/usage?format=csv&endpoint=/v1/intraday-runners", second.key)
@@ -169,9 +172,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance({ CACHE_MEGABYTES: "1" })
       for (let page = 1; page <= 30; page++) {
-        const [fresh, , , , kept] = yield* requestFiveTimes(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
+        const [fresh, , , , cached] = yield* requestFiveTimes(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
         assert.strictEqual(fresh.status, 200)
-        assert.strictEqual(kept.text, fresh.text)
+        assert.strictEqual(cached.text, fresh.text)
       }
     }).pipe(Effect.scoped))
 })
@@ -269,14 +272,15 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       const port = yield* startServiceInstance()
       const [early, late] = yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table split_status in access exclusive mode`
-        const gone = yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))
-        const first = yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))
+        const request = requestOverWire(port, "/v1/split-status?ticker=T7", basic)
+        const cancelled = yield* Effect.forkChild(request)
+        const beforeCancellation = yield* Effect.forkChild(request)
         const waiting = sql`
           select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())
         `
         yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("20 millis") })
-        yield* Fiber.interrupt(gone)
-        return [first, yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))] as const
+        yield* Fiber.interrupt(cancelled)
+        return [beforeCancellation, yield* Effect.forkChild(request)] as const
       }))
       assert.strictEqual((yield* Fiber.join(early)).status, 200)
       assert.strictEqual((yield* Fiber.join(late)).status, 200)
@@ -300,7 +304,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       const { basic } = yield* TestKeys
       const port = yield* startServiceInstance()
       const [before] = yield* requestFiveTimes(port, runners, basic)
-      yield* touch(4711)
+      yield* setVolume(4711)
       yield* waitUntilOldDataExpires
       const after = yield* requestFiveTimes(port, runners, basic)
       for (const { headers, text } of after) {
@@ -332,11 +336,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       })
       // The clock shows one second before midnight until the test advances it.
       let now = DateTime.toEpochMillis(midnight) - 1000
-      const moved: Clock.Clock = Object.assign(Object.create(live), {
+      const clock: Clock.Clock = Object.assign(Object.create(live), {
         currentTimeMillisUnsafe: () => now,
         currentTimeMillis: Effect.sync(() => now),
       })
-      const port = yield* Effect.provideService(startServiceInstance(), Clock.Clock, moved)
+      const port = yield* Effect.provideService(startServiceInstance(), Clock.Clock, clock)
       for (const { status, text } of yield* requestFiveTimes(port, "/v1/ticker-changes?ticker=EVE", basic)) {
         assert.strictEqual(status, 200)
         assert.include(text, `"has_changes":false`)

@@ -1,3 +1,4 @@
+/** The plans of the lists: which indexes they use, and when PostgreSQL plans anew (§8). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
@@ -17,7 +18,7 @@ import * as StatementRecorder from "../../support/StatementRecorder.ts"
 /** Rows per table: enough that PostgreSQL prefers an index to a sequential scan. */
 const rows = 4_000
 
-/** Stores two chains of twelve links, T1 to T13 and T601 to T613, and a chain of a single link, T701 to T702. */
+/** Stores two chains with twelve links, T1 to T13 and T601 to T613, and a chain with a single link, T701 to T702. */
 const storeChains = Effect.forEach(
   [...[1, 601].flatMap((first) => Array.from({ length: 12 }, (_, link) => ({ first, link }))), { first: 701, link: 0 }],
   ({ first, link }) =>
@@ -37,7 +38,7 @@ const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(r
 
 const tables = new Set(loadableDatasets.map(({ table }) => table))
 
-/** Returns a selective value for a parameter: few rows match it, as usual in real requests. */
+/** Returns a selective value for a parameter: one that few rows match, as is usual in real requests. */
 const getSelectiveValue = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
@@ -81,7 +82,7 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
     : []
 )
 
-/** Parameters that do not restrict the rows, so that one plan is enough. */
+/** Parameters that do not restrict the rows, so one plan is enough. */
 const unfilteredNames = new Set(["sort", "format", "provenance", "as_of", "explain"])
 
 /** Requests with a filter, but no symbol. */
@@ -117,16 +118,25 @@ const newestFirstPaths = [
   "/v1/split-status",
 ]
 
+/**
+ * PostgreSQL plans the first five executions of any statement for their values. Then it compares their cost with that of
+ * a generic plan, and keeps that plan if it is not worse.
+ */
+const alwaysPlannedExecutions = 5
+
+/** Enough executions to see whether PostgreSQL changes to a generic plan. */
+const executions = 8
+
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQL", (it) => {
   it.effect.each(requests)(
     "uses an index for $request (§8)",
     ({ request }) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
-        const { answer, sent } = yield* StatementRecorder.recordStatements(
+        const { result: response, sent } = yield* StatementRecorder.recordStatements(
           Service.requestJson(request, { key: ultimate }),
         )
-        assert.include([200, 404, 409], answer.status, answer.text)
+        assert.include([200, 404, 409], response.status, response.text)
         const statements = sent.filter(({ text }) => Array.from(tables).some((table) => text.includes(table)))
         assert.isAbove(statements.length, 0, "the statement was recorded")
         for (const statement of statements) {
@@ -145,10 +155,12 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
         const { sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
         const statements = sent.filter(({ text }) => text.includes("as period"))
         assert.isAbove(statements.length, 0)
-        // PostgreSQL plans the first five executions of any statement, to compare their cost with that of a generic
-        // plan.
         for (const statement of statements) {
-          assert.strictEqual(yield* StatementRecorder.countCustomPlans(statement, 8), 5, statement.text)
+          assert.strictEqual(
+            yield* StatementRecorder.countCustomPlans(statement, executions),
+            alwaysPlannedExecutions,
+            statement.text,
+          )
         }
       }),
   )
@@ -162,8 +174,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
         const statements = sent.filter(({ text }) => text.includes("select row("))
         assert.lengthOf(statements, 1)
         for (const statement of statements) {
-          const plans = yield* StatementRecorder.countCustomPlans(statement, 8)
-          assert.isAtLeast(plans ?? 0, 8, statement.text)
+          const plans = yield* StatementRecorder.countCustomPlans(statement, executions)
+          assert.isAtLeast(plans ?? 0, executions, statement.text)
         }
       }),
   )

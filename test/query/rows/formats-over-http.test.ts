@@ -17,6 +17,7 @@ import { TestKeys } from "../../support/Service.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
+/** Rows per table, for three pages of the largest size (100). */
 const rows = 230
 
 /** Stores text that is hard to encode in some rows of `news` and `ownership`. */
@@ -31,6 +32,7 @@ const storeHostileText = Effect.gen(function* () {
 const storeEmptyTexts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const { table } of loadableDatasets) {
+    // Builds one assignment for each column that may be empty: lists, and nullable texts without a constraint.
     const [values] = yield* sql<{ readonly assignments: string | null }>`
       select string_agg(
         format('%I = ', attname) || case atttypid when 'text'::regtype then '''''' else '''{"",first,""}''' end,
@@ -78,7 +80,8 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const resultsIn = (text: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   let [depth, start, inText] = [0, 0, false]
-  const from = text.indexOf(`"results":[`) + 11
+  const opening = `"results":[`
+  const from = text.indexOf(opening) + opening.length
   for (let at = from; at < text.length; at++) {
     const letter = text[at]
     if (inText) {
@@ -223,8 +226,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         assert.strictEqual(parquet.headers["content-type"], "application/vnd.apache.parquet")
         assert.match(parquet.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.parquet"$/)
         assert.strictEqual(parquet.headers["x-row-count"], String(records.length))
-        for (const { headers, isComplete: isWhole, trailers, bytes } of [csv, ndjson, parquet]) {
-          assert.isTrue(isWhole)
+        for (const { bytes, headers, isComplete, trailers } of [csv, ndjson, parquet]) {
+          assert.isTrue(isComplete)
           assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
           assert.strictEqual(headers["cache-control"], "private, no-store")
           assert.isUndefined(headers["etag"])
@@ -283,6 +286,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       const { ultimate } = yield* TestKeys
       const { port } = yield* Instance
       const path = "/v1/intraday-runners?ticker=T1,T2&limit=20"
+      /** For each request: the path, the Accept header, and the media type of the response. */
       const ways: ReadonlyArray<readonly [string, string | undefined, RegExp]> = [
         [path, undefined, /json/],
         [path, "text/csv", /csv/],
@@ -302,18 +306,18 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
             assert.strictEqual(bodies.get(name) ?? response.text, response.text)
             bodies.set(name, response.text)
             assert.strictEqual(response.headers["vary"]?.includes("Accept,") === true, target === path, target)
-            const known = { ...headers, "If-None-Match": response.headers["etag"] ?? "" }
-            const again = yield* requestOverWire(port, target, ultimate, { headers: known })
+            const conditional = { ...headers, "If-None-Match": response.headers["etag"] ?? "" }
+            const again = yield* requestOverWire(port, target, ultimate, { headers: conditional })
             assert.strictEqual(again.status, 304)
             assert.isUndefined(again.headers["x-row-count"])
             const other = yield* requestOverWire(port, target, ultimate, {
-              headers: { ...known, Accept: accept === "text/csv" ? "application/x-ndjson" : "text/csv" },
+              headers: { ...conditional, Accept: accept === "text/csv" ? "application/x-ndjson" : "text/csv" },
             })
             assert.strictEqual(other.status, target === path ? 200 : 304, target)
           }
         }
       }
-      assert.strictEqual(new Set(Array.from(bodies.values())).size, 3)
+      assert.strictEqual(new Set(Array.from(bodies.values())).size, ["json", "csv", "ndjson"].length)
     }))
 
   it.effect("returns the same headers for HEAD as for GET, for pages and exports (D10)", () =>
@@ -331,11 +335,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         const head = yield* requestOverWire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.bytes.length, 0)
-        const own = new Set(["connection", "date", "keep-alive", "x-cost-microdollars", "x-request-id"])
-        const isOwn = (name: string) => own.has(name) || name.startsWith("x-ratelimit-")
-        const compared = (headers: Readonly<Record<string, string>>) =>
-          Object.entries(headers).filter(([name]) => !isOwn(name)).toSorted()
-        assert.deepStrictEqual(compared(head.headers), compared(get.headers), query)
+        const changing = new Set(["connection", "date", "keep-alive", "x-cost-microdollars", "x-request-id"])
+        const isChanging = (name: string) => changing.has(name) || name.startsWith("x-ratelimit-")
+        const getComparable = (headers: Readonly<Record<string, string>>) =>
+          Object.entries(headers).filter(([name]) => !isChanging(name)).toSorted()
+        assert.deepStrictEqual(getComparable(head.headers), getComparable(get.headers), query)
         // The cost of an export is in a trailer, which HEAD does not have.
         assert.strictEqual(head.headers["x-cost-microdollars"], query.includes("all") ? undefined : "0")
       }

@@ -1,3 +1,4 @@
+/** How the format of a list is negotiated, and how values are written as CSV cells. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
@@ -9,8 +10,8 @@ import { negotiatePageFormat } from "../../../src/contract/rows/ListFormats.ts"
 const anyText = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed())
 
 /** Returns the text that a CSV parser reads from the cell. */
-const read = Effect.fnUntraced(function* (written: string) {
-  const record = `${written},after\r\n`
+const parseCell = Effect.fnUntraced(function* (cell: string) {
+  const record = `${cell},after\r\n`
   const [found = []] = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(record), Csv.decodeString()))
   assert.strictEqual(found.length, 2, record)
   return found[0] ?? ""
@@ -60,7 +61,7 @@ describe("The CSV encoder", () => {
     },
     ({ text }) =>
       Effect.gen(function* () {
-        const found = yield* read(encodeCsvCell(JSON.stringify(text)))
+        const found = yield* parseCell(encodeCsvCell(JSON.stringify(text)))
         assert.include([text, `'${text}`], found)
         assert.strictEqual(removeFormulaApostrophe(found), text)
         assert.isFalse(isFormula(found), JSON.stringify(found))
@@ -68,10 +69,10 @@ describe("The CSV encoder", () => {
   )
 
   it.effect.each(["'=1", "''  +1", "'tis", "'", "'\t"])(
-    "leaves no two texts with the same cell: %j (D31)",
+    "writes a text that begins with an apostrophe so that it can be read back: %j (D31)",
     (text) =>
       Effect.gen(function* () {
-        assert.strictEqual(removeFormulaApostrophe(yield* read(encodeCsvCell(JSON.stringify(text)))), text)
+        assert.strictEqual(removeFormulaApostrophe(yield* parseCell(encodeCsvCell(JSON.stringify(text)))), text)
       }),
   )
 
@@ -79,7 +80,7 @@ describe("The CSV encoder", () => {
     "puts an apostrophe before the formula %j (SECURITY.md)",
     (text) =>
       Effect.gen(function* () {
-        assert.strictEqual(yield* read(encodeCsvCell(JSON.stringify(text))), `'${text}`)
+        assert.strictEqual(yield* parseCell(encodeCsvCell(JSON.stringify(text))), `'${text}`)
       }),
   )
 
@@ -89,12 +90,12 @@ describe("The CSV encoder", () => {
         assert.strictEqual(encodeCsvCell(json), json)
       }
       assert.strictEqual(encodeCsvCell("null"), "")
-      assert.strictEqual(yield* read(encodeCsvCell(`["=8-K","a \\"b\\""]`)), `["=8-K","a \\"b\\""]`)
+      assert.strictEqual(yield* parseCell(encodeCsvCell(`["=8-K","a \\"b\\""]`)), `["=8-K","a \\"b\\""]`)
       assert.strictEqual(encodeCsvCell(`"plain"`), "plain")
       assert.strictEqual(encodeCsvCell(`"null"`), "null")
     }))
 
-  it("has the first cell of a new process (D8)", () => {
+  it("encodes the first cell of a new process (D8)", () => {
     // Encoding it allocates the output buffer, which earlier tests in this process have already done.
     const code = `import { encodeCsvCell } from "${new URL("../../../src/query/rows/CsvCells.ts", import.meta.url)}"
       process.stdout.write(encodeCsvCell('"first"'))`

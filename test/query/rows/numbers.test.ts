@@ -6,6 +6,7 @@ import * as Column from "../../../src/contract/rows/Columns.ts"
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
+/** The types of decimal columns, with their digits before and after the point. */
 const kinds = [
   { name: "price", column: Column.price("A price."), integers: 14, decimals: 4 },
   { name: "money", column: Column.money("An amount."), integers: 18, decimals: 2 },
@@ -20,14 +21,14 @@ const makePrinter = (column: ReturnType<typeof Column.price>) => {
 }
 
 /** Formats a `numeric` as PostgreSQL does: with all decimals of its type, and without negative zero. */
-const numeric = (scaled: bigint, decimals: number) => {
+const formatNumeric = (scaled: bigint, decimals: number) => {
   const unsigned = scaled < 0n ? -scaled : scaled
   const digits = unsigned.toString().padStart(decimals + 1, "0")
   return `${scaled < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
 /** Returns the shortest text with the same value, computed by division. */
-const shortest = (scaled: bigint, decimals: number) => {
+const formatShortest = (scaled: bigint, decimals: number) => {
   let [value, places] = [scaled < 0n ? -scaled : scaled, decimals]
   while (places > 0 && value % 10n === 0n) {
     value /= 10n
@@ -54,24 +55,24 @@ const scaledValue = (integers: number, decimals: number) =>
   )
 
 /** A JSON number (RFC 8259) without an exponent and without trailing zeros after the point. */
-const grammar = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
+const shortestNumber = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
 describe("A stored decimal", () => {
   for (const { column, decimals, integers, name } of kinds) {
     const print = makePrinter(column)
 
     it.prop(`is printed without trailing zeros: ${name} (D16)`, [scaledValue(integers, decimals)], ([scaled]) => {
-      const printed = print(numeric(scaled, decimals))
-      assert.strictEqual(printed, `{"x":${shortest(scaled, decimals)}}`)
-      assert.match(printed.slice(5, -1), grammar)
+      const printed = print(formatNumeric(scaled, decimals))
+      assert.strictEqual(printed, `{"x":${formatShortest(scaled, decimals)}}`)
+      assert.match(printed.slice(`{"x":`.length, -1), shortestNumber)
     }, { arbitrary: { runs: 2000 } })
 
     it(`is printed exactly if it is the smallest or largest with its number of digits: ${name} (D16)`, () => {
       for (let length = 1; length <= integers + decimals; length++) {
         const first = 10n ** BigInt(length - 1)
         for (const scaled of [first, 5n * first, 10n * first - 1n]) {
-          assert.strictEqual(print(numeric(scaled, decimals)), `{"x":${shortest(scaled, decimals)}}`)
-          assert.strictEqual(print(numeric(-scaled, decimals)), `{"x":${shortest(-scaled, decimals)}}`)
+          assert.strictEqual(print(formatNumeric(scaled, decimals)), `{"x":${formatShortest(scaled, decimals)}}`)
+          assert.strictEqual(print(formatNumeric(-scaled, decimals)), `{"x":${formatShortest(-scaled, decimals)}}`)
         }
       }
     })
@@ -111,10 +112,10 @@ describe("A stored decimal", () => {
     for (const { column } of kinds) {
       const optional = Column.nullable(column)
       const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
-      const through = (stored: string | null) => JSON.stringify(encode(decode(stored)))
-      assert.strictEqual(through(null), "null")
-      assert.strictEqual(through("0.0000"), "0")
-      assert.strictEqual(through("2.5000"), "2.5")
+      const print = (stored: string | null) => JSON.stringify(encode(decode(stored)))
+      assert.strictEqual(print(null), "null")
+      assert.strictEqual(print("0.0000"), "0")
+      assert.strictEqual(print("2.5000"), "2.5")
     }
   })
 
@@ -133,6 +134,7 @@ describe("A stored decimal", () => {
   })
 })
 
+/** Whether a data file may have this cell in a column with the schema. */
 const accepts = (schema: Schema.Codec<unknown, unknown>, cell: unknown) => {
   const result = Schema.decodeUnknownResult(schema)(cell)
   // The schema must not change the cell, because PostgreSQL parses it.
@@ -145,8 +147,8 @@ describe("The schema of a decimal in a data file", () => {
     const cell = column.schemas.insert
 
     it.prop(`accepts every value of the column: ${name} (D31)`, [scaledValue(integers, decimals)], ([scaled]) => {
-      assert.isTrue(accepts(cell, numeric(scaled, decimals)), numeric(scaled, decimals))
-      assert.isTrue(accepts(cell, shortest(scaled, decimals)), shortest(scaled, decimals))
+      assert.isTrue(accepts(cell, formatNumeric(scaled, decimals)), formatNumeric(scaled, decimals))
+      assert.isTrue(accepts(cell, formatShortest(scaled, decimals)), formatShortest(scaled, decimals))
     }, { arbitrary: { runs: 500 } })
 
     it(`accepts at most the digits of the column: ${name} (D31)`, () => {
@@ -214,9 +216,9 @@ describe("An integer", () => {
   it("is printed as null if it is missing, and as 0 if it is zero (D16)", () => {
     const optional = Column.nullable(column)
     const [decode, encode] = [Schema.decodeSync(optional.schemas.select), Schema.encodeSync(optional.schemas.json)]
-    const through = (stored: bigint | null) => JSON.stringify(encode(decode(stored)))
-    assert.strictEqual(through(null), "null")
-    assert.strictEqual(through(0n), "0")
+    const print = (stored: bigint | null) => JSON.stringify(encode(decode(stored)))
+    assert.strictEqual(print(null), "null")
+    assert.strictEqual(print(0n), "0")
   })
 
   const good = ["0", "1", "-1", "42", "1000000", "9007199254740991", "-9007199254740991"]
