@@ -314,9 +314,9 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 // Assessment
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the fact with the latest date before that of `fact`, without those that were filed later. */
+/** Returns the fact of another filing with the latest date before that of `fact`, without those that were filed later. */
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
-  facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
+  facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
 const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
 
