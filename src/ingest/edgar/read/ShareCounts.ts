@@ -314,7 +314,7 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 // Assessment
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the fact of another filing with the latest date before that of `fact`, without those that were filed later. */
+/** Returns the fact with the latest date before that of `fact`, of another filing that was not filed later. */
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
