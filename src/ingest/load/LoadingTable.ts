@@ -584,7 +584,8 @@ const updateChangedRows = (
 ) => {
   if (Array.isReadonlyArrayEmpty(updatedColumns)) return Effect.succeed(0)
   const assignments = updatedColumns.map((column) => `"${column.name}" = ${makeStoredValueSql(column)}`).join(", ")
-  // One row of the file may update several existing rows: those whose keys differ only by null and empty text.
+  // One row of the file may update several existing rows: those whose keys differ only in that one has null and another
+  // empty text.
   return readCount(`with updated as (
       update ${target} as existing set ${assignments}
       from ${source} as incoming
@@ -841,7 +842,8 @@ export const validateConstraints = Effect.fnUntraced(function* (table: string) {
 })
 
 /**
- * Updates the statistics by which PostgreSQL plans queries of a table that was just filled. Autovacuum comes too late.
+ * Updates the statistics with which PostgreSQL plans queries on a table that was just filled. Autovacuum would do so
+ * too late.
  */
 export const analyzeTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
