@@ -1,6 +1,7 @@
 -- How symbols are spelled (D41: spelling of symbols). A dot and a hyphen in a symbol are one separator: BRK.B is BRK-B.
--- The consolidated tape marks warrants and units by WS and U, the SEC by WT and UN: ACHR.WS is ACHR-WT. The tables have one spelling of each symbol, whichever program writes: the one that was stored first. Statements can
--- therefore compare symbols with `=`, and a key cannot have a row for each spelling.
+-- The consolidated tape marks warrants and units by WS and U, the SEC by WT and UN: ACHR.WS is ACHR-WT. The tables have
+-- one spelling of each symbol, whichever program writes: the one that was stored first. Statements can therefore compare
+-- symbols with `=`, and a key cannot have a row for each spelling.
 
 -- Returns the text that all spellings of a symbol have in common, like `toSymbolKey`.
 create function symbol_key(symbol text) returns text language sql immutable strict parallel safe

@@ -38,6 +38,8 @@ const backgroundStatement = new RegExp(
     "leases",
     "history\\.(counting_place|start_day|start_month)",
     "edgar_place_due_companies",
+    // Reads the ticker changes into memory.
+    "json_build_array\\(old_ticker",
     "extract\\(epoch from now\\(\\)\\)",
   ].join("|"),
 )

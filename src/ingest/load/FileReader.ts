@@ -412,7 +412,7 @@ const readNdjson = <E, R>(
 const makeFileError = (path: string) => (error: PlatformError.PlatformError) =>
   new UnreadableLoadFile({ message: describeReadError(path, error) })
 
-/** Returns the size of the file on disk in bytes, 0 for a pipe. Fails if `path` is a folder. */
+/** Returns the size of the file on disk in bytes, or 0 for a pipe. Fails if `path` is a folder. */
 const readSize = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.mapError(fs.stat(path), makeFileError(path))
@@ -486,7 +486,7 @@ export const readTextFile = (path: string) =>
 
 /**
  * Returns the rows of a file as a stream. The extension of `path` (`.csv`, `.ndjson` or `.jsonl`, and `.gz` after it)
- * determines the format. Cells of `listColumns` are parsed as lists, all others are text. A row that cannot be parsed
+ * determines the format. Cells of `listColumns` are parsed as lists; all others are text. A row that cannot be parsed
  * has a `problem`; the stream fails with `UnreadableLoadFile` if no further row can be read.
  */
 export const readFileRows = (

@@ -584,7 +584,8 @@ const updateChangedRows = (
 ) => {
   if (Array.isReadonlyArrayEmpty(updatedColumns)) return Effect.succeed(0)
   const assignments = updatedColumns.map((column) => `"${column.name}" = ${makeStoredValueSql(column)}`).join(", ")
-  // One row of the file may update several existing rows: those whose keys differ only by null and empty text.
+  // One row of the file may update several existing rows: those whose keys differ only in that one has null and another
+  // empty text.
   return readCount(`with updated as (
       update ${target} as existing set ${assignments}
       from ${source} as incoming
@@ -593,18 +594,38 @@ const updateChangedRows = (
     ) select count(distinct row_id)::int as count from updated`)
 }
 
+/** Tables with fewer rows are hashed to compare them with a file. */
+const minRowsForLookUps = 1_000
+
+/**
+ * Runs an insert that compares a file with the table. If PostgreSQL knows the table to be empty, it would plan to scan
+ * it for each row of the file, which takes ever longer while the table grows. So it must not plan so for a small table.
+ */
+const withoutRepeatedScans = Effect.fnUntraced(function* <A, E, R>(target: string, insert: Effect.Effect<A, E, R>) {
+  const sql = yield* SqlClient.SqlClient
+  const isSmall = (yield* countRows(`(select from ${target} limit ${minRowsForLookUps}) as rows`)) < minRowsForLookUps
+  if (!isSmall) return yield* insert
+  yield* sql`set local enable_nestloop = off`
+  const inserted = yield* insert
+  yield* sql`set local enable_nestloop to default`
+  return inserted
+})
+
 /** Inserts the rows of the file whose keys are new. Returns their number, and the number of all rows of the file. */
 const insertNewRows = Effect.fnUntraced(
   function* ({ columns, source, target }: StagedRows, { isMatch }: MergeConditions) {
     const sql = yield* SqlClient.SqlClient
     // `on conflict` skips a key that another program has added since this statement began.
-    const [counts] = yield* sql.unsafe<{ readonly added: number; readonly total: number }>(`with added as (
+    const [counts] = yield* withoutRepeatedScans(
+      target,
+      sql.unsafe<{ readonly added: number; readonly total: number }>(`with added as (
         insert into ${target} (${quoteColumns(columns.map(({ name }) => name))})
         select ${columns.map(makeStoredValueSql).join(", ")}
         from ${source} as incoming
         where not exists (select from ${target} as existing where ${isMatch})
         on conflict do nothing returning 1
-      ) select (select count(*)::int from added) as added, count(*)::int as total from ${source}`)
+      ) select (select count(*)::int from added) as added, count(*)::int as total from ${source}`),
+    )
     return counts ?? { added: 0, total: 0 }
   },
 )
@@ -821,7 +842,8 @@ export const validateConstraints = Effect.fnUntraced(function* (table: string) {
 })
 
 /**
- * Updates the statistics by which PostgreSQL plans queries of a table that was just filled. Autovacuum comes too late.
+ * Updates the statistics with which PostgreSQL plans queries on a table that was just filled. Autovacuum would do so
+ * too late.
  */
 export const analyzeTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient

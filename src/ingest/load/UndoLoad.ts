@@ -17,7 +17,7 @@ import { parseAsOfTime } from "../../contract/rules/AsOfParameter.ts"
 import { makeMomentSql, PrintedTime } from "../../contract/rules/Dates.ts"
 import { makePastConditions, makePastTable } from "../../query/history/PastTables.ts"
 
-/** The rows of the moment cannot be restored, so nothing was changed. The message says why. */
+/** The rows of that moment cannot be restored, so nothing was changed. The message says why. */
 export class UndoRefused extends Data.TaggedError("UndoRefused")<{ readonly message: string }> {}
 
 /** The keys of the first few rows that an undo adds, updates and removes, such as `(ABC,2026-03-02)`. */

@@ -448,6 +448,30 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
       assert.isNull((yield* readHistory)[1]?.[2])
     })))
 
+  it.effect("takes a percentage of a document for a fraction, and no number above 1 (operations/ingest-edgar)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { environment } = yield* start
+      const sql = yield* SqlClient.SqlClient
+      const decide = Effect.fnUntraced(function* (read: string, ...words: ReadonlyArray<string>) {
+        const [doubt] = yield* sql<{ readonly id: string }>`
+          insert into edgar_doubts (cik, dataset, url, field, read, reason)
+          values ('0000320193', 'ownership', ${`https://documents.example/${read}`}, 'percent_of_class', ${read}, 'is odd')
+          on conflict (dataset, url, field, read) do update set reason = excluded.reason
+          returning doubt_id::text as id
+        `
+        const [command = "", ...values] = words
+        return yield* runCommandInProcess(["ingest", "doubts", command, doubt?.id ?? "", ...values], environment)
+      })
+      assert.include((yield* decide("7.5", "confirm")).out, "0.0750")
+      assert.include((yield* decide("100", "confirm")).out, "1.0000")
+      assert.include((yield* decide("100", "correct", "0.5")).out, "0.5")
+      for (const words of [["confirm"], ["correct", "7.5"], ["correct", "1.01"]]) {
+        const { code, err } = yield* decide("101", ...words)
+        assert.strictEqual(code, 1, words.join(" "))
+        assert.include(err, "is a fraction from 0 to 1")
+      }
+    })))
+
   it.effect("is refused without a doubt, or without a value (operations/ingest-edgar)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { environment, id } = yield* start

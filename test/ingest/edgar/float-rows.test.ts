@@ -207,6 +207,15 @@ describe("A share count", () => {
     assert.strictEqual(currentOf(may, august, { ...may, filed: "2025-12-01", form: "10-Q/A" }), "80000000")
   })
 
+  it("is not confirmed by another date of the same filing (decision 0103)", () => {
+    const filing = { accn: "0000320193-26-000001", filed: "2026-02-25", form: "10-K" }
+    const counts = ["2026-02-15", "2026-02-20"].map((end) => report(end, 25_123, filing))
+    const { historical_float_pro } = rowsOfText(makeText(counts, [report("2025-06-30", 300_000_000, filing)]))
+    const details = detailsOf(historical_float_pro)
+    assert.isAbove(details.length, 0)
+    for (const text of details) assert.include(text, "Unconfirmed: it gives a price of 11941 USD")
+  })
+
   it("is confirmed by an amendment after a reverse split of more than 1 for 10 (D38)", () => {
     const before = report("2025-05-15", 900_000_000)
     const after = report("2025-08-15", 30_000_000)

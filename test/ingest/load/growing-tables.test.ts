@@ -1,21 +1,27 @@
 /** Tests that a row costs the same to write, however many rows the same transaction has written before. */
+import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
+import { loadDatasetFile } from "../../../src/ingest/load/Load.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 
 // @module-tag slow
 
-/** So many rows are measured, at the beginning and at the end of a load of so many rows. */
+/** How many rows are measured at the beginning and at the end of a load. */
 const measuredRows = 200
+
+/** How many rows are loaded. */
 const loadedRows = 10_000
 
 /** A deeper tree of an index costs another page per row and index; a scan of the whole index, at least 50. */
 const allowedGrowth = 2
 
-layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })(
+const services = Layer.merge(ServiceInstances.databaseWithKeysLayer, NodeServices.layer)
+
+layer(services, { excludeTestServices: true, timeout: "120 seconds" })(
   "A load into an empty table",
   (it) => {
     it.effect.each(loadableDatasets)(
@@ -45,5 +51,30 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           assert.isBelow(end, beginning * allowedGrowth, `${end} pages after ${loadedRows} rows, ${beginning} at first`)
         }),
     )
+
+    it.effect("scans the table once, even if PostgreSQL knows that it is empty (D31)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`truncate daily_prices`
+        // As autovacuum leaves a table that was emptied.
+        yield* sql`vacuum analyze daily_prices`
+        const fs = yield* FileSystem.FileSystem
+        const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-growing-" })}/closes.csv`
+        const lines = Array.from({ length: loadedRows }, (_, row) => `LOAD${row},2026-06-01,1`)
+        yield* fs.writeFileString(file, ["ticker,date,close", ...lines].join("\n"))
+        const readFetchedPages = Effect.map(
+          sql<{ readonly pages: number }>`
+            select pg_stat_get_xact_blocks_fetched('daily_prices'::regclass)::float8 as pages
+          `,
+          ([row]) => row?.pages ?? NaN,
+        )
+        const fetched = yield* Effect.gen(function* () {
+          const before = yield* readFetchedPages
+          yield* loadDatasetFile({ dataset: "daily_prices", file, append: true }, yield* Ref.make(0))
+          return (yield* readFetchedPages) - before
+        }).pipe(sql.withTransaction)
+        // A scan for each row would read half of the pages on average, of which there are over 50.
+        assert.isBelow(fetched, 5 * loadedRows)
+      }).pipe(Effect.scoped))
   },
 )

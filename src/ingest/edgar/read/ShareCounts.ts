@@ -165,12 +165,15 @@ const isInOtherUnit = (count: CompanyFact, balance: CompanyFact, reliable: Compa
     !isSimilar(count.val, reliable.val))
 
 /**
- * Compares counts from the oldest to the newest. A count that differs from the last reliable one by a factor of more
- * than ten is reliable if the balance sheet of its filing agrees, or if another filing repeats it: the next report or
- * an amendment. A factor of about a thousand suggests an error of unit; then this takes more reports than before and,
- * if the count became smaller, at least three, whatever their balance sheets say. A filing whose balance sheet
- * contradicts its own count confirms nothing. If the factor between these two is about a thousand, the count is in
- * another unit if it is the smaller one, or if only the balance sheet agrees with the last reliable count.
+ * Compares counts from the oldest to the newest, each with the last reliable one.
+ *
+ * - If they differ by a factor of more than ten, the new count becomes reliable if the balance sheet of its filing
+ *   agrees, or if another filing repeats it: the next report or an amendment.
+ * - If the factor is about a thousand, the unit may be wrong. The count then becomes reliable only after more reports
+ *   than had the old one and, if it is the smaller one, after at least three, whatever their balance sheets say.
+ * - A filing whose balance sheet contradicts its own count confirms nothing. If these two differ by a factor of about a
+ *   thousand, the count is in another unit if it is the smaller one, or if only the balance sheet agrees with the last
+ *   reliable count.
  */
 const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
@@ -314,9 +317,9 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 // Assessment
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the fact with the latest date before that of `fact`, without those that were filed later. */
+/** Returns the fact with the latest date before that of `fact`, of another filing that was not filed later. */
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
-  facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
+  facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
 const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
 

@@ -10,6 +10,7 @@ import { makeBoundsCheck } from "../../load/ColumnBounds.ts"
 import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { buildCompanyFactsUrl, findCik } from "../fetch/EdgarUrls.ts"
 import { type Decision, type Decisions, type Doubt, formatDoubtKey } from "../read/Doubt.ts"
+import { formatPercentageAsFraction } from "../read/XmlValues.ts"
 import { datasetsWithCounts, type IngestedDataset } from "../schedule/IngestedDatasets.ts"
 import { requestAgain } from "./IngestWork.ts"
 
@@ -168,13 +169,20 @@ const StoredDoubt = Schema.Struct({
   decided: OptionalText,
 })
 
+/** Returns a percentage of a document as the fraction that the column has, or undefined if the text is none. */
+const toFraction = (text: string) => {
+  const [matched, whole = "", part = ""] = /^(\d{1,3})(?:\.(\d{1,8}))?$/.exec(text) ?? []
+  return matched === undefined ? undefined : formatPercentageAsFraction(BigInt(`${whole}${part.padEnd(8, "0")}`))
+}
+
 /**
  * Returns the value on which the operator decides: `chosen`, or what the document states if that is undefined. Fails if
  * the column cannot have it.
  */
 const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, chosen: string | null | undefined) {
   const { field, read } = doubt
-  const value = chosen === undefined ? read : chosen
+  const isPercentage = field === "percent_of_class"
+  const value = chosen !== undefined ? chosen : isPercentage ? toFraction(read) ?? read : read
   if (chosen === undefined && read === "") {
     return yield* new DoubtNotDecidable({
       message: "The document contradicts itself, so that nothing can be confirmed. Use `ingest doubts correct`.",
@@ -189,6 +197,9 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   const column = Object.entries(dataset.row.fields).find(([name]) => name === field)?.[1]
   if (column === undefined) return yield* refuse("is not a column")
   if (value === null) return Schema.is(column)(null) ? value : yield* refuse("cannot be unknown")
+  if (isPercentage && !/^(0(\.\d+)?|1(\.0+)?)$/.test(value)) {
+    return yield* refuse("is a fraction from 0 to 1, such as 0.0750 for 7.5 percent. Use `ingest doubts correct`")
+  }
   yield* Effect.mapError(Schema.decodeUnknownEffect(column)(value), ({ message }) => refuse(message))
   const [problem] = (yield* makeBoundsCheck(dataset))({ [field]: value })
   return problem === undefined ? value : yield* refuse(problem.reason)
