@@ -126,14 +126,32 @@ export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpelling
 })
 
 /**
+ * SQL conditions on a row of `price_periods`: the close of its day was taken at 13:00, or at 16:00. Most rows of a day
+ * show neither. Closing prints after 13:00 count as regular hours if no early close is known.
+ */
+const showsEarlyClose = `(period = 'afterhours' and first_minute < ${close})`
+const showsUsualClose = `(period = 'regular' and last_minute >= ${earlyClose + closingPrintMinutes})`
+
+/**
  * Creates the table `bar_days`: the days of the file that have minute bars. `symbols` is the number of symbols traded
  * before 13:00. `stops` says whether trading seems to have stopped at 13:00: the file goes on until 16:00, but the
- * volume from 13:05 is less than a tenth of that before 13:00. A day closed early if that was known in advance, or if
- * it stops and has enough symbols.
+ * volume from 13:05 is less than a tenth of that before 13:00.
+ *
+ * The columns that begin with `known` are about the bars of the day that were ingested before. Their close was taken at
+ * 13:00 (`known_early`), at 16:00 (`known_late`), or either, if a later file showed the earlier one to be wrong. Then,
+ * what most symbols show is right.
+ *
+ * A day closed early if that was known in advance, or if it stops and has enough symbols. With fewer symbols, it closed
+ * when it did for the bars that are known.
  */
 const createBarDays = `
   create temp table bar_days on commit drop as
-  select *, is_half_day or stops and symbols >= ${minEarlyCloseSymbols} as closed_early
+  select *,
+    case
+      when is_half_day then true
+      when symbols >= ${minEarlyCloseSymbols} then stops
+      else known_early and ended_early > ended_late
+    end as closed_early
   from (
     select day, day in (select half_day from half_days) as is_half_day, max(minute) as last_minute,
       count(distinct ticker) filter (where minute >= ${open} and minute < ${earlyClose}) as symbols,
@@ -141,7 +159,14 @@ const createBarDays = `
         and coalesce(sum(volume) filter (where minute >= ${earlyClose + closingPrintMinutes} and minute < ${close}), 0)
           < 0.1 * sum(volume) filter (where minute >= ${open} and minute < ${earlyClose}) as stops
     from bars where minute is not null and volume > 0 group by day
-  ) as days`
+  ) as days cross join lateral (
+    select min(first_minute) as known_first_minute, max(last_minute) as known_last_minute,
+      coalesce(bool_or(${showsEarlyClose}), false) as known_early,
+      coalesce(bool_or(${showsUsualClose}), false) as known_late,
+      count(*) filter (where period = 'regular' and not ${showsUsualClose}) as ended_early,
+      count(*) filter (where ${showsUsualClose}) as ended_late
+    from price_periods as known where known.date = day and period <> 'day'
+  ) as known`
 
 /**
  * Creates the table `timed_bars`: the bars that count, each with its part of the day. Of bars with the same symbol and
@@ -269,25 +294,70 @@ export interface DoubtfulDay {
   readonly closed_early: boolean
   /** Whether the last bar of the day starts from 12:59 to 13:04. */
   readonly ends_early: boolean
+  /** Whether the close is taken at 13:00 because of bars that were ingested before. */
+  readonly is_known: boolean
 }
+
+/** SQL condition on a minute: a day with this last bar has ended at 13:00, and has no bars after hours. */
+const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}`
 
 /**
  * Finds the days on which the bars contradict the calendar: they end early, or trading stops early, on a day without a
  * scheduled early close, or trading goes on after a scheduled one. Whether trading stops is judged only with enough
- * symbols.
+ * symbols, or if the bars that were ingested before show it.
  */
 export const findDoubtfulDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<DoubtfulDay>`
-    select day::text as date, is_half_day, closed_early, ends_early
+  return yield* sql.unsafe<DoubtfulDay>(`
+    select day::text as date, is_half_day, closed_early, ends_early, is_known
     from bar_days cross join lateral (
-      select not is_half_day and last_minute between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}
-        as ends_early
+      select not is_half_day and ${isEarlyEnd("last_minute")} as ends_early,
+        closed_early and not is_half_day and symbols < ${minEarlyCloseSymbols} as is_known
     ) as early
-    where ends_early or symbols >= ${minDoubtfulSymbols}
+    where ends_early or is_known or symbols >= ${minDoubtfulSymbols}
       and case when is_half_day then not stops and last_minute >= ${lastRegularMinute} else stops end
     order by day
-  `
+  `)
+})
+
+/** Symbols whose close of a day was taken at another time than that of the file's symbols. */
+export interface MixedCloses {
+  /** `YYYY-MM-DD`. */
+  readonly date: string
+  /** Whether the close of the file's symbols is taken at 13:00. */
+  readonly closed_early: boolean
+  readonly symbols: ReadonlyArray<string>
+}
+
+/**
+ * Finds the symbols that the file lacks, and whose close on one of its days was taken at another time. It cannot be
+ * corrected without their bars. Also finds the other symbols of a day whose bars ended at 13:00, if they go on in the
+ * file. Runs before the file is merged.
+ */
+export const findMixedCloses = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql.unsafe<MixedCloses>(`
+    -- The columns of bar_days in the last condition leave out most days before the bars of "others" are read.
+    select day::text as date, closed_early, others.symbols
+    from bar_days cross join lateral (
+      select not is_half_day and ${isEarlyEnd("known_last_minute")} and not ${isEarlyEnd("last_minute")} as goes_on
+    ) as early
+    cross join lateral (
+      -- The driver does not know the type of an array of symbols, only that of an array of text.
+      select array_agg(distinct ticker::text order by ticker::text) as symbols from price_periods as known
+      where known.date = day
+        and case
+          when closed_early then ${showsUsualClose}
+          else ${showsEarlyClose} or goes_on and period = 'regular'
+        end
+        and not exists (
+          select from new_periods as in_file
+          where in_file.ticker = known.ticker and in_file.date = known.date and in_file.period <> 'day'
+        )
+    ) as others
+    where case when closed_early then known_late else known_early or goes_on end and others.symbols is not null
+    order by day
+  `)
 })
 
 /** Whether the times of the bars seem to be those of their ends: one is 16:00, but none is 09:30. */
@@ -325,10 +395,7 @@ export const findShortenedDays = Effect.gen(function* () {
     from (
       select date, min(first_minute) as first_minute, max(last_minute) as last_minute
       from new_periods where period <> 'day' group by date
-    ) as in_file cross join lateral (
-      select min(first_minute) as known_first_minute, max(last_minute) as known_last_minute
-      from price_periods as known where known.date = in_file.date and period <> 'day'
-    ) as known
+    ) as in_file join bar_days on day = in_file.date
     where in_file.first_minute > known_first_minute or in_file.last_minute < known_last_minute
     order by in_file.date
   `

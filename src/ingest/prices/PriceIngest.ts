@@ -1,6 +1,7 @@
 /** Ingests files with price bars, one transaction per file (decision 0127). */
 import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
+import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import type { DoubtfulSymbol } from "../load/MarketCaps.ts"
@@ -13,10 +14,12 @@ import {
   createBarTables,
   type DoubtfulDay,
   findDoubtfulDays,
+  findMixedCloses,
   findShortenedDays,
   hasEndStamps,
   keepSpellings,
   mergePeriods,
+  type MixedCloses,
   removeMidnightBars,
   type ShortenedDay,
   storeBars,
@@ -96,9 +99,13 @@ const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbo
       "intended, add --allow-empty.",
   })
 
-const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day }: DoubtfulDay) => {
+const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: DoubtfulDay) => {
   if (is_half_day) {
     return `An early close was scheduled for ${date}, but bars show trading after it. The close is taken at 13:00.`
+  }
+  if (is_known) {
+    return `No early close was scheduled for ${date}, but the bars that were ingested before show one. The close is ` +
+      "taken at 13:00."
   }
   if (ends_early) {
     return `The bars of ${date} end at 13:00, but no early close was scheduled. The day counts as complete; if it is ` +
@@ -109,6 +116,17 @@ const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day }: Do
       ? "Because so many symbols show it, the close is taken at 13:00."
       : "Because they are of few symbols, the close is taken at 16:00. Ingest a file with more symbols, or day bars."
   }`
+}
+
+/** The greatest number of symbols that are listed with mixed closes. */
+const maxListedSymbols = 20
+
+const describeMixedCloses = ({ closed_early, date, symbols }: MixedCloses) => {
+  const [taken, known] = closed_early ? ["13:00", "16:00"] : ["16:00", "13:00"]
+  const listed = symbols.slice(0, maxListedSymbols).join(", ")
+  return `The close of ${date} is taken at ${taken}, but that of ${formatCountWithNoun(symbols.length, "symbol")} ` +
+    `that the file lacks was taken at ${known}. Ingest the bars of ${date} of these symbols again: ${listed}` +
+    (symbols.length > maxListedSymbols ? ", …" : "")
 }
 
 const endStampsDoubt =
@@ -139,6 +157,7 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
 const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
     ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
+    ...(yield* findMixedCloses).map(describeMixedCloses),
     ...(check && (yield* hasEndStamps) ? [endStampsDoubt] : []),
   ]
 })

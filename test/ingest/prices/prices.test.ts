@@ -359,6 +359,71 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(few.doubts, [])
       }))
 
+    it.effect("end at the same time for all symbols of a day, also in a file with few of them (resources: daily-prices)", () =>
+      Effect.gen(function* () {
+        const day = "2025-11-25"
+        const makeDay = (ticker: string, times: ReadonlyArray<readonly [string, number]>) =>
+          times.map(([time, dollars]) => makeFlatBar(ticker, day, time, dollars, time > "13:04" ? 1 : 100))
+        const early = [["09:30", 10], ["12:59", 11], ["15:59", 19]] as const
+        const minSymbols = 500
+        const symbols = Array.from({ length: minSymbols }, (_, index) => `S${index}`)
+        const market = toMassiveFile(
+          symbols.flatMap((ticker) => makeDay(ticker, early.slice(0, ticker < "S3" ? 3 : 2))),
+        )
+        const few = toMassiveFile(["S1", "S2", "NEW"].flatMap((ticker) => makeDay(ticker, early)))
+        const readCloses = Effect.map(
+          readTable("daily_prices"),
+          (rows) => Object.fromEntries(rows.map(({ close, ticker }) => [ticker, close])),
+        )
+        const expected = Object.fromEntries([...symbols, "NEW"].map((ticker) => [ticker, "11.0000"]))
+        // The whole market shows the early close, and a correction for three symbols comes later.
+        yield* emptyTables
+        yield* ingest(market)
+        assert.deepStrictEqual((yield* ingest(few)).doubts, [
+          `No early close was scheduled for ${day}, but the bars that were ingested before show one. The close is ` +
+          "taken at 13:00.",
+        ])
+        assert.deepStrictEqual(yield* readCloses, expected)
+        // In the reverse order, only the market shows that the close of the three was wrong.
+        yield* emptyTables
+        assert.deepStrictEqual((yield* ingest(few)).doubts, [])
+        assert.deepStrictEqual((yield* ingest(market)).doubts, [
+          `The bars of ${day} show little trading after 13:00, but no early close was scheduled. Because so many ` +
+          "symbols show it, the close is taken at 13:00.",
+          `The close of ${day} is taken at 13:00, but that of 1 symbol that the file lacks was taken at 16:00. Ingest ` +
+          `the bars of ${day} of these symbols again: NEW`,
+        ])
+        assert.deepStrictEqual(yield* readCloses, { ...expected, NEW: "19.0000" })
+        yield* ingest(few)
+        assert.deepStrictEqual(yield* readCloses, expected)
+        // A corrected file of the market shows that trading went on.
+        const whole = symbols.flatMap((ticker) => makeFlatDay(ticker, day, 12))
+        const { doubts } = yield* ingest(toMassiveFile(whole))
+        assert.deepStrictEqual(doubts, [
+          `The close of ${day} is taken at 16:00, but that of 1 symbol that the file lacks was taken at 13:00. Ingest ` +
+          `the bars of ${day} of these symbols again: NEW`,
+        ])
+        assert.deepStrictEqual((yield* ingest(few)).doubts, [])
+        assert.strictEqual((yield* readCloses)["NEW"], "19.0000")
+      }))
+
+    it.effect("are in doubt if other symbols of the day end at 13:00 (resources: daily-prices)", () =>
+      Effect.gen(function* () {
+        const day = "2025-11-25"
+        const makeEarlyDay = (ticker: string) => ["09:30", "13:00"].map((time) => makeFlatBar(ticker, day, time, 10))
+        yield* emptyTables
+        yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap(makeEarlyDay)))
+        assert.deepStrictEqual((yield* ingest(toMassiveFile(makeFlatDay("AAA", day, 10)))).doubts, [
+          `The close of ${day} is taken at 16:00, but that of 1 symbol that the file lacks was taken at 13:00. Ingest ` +
+          `the bars of ${day} of these symbols again: BBB`,
+        ])
+        // A file of a session in progress is followed by one of the whole day, with all symbols.
+        yield* emptyTables
+        yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap(makeEarlyDay)))
+        const whole = yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap((ticker) => makeFlatDay(ticker, day, 10))))
+        assert.deepStrictEqual(whole.doubts, [])
+      }))
+
     it.effect("are in doubt if trading goes on after a scheduled early close (resources: daily-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
