@@ -30,8 +30,8 @@ const closingPrintMinutes = 5
 /** The market is taken to have closed early only if bars of at least this many symbols show it. */
 const minEarlyCloseSymbols = 500
 
-/** A possible early close is reported only if bars of at least this many symbols show it. */
-const minDoubtfulSymbols = 10
+/** What the bars of a few symbols may show by chance is reported only if those of at least this many show it. */
+export const minDoubtfulSymbols = 10
 
 /**
  * Returns an SQL condition: the day is complete. Any symbol has a day bar, or a minute bar that starts at 15:59 or
@@ -360,13 +360,20 @@ export const findMixedCloses = Effect.gen(function* () {
   `)
 })
 
-/** Whether the times of the bars seem to be those of their ends: one is 16:00, but none is 09:30. */
-export const hasEndStamps = Effect.gen(function* () {
+/**
+ * Whether the times of the bars seem to be those of their ends. Then trading begins at 09:31 instead of 09:30, where
+ * only the last bar before the open is, and the last regular bar is at 16:00. With less than `minSymbols` symbols at
+ * 09:31, they may only have been traded rarely.
+ */
+export const hasEndStamps = Effect.fnUntraced(function* (minSymbols: number) {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ readonly has: boolean }>`
-    select exists (select from bars where minute = ${close}) and not exists (select from bars where minute = ${open})
-      as has
-  `
+  const [found] = yield* sql.unsafe<{ readonly has: boolean }>(`
+    select coalesce(sum(volume) filter (where minute = ${open}), 0)
+        <= 0.1 * coalesce(sum(volume) filter (where minute = ${open + 1}), 0)
+      and count(distinct ticker) filter (where minute = ${open + 1}) >= ${minSymbols}
+      and exists (select from bars where minute = ${close}) as has
+    from bars where minute in (${open}, ${open + 1})
+  `)
   return found?.has === true
 })
 

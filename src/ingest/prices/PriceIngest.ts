@@ -19,6 +19,7 @@ import {
   hasEndStamps,
   keepSpellings,
   mergePeriods,
+  minDoubtfulSymbols,
   type MixedCloses,
   removeMidnightBars,
   type ShortenedDay,
@@ -130,8 +131,8 @@ const describeMixedCloses = ({ closed_early, date, symbols }: MixedCloses) => {
 }
 
 const endStampsDoubt =
-  "No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends of the " +
-  "bars. They must be their starts."
+  "Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem to be " +
+  "the ends of the bars. They must be their starts."
 
 /** Shows in the progress of the command what it does now. */
 const startStep = Effect.fnUntraced(function* (label: string) {
@@ -153,12 +154,12 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
   return yield* Ref.get(count)
 })
 
-/** Describes what the bars of the file leave in doubt. With `check`, says so if their times seem to be their ends. */
+/** Describes what the bars of the file leave in doubt. `check` also says what the bars of a few symbols show. */
 const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
     ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
     ...(yield* findMixedCloses).map(describeMixedCloses),
-    ...(check && (yield* hasEndStamps) ? [endStampsDoubt] : []),
+    ...((yield* hasEndStamps(check ? 0 : minDoubtfulSymbols)) ? [endStampsDoubt] : []),
   ]
 })
 

@@ -901,7 +901,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const { doubts } = yield* ingest(toMassiveFile(bars), "bars.csv", check)
         assert.match(
           doubts.join(),
-          /^No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends/,
+          /^Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem/,
         )
         const starts = [...bars, makeFlatBar("AAA", "2026-06-01", "09:30", 10)]
         assert.deepStrictEqual((yield* ingest(toMassiveFile(starts), "bars.csv", check)).doubts, [])
@@ -913,7 +913,31 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const ended = yield* runCommandInProcess(["ingest", "prices", file, "--check"], environment)
         assert.include(ended.err, `${file}: left out 1 symbol without volume, as indexes are: SPX\n`)
         assert.include(ended.err, `${file}: left out 1 symbol with which the exchanges test their systems: ZVZZT\n`)
-        assert.include(ended.err, `${file}: No bar starts at 09:30`)
+        assert.include(ended.err, `${file}: Hardly anything was traded in the bars at 09:30`)
+      }))
+
+    it.effect("are reported if their times seem to be those of their ends, also with bars before the open (D31, summary)", () =>
+      Effect.gen(function* () {
+        const makeSymbols = (count: number) => Array.from({ length: count }, (_, index) => `S${index}`)
+        // By their starts, the open is at 09:30 and the last regular bar at 15:59.
+        const starts = [["09:29", 20], ["09:30", 5_000], ["09:31", 900], ["15:59", 800], ["16:00", 4_000]] as const
+        const ends = [["09:30", 20], ["09:31", 5_000], ["09:32", 900], ["16:00", 800], ["16:01", 4_000]] as const
+        const minDoubtfulSymbols = 10
+        for (
+          const [times, symbols, check, doubted] of [
+            [starts, 30, true, false],
+            [ends, minDoubtfulSymbols, false, true],
+            [ends, minDoubtfulSymbols - 1, false, false],
+            [ends, 1, true, true],
+          ] as const
+        ) {
+          yield* emptyTables
+          const bars = makeSymbols(symbols).flatMap((ticker) =>
+            times.map(([time, volume]) => makeFlatBar(ticker, "2026-06-01", time, 10, volume))
+          )
+          const { doubts } = yield* ingest(toMassiveFile(bars), "bars.csv", { check })
+          assert.strictEqual(doubts.join().includes("seem to be the ends of the bars"), doubted, `${symbols} ${check}`)
+        }
       }))
 
     it.effect("with days before 1900 are refused (D42)", () =>
