@@ -751,6 +751,39 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readAllTables, expected)
       }))
 
+    it.effect("may have very small numbers, with an exponent in CSV and as doubles in Parquet (D31, files)", () =>
+      Effect.gen(function* () {
+        const volumes = ["1e-7", "1e-07", "1.2345678901234567e-7", "5E-324", "0.0000012345678901234567"]
+        const [ticker, date] = ["AAA", "2026-06-01"]
+        const names = ["open", "high", "low", "close"] as const
+        for (const volume of volumes) {
+          yield* emptyTables
+          yield* ingest(`ticker,date,open,high,low,close,volume\n${ticker},${date},1,1,1,1,${volume}\n`)
+          const expected = yield* readAllTables
+          assert.deepStrictEqual((yield* readTable("price_periods")).map((row) => row["volume"]), ["0"], volume)
+          yield* emptyTables
+          const columns: ReadonlyArray<ColumnSource> = [
+            { name: "ticker", data: [ticker], type: "STRING" },
+            { name: "date", data: [date], type: "STRING" },
+            ...names.map((name): ColumnSource => ({ name, data: [1], type: "DOUBLE" })),
+            { name: "volume", data: [Number(volume)], type: "DOUBLE" },
+          ]
+          yield* ingest(toParquet(columns, []), "bars.parquet")
+          assert.deepStrictEqual(yield* readAllTables, expected, volume)
+        }
+        // Ten bars of 0.055 shares are 0.55 shares, which are rounded to one.
+        yield* emptyTables
+        const lines = Array.from({ length: 10 }, (_, index) => `AAA,2026-06-01T13:3${index}:00Z,1,1,1,1,5.5e-2`)
+        yield* ingest(["ticker,time,open,high,low,close,volume", ...lines].join("\n"))
+        assert.deepStrictEqual((yield* readTable("price_periods")).map((row) => row["volume"]), ["1"])
+        for (const bad of ["1e-0", "1e7", "12e-7", "-1e-7", "1e-400", "e-7"]) {
+          const { message } = yield* Effect.flip(
+            ingest(`ticker,date,open,high,low,close,volume\n${ticker},${date},1,1,1,1,${bad}\n`),
+          )
+          assert.include(message, `volume must be a number of shares, at most 100000000000, but is "${bad}"`)
+        }
+      }))
+
     it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, errors)", () =>
       Effect.gen(function* () {
         yield* emptyTables
@@ -1002,6 +1035,19 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           'line 2: open must be a price from 0.0001 to 9999999 USD, but is "10", which means billionths of a dollar ' +
             "without a decimal point; write dollars with one, like 10.00",
         )
+        for (
+          const [price, explanation] of [
+            ["9223372036854775807", ", which is how Databento writes an unknown price; leave the row out"],
+            ["10000000000000000", ", which means billionths of a dollar without a decimal point"],
+            ["-10", ""],
+          ] as const
+        ) {
+          const refused = yield* Effect.flip(ingest(
+            "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol\n" +
+              `1780347540000000000,33,2,38,${price},11,9,10,300,AAA\n`,
+          ))
+          assert.match(refused.message, new RegExp(`USD, but is "${price}"${explanation}$`))
+        }
       }))
 
     it.effect.each(["\r", "\r\n", "\n"])(
