@@ -408,6 +408,12 @@ export const findShortenedDays = Effect.gen(function* () {
   `
 })
 
+/** Days of `high_365` and `low_365`. */
+export const yearDays = 365
+
+/** SQL query for the first complete day. A high and low of a year that begins before it are unknown. */
+const firstCompleteDay = `(select min(date) from price_periods as first where ${isCompleteDay("first.date")})`
+
 /** SQL query for the days of the file that are complete. */
 const completeDays = `select date from (select distinct date from new_periods) as in_file
   where ${isCompleteDay("in_file.date")}`
@@ -418,10 +424,12 @@ const completeDays = `select date from (select distinct date from new_periods) a
  * Creates three tables, in which a session is a symbol and a day:
  * - `removed`: the parts of days that had minute bars before and have none in the file,
  * - `changed`: the sessions whose sums differ from before, and those of days that are complete only since this file,
- * - `touched`: the sessions to compute, which are those in `changed` and the others of the file.
+ * - `touched`: the sessions to compute, which are those in `changed`, the others of the file, and the newest ones of
+ *   symbols whose high and low of a year are known only since this file.
  */
 export const mergePeriods = runStatements(
   `create temp table complete_before on commit drop as ${completeDays}`,
+  `create temp table first_before on commit drop as select ${firstCompleteDay} as day`,
   `create temp table removed on commit drop as
     with deleted as (
       delete from price_periods as known
@@ -447,7 +455,15 @@ export const mergePeriods = runStatements(
   `insert into changed select distinct ticker, date from price_periods
     where date in (${completeDays} except select date from complete_before)`,
   `create temp table touched on commit drop as
-    select ticker, date from new_periods union select ticker, date from changed`,
+    select ticker, date from new_periods union select ticker, date from changed
+    union
+    select ticker, max(newest.date)
+    from (select day as before, ${firstCompleteDay} as after from first_before) as first join price_periods as newest
+      on newest.date >= after + ${yearDays} and newest.date < before + ${yearDays}
+    where not exists (
+      select from price_periods as later where later.ticker = newest.ticker and later.date >= before + ${yearDays}
+    )
+    group by ticker`,
 )
 
 /** Records of a split for days at most this far apart are one split. The bars show which of the days is right. */

@@ -499,6 +499,32 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         }])
       }))
 
+    it.effect("give the high and low of a year, in whichever order the files come (resources: screener)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const company = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false }
+        // A file of another symbol shows that the bars go back a year from the newest session of AAA.
+        const files = [
+          [...makeFlatDay("AAA", "2026-01-05", 12), ...makeFlatDay("AAA", "2026-06-01", 10)],
+          makeFlatDay("BBB", "2026-06-02", 7),
+          makeFlatDay("BBB", "2025-06-03", 8),
+          makeFlatDay("BBB", "2025-05-30", 9),
+        ].map(toMassiveFile)
+        for (const order of [files, files.toReversed()]) {
+          yield* emptyTables
+          yield* Service.insertRows("screener", { ticker: "AAA", last_updated: "2025-01-01 10:00:00", ...company })
+          const known: Array<unknown> = []
+          for (const file of order) {
+            yield* ingest(file)
+            known.push(...yield* sql`select high_365 from screener where high_365 is not null`)
+          }
+          assert.deepStrictEqual(known, [{ high_365: "12.0000" }])
+          assert.deepStrictEqual(yield* sql`select high_365, low_365 from screener`, [
+            { high_365: "12.0000", low_365: "10.0000" },
+          ])
+        }
+      }))
+
     it.effect("end at 13:00 if they come from the day bar of a half day (resources: screener)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
