@@ -31,8 +31,12 @@ create domain valuation as numeric(20, 2) check (value between -9999999999999999
 create domain quantity as bigint check (value between 0 and 9007199254740991);
 -- A count of events, trades or minutes.
 create domain tally as bigint check (value between 0 and 9007199254740991);
--- A percentage, a fraction or a multiple, which may be negative.
+-- A percentage or a multiple that may be negative, such as debt divided by a negative equity.
 create domain figure as numeric(18, 4) check (value between -99999999999999.9999 and 99999999999999.9999);
+-- A part or a multiple of a number that is not negative: a fraction of the shares, or a volume divided by another.
+create domain proportion as numeric(18, 4) check (value between 0 and 99999999999999.9999);
+-- By how much a price or a volume has changed, in %. It can lose no more than all of its value.
+create domain change as numeric(18, 4) check (value between -100 and 99999999999999.9999);
 create domain fact_day as date check (value between '1900-01-01' and '2199-12-31');
 -- A wall-clock time in New York (D15).
 create domain wall_time as timestamp(3) check (value between '1900-01-01 00:00:00' and '2199-12-31 23:59:59.999');

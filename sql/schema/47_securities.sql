@@ -460,7 +460,8 @@ end $$;
 -- Which closes belong to a row with a symbol and a day (D32), for all symbols of whole components of changes. A row has
 -- the closes of `ticker` from `starts` on, before `ends`, if its day is in `since` and before `until`, and its CIK
 -- follows the rule. For `same`, it is `cik`; for `unknown`, one of them is null; for `same or unknown`, either of both;
--- for `other`, it is known and not `cik`.
+-- for `other`, it is known and not `cik`. `untraded` is as `unknown`, but only if `symbol` has no close of these days
+-- around that of the row: lineage does not say who used it then, and closes show that somebody did.
 -- A row that has no closes by these rules may be that of a company of which lineage does not know the symbols.
 create function find_row_periods(old_tickers text[], new_tickers text[], days date[], ciks text[])
 returns table (
@@ -527,12 +528,15 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     ) as change on change.symbol = candidates.ticker and change.cik <> candidates.cik
     group by candidates.security, candidates.cik, candidates.ticker, candidates.starts, candidates.ends
   )
-  select symbol, members.cik, rule, date '-infinity', case rule when 'same' then 'infinity' else given_up end, ticker,
-    starts, ends
-  from members
-    join (select security, ticker, starts, ends from periods) as own using (security)
-    cross join (values ('same'), ('unknown')) as rules (rule)
-  where rule = 'unknown' or members.cik is not null
+  select symbol, members.cik, 'same', date '-infinity', date 'infinity', ticker, starts, ends
+  from members join (select security, ticker, starts, ends from periods) as own using (security)
+  where members.cik is not null
+  union all
+  -- Filings from before the company got the symbol may be listed under it.
+  select symbol, members.cik, case when used.is_linked then 'unknown' else 'untraded' end, used.starts, used.ends,
+    own.ticker, own.starts, own.ends
+  from members join periods as used on used.ticker = symbol and used.starts < given_up
+    join periods as own on own.security = members.security
   union all
   -- A row from after the company gave up the symbol is about another one, unless its CIK says otherwise.
   select symbol, members.cik, 'unknown', starts, ends, symbol, starts, ends

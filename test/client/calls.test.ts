@@ -341,7 +341,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       yield* Service.insertRows("intraday_runners", {
         ticker: "ZZEXACT",
         date: "2025-07-01",
-        gap_percentage: "-99999999999999.9999",
+        gap_percentage: "99999999999999.9998",
         market_open: "9999998.1234",
         previous_day_close: "1",
         percentage_gain: "12345678901234.5678",
@@ -359,7 +359,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       const promises = yield* makePromiseClient()
       const { results: [row] } = yield* Effect.promise(() => promises.intradayRunners.get({ ticker: "ZZEXACT" }))
       assert.deepInclude(row, {
-        gap_percentage: "-99999999999999.9999",
+        gap_percentage: "99999999999999.9998",
         market_open: "9999998.1234",
         percentage_gain: "12345678901234.5678",
         open_to_high_pct: "0.0001",
@@ -370,7 +370,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
         dollar_volume: null,
       })
       // A bound as text keeps all its digits.
-      const query = { ticker: "ZZEXACT", min_gap_percentage: "-99999999999999.9998" }
+      const query = { ticker: "ZZEXACT", min_gap_percentage: "99999999999999.9999" }
       assert.strictEqual((yield* Effect.promise(() => promises.intradayRunners.get(query))).count, 0)
     }))
 

@@ -33,7 +33,7 @@ create table dilution_data (
   price_protection                        text,
   price_protection_clause                 text,
   reset_date                              fact_day,
-  beneficial_ownership_blocker_percentage figure,
+  beneficial_ownership_blocker_percentage proportion,
   registration_file_no                    text,
   check (
     security_type in ('convertible_note', 'convertible_preferred') or num_nonnulls(

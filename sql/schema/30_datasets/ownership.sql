@@ -18,7 +18,7 @@ create table ownership (
   options_amount                 quantity,
   warrants_amount                quantity,
   shares_underlying_convertibles quantity,
-  percent_of_class               figure,
+  percent_of_class               proportion,
   sole_voting_shares             quantity,
   shared_voting_shares           quantity,
   event_date                     fact_day,

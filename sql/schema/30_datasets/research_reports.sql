@@ -4,7 +4,7 @@
 create table research_reports (
   report_id       filled_text primary key,
   ticker          ticker not null,
-  gain_percentage figure not null,
+  gain_percentage change not null,
   report_text     filled_text not null,
   tldr_text       filled_text not null,
   volume          quantity,

@@ -18,10 +18,15 @@ import {
 /** All columns except market_cap, which needs lookups for each row and is added last. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
+/** A symbol with a close at most this number of days before or after a day is taken to be used on that day. */
+const maxDaysWithoutClose = 30
+
 /** `today` is the date in Chicago up to which ticker changes count (D19). */
 const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
   const isEligible = isEligibleTickerChange(sql, sql`${today}::text::date`)
+
+  const usedWithin = sql.literal(String(maxDaysWithoutClose))
 
   /** Whether no symbol has a close on `reported_date`. With `exists` instead of `limit 1`, PostgreSQL would scan. */
   const isNoTradingDay = sql`filing.reported_date is distinct from (
@@ -68,6 +73,12 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
               when 'same' then true
               when 'other' then period.cik <> own.cik
               when 'unknown' then (period.cik = own.cik) is null
+              when 'untraded' then (period.cik = own.cik) is null and not exists (
+                select from daily_prices as traded
+                where traded.ticker = filing.ticker
+                  and traded.date >= greatest(period.since, filing.reported_date - ${usedWithin})
+                  and traded.date <= least(period.until - 1, filing.reported_date + ${usedWithin})
+              )
               else coalesce(period.cik = own.cik, true)
             end
           order by price.date desc limit 1
@@ -108,7 +119,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           from (
             select case
                 when rule = 'same' then symbol || ' ' || cik
-                when rule = 'unknown' and cik is not null then symbol || ' '
+                when rule in ('unknown', 'untraded') and cik is not null then symbol || ' '
                 else symbol
               end as key,
               json_agg(period) filter (where rule is not null)::text as periods

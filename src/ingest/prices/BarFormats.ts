@@ -63,7 +63,7 @@ interface BarFormat {
   /** Returns the price as a decimal in USD, or undefined if the text is not a price. */
   readonly parsePrice: (text: string) => string | undefined
   /** Returns what to add to the reason why a price was refused, if the format is easily misunderstood. */
-  readonly explainPrice?: (text: string) => string
+  readonly explainPrice?: (text: string, bounds: Bounds) => string
   readonly tradesColumn?: string
   /** A column whose value must be the same in all rows, and why. */
   readonly constantColumn?: { readonly column: string; readonly reason: string }
@@ -139,13 +139,29 @@ const isDate = (text: string) => /^\d{4}-\d\d-\d\d$/.test(text) && isInCalendar(
 // Prices
 // ----------------------------------------------------------------------------------------------------------------
 
-const decimalPattern = /^\d{1,12}(?:\.\d{1,20})?$/
+/** A decimal without an exponent. The shortest one for a floating-point number has at most 324 decimal places. */
+const decimalPattern = /^\d{1,12}(?:\.\d{1,324})?$/
+
+/** A number as programs write it if it is small: `1e-07`. */
+const smallNumberPattern = /^(\d)(?:\.(\d{1,17}))?e-0*([1-9]\d{0,2})$/i
+
+/** Returns a number as a decimal without an exponent, or undefined if the text is not a number from 0 on. */
+const parseDecimal = (text: string) => {
+  if (decimalPattern.test(text)) return text
+  const [, digit, digits = "", exponent] = smallNumberPattern.exec(text) ?? []
+  if (digit === undefined) return undefined
+  const decimal = `0.${`${digit}${digits}`.padStart(Number(exponent) + digits.length, "0")}`
+  return decimalPattern.test(decimal) ? decimal : undefined
+}
+
+/** How Databento writes that a price is unknown. */
+const unknownDatabentoPrice = "9223372036854775807"
 
 /**
  * Parses a price of Databento: in dollars if it has a decimal point ("pretty-printed"), otherwise in billionths of one.
  */
 const parseDatabentoPrice = (text: string) => {
-  if (text.includes(".")) return decimalPattern.test(text) ? text : undefined
+  if (text.includes(".")) return parseDecimal(text)
   if (!/^\d{1,19}$/.test(text)) return undefined
   const digits = text.padStart(10, "0")
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`
@@ -163,6 +179,9 @@ const toTicks = (text: string) => {
  */
 const isBelow = (one: string, other: string) => Number(one) < Number(other) && toTicks(one) < toTicks(other)
 
+const isOutside = (text: string, { greatest, least }: Bounds) =>
+  Number(text) < Number(least) || Number(text) > Number(greatest)
+
 // ----------------------------------------------------------------------------------------------------------------
 // Formats
 // ----------------------------------------------------------------------------------------------------------------
@@ -171,8 +190,6 @@ const prices = ["open", "high", "low", "close"] as const
 
 /** Whether a column of this name has prices, in any of the formats: open, high, low or close. */
 export const isPriceColumn = (name: string) => prices.some((column) => column === name)
-
-const parseDecimal = (text: string) => decimalPattern.test(text) ? text : undefined
 
 /** What the service's own formats have in common. */
 const ownFormat = {
@@ -220,10 +237,12 @@ const formats: ReadonlyArray<BarFormat> = [
       })
     },
     parsePrice: parseDatabentoPrice,
-    explainPrice: (text) =>
-      /^\d+$/.test(text)
-        ? `, which means billionths of a dollar without a decimal point; write dollars with one, like ${text}.00`
-        : "",
+    explainPrice: (text, bounds) => {
+      if (text === unknownDatabentoPrice) return ", which is how Databento writes an unknown price; leave the row out"
+      if (!/^\d+$/.test(text)) return ""
+      const hint = isOutside(text, bounds) ? "" : `; write dollars with one, like ${text}.00`
+      return `, which means billionths of a dollar without a decimal point${hint}`
+    },
     constantColumn: {
       column: "publisher_id",
       reason:
@@ -298,9 +317,6 @@ export interface BarBounds {
   readonly tomorrow: string
 }
 
-const isOutside = (text: string, { greatest, least }: Bounds) =>
-  Number(text) < Number(least) || Number(text) > Number(greatest)
-
 const formatPriceRule = ({ greatest, least }: Bounds) => `must be a price from ${least} to ${greatest} USD`
 
 /** Parses open, high, low and close, and checks that they agree with each other. */
@@ -311,7 +327,7 @@ const parseOhlc = ({ explainPrice, parsePrice }: BarFormat, cell: GetCell, bound
     const price = parsePrice(text)
     if (price === undefined || isOutside(price, bounds)) {
       const { reason } = makeProblem(column, formatPriceRule(bounds), text)
-      return Result.fail<CellProblem>({ column, reason: `${reason}${explainPrice?.(text) ?? ""}` })
+      return Result.fail<CellProblem>({ column, reason: `${reason}${explainPrice?.(text, bounds) ?? ""}` })
     }
     values[column] = price
   }
@@ -331,10 +347,10 @@ const [maxMinuteVolume, maxDayVolume, maxMinuteValue] = [1e9, 1e11, 1e15]
 /** Parses a volume. `highest` is the greatest price of the bar, which bounds the value of what was traded. */
 const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Result<string, CellProblem> => {
   const text = cell("volume")
-  const [value, max] = [Number(text), isDay ? maxDayVolume : maxMinuteVolume]
-  return !decimalPattern.test(text) || value > max || (!isDay && value * highest > maxMinuteValue)
+  const [volume, max] = [parseDecimal(text), isDay ? maxDayVolume : maxMinuteVolume]
+  return volume === undefined || Number(volume) > max || (!isDay && Number(volume) * highest > maxMinuteValue)
     ? fail("volume", `must be a number of shares, at most ${max}`, text)
-    : Result.succeed(text)
+    : Result.succeed(volume)
 }
 
 /**
@@ -342,10 +358,12 @@ const parseVolume = (cell: GetCell, isDay: boolean, highest: number): Result.Res
  * VWAP, but not for the high and low. 0 means unknown.
  */
 const parseVwap = (text: string, bounds: Bounds) => {
-  if (text === "" || (decimalPattern.test(text) && Number(text) === 0)) return Result.succeed(null)
-  return !decimalPattern.test(text) || isOutside(text, bounds)
+  if (text === "") return Result.succeed(null)
+  const price = parseDecimal(text)
+  if (price !== undefined && Number(price) === 0) return Result.succeed(null)
+  return price === undefined || isOutside(price, bounds)
     ? fail("vwap", `${formatPriceRule(bounds)}, or 0 if it is unknown`, text)
-    : Result.succeed(text)
+    : Result.succeed(price)
 }
 
 /**

@@ -30,8 +30,8 @@ const closingPrintMinutes = 5
 /** The market is taken to have closed early only if bars of at least this many symbols show it. */
 const minEarlyCloseSymbols = 500
 
-/** A possible early close is reported only if bars of at least this many symbols show it. */
-const minDoubtfulSymbols = 10
+/** What the bars of a few symbols may show by chance is reported only if those of at least this many show it. */
+export const minDoubtfulSymbols = 10
 
 /**
  * Returns an SQL condition: the day is complete. Any symbol has a day bar, or a minute bar that starts at 15:59 or
@@ -126,14 +126,32 @@ export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpelling
 })
 
 /**
+ * SQL conditions on a row of `price_periods`: the close of its day was taken at 13:00, or at 16:00. Most rows of a day
+ * show neither. Closing prints after 13:00 count as regular hours if no early close is known.
+ */
+const showsEarlyClose = `(period = 'afterhours' and first_minute < ${close})`
+const showsUsualClose = `(period = 'regular' and last_minute >= ${earlyClose + closingPrintMinutes})`
+
+/**
  * Creates the table `bar_days`: the days of the file that have minute bars. `symbols` is the number of symbols traded
  * before 13:00. `stops` says whether trading seems to have stopped at 13:00: the file goes on until 16:00, but the
- * volume from 13:05 is less than a tenth of that before 13:00. A day closed early if that was known in advance, or if
- * it stops and has enough symbols.
+ * volume from 13:05 is less than a tenth of that before 13:00.
+ *
+ * The columns that begin with `known` are about the bars of the day that were ingested before. Their close was taken at
+ * 13:00 (`known_early`), at 16:00 (`known_late`), or either, if a later file showed the earlier one to be wrong. Then,
+ * what most symbols show is right.
+ *
+ * A day closed early if that was known in advance, or if it stops and has enough symbols. With fewer symbols, it closed
+ * when it did for the bars that are known.
  */
 const createBarDays = `
   create temp table bar_days on commit drop as
-  select *, is_half_day or stops and symbols >= ${minEarlyCloseSymbols} as closed_early
+  select *,
+    case
+      when is_half_day then true
+      when symbols >= ${minEarlyCloseSymbols} then stops
+      else known_early and ended_early > ended_late
+    end as closed_early
   from (
     select day, day in (select half_day from half_days) as is_half_day, max(minute) as last_minute,
       count(distinct ticker) filter (where minute >= ${open} and minute < ${earlyClose}) as symbols,
@@ -141,7 +159,14 @@ const createBarDays = `
         and coalesce(sum(volume) filter (where minute >= ${earlyClose + closingPrintMinutes} and minute < ${close}), 0)
           < 0.1 * sum(volume) filter (where minute >= ${open} and minute < ${earlyClose}) as stops
     from bars where minute is not null and volume > 0 group by day
-  ) as days`
+  ) as days cross join lateral (
+    select min(first_minute) as known_first_minute, max(last_minute) as known_last_minute,
+      coalesce(bool_or(${showsEarlyClose}), false) as known_early,
+      coalesce(bool_or(${showsUsualClose}), false) as known_late,
+      count(*) filter (where period = 'regular' and not ${showsUsualClose}) as ended_early,
+      count(*) filter (where ${showsUsualClose}) as ended_late
+    from price_periods as known where known.date = day and period <> 'day'
+  ) as known`
 
 /**
  * Creates the table `timed_bars`: the bars that count, each with its part of the day. Of bars with the same symbol and
@@ -269,34 +294,86 @@ export interface DoubtfulDay {
   readonly closed_early: boolean
   /** Whether the last bar of the day starts from 12:59 to 13:04. */
   readonly ends_early: boolean
+  /** Whether the close is taken at 13:00 because of bars that were ingested before. */
+  readonly is_known: boolean
 }
+
+/** SQL condition on a minute: a day with this last bar has ended at 13:00, and has no bars after hours. */
+const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}`
 
 /**
  * Finds the days on which the bars contradict the calendar: they end early, or trading stops early, on a day without a
  * scheduled early close, or trading goes on after a scheduled one. Whether trading stops is judged only with enough
- * symbols.
+ * symbols, or if the bars that were ingested before show it.
  */
 export const findDoubtfulDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<DoubtfulDay>`
-    select day::text as date, is_half_day, closed_early, ends_early
+  return yield* sql.unsafe<DoubtfulDay>(`
+    select day::text as date, is_half_day, closed_early, ends_early, is_known
     from bar_days cross join lateral (
-      select not is_half_day and last_minute between ${earlyClose - 1} and ${earlyClose + closingPrintMinutes - 1}
-        as ends_early
+      select not is_half_day and ${isEarlyEnd("last_minute")} as ends_early,
+        closed_early and not is_half_day and symbols < ${minEarlyCloseSymbols} as is_known
     ) as early
-    where ends_early or symbols >= ${minDoubtfulSymbols}
+    where ends_early or is_known or symbols >= ${minDoubtfulSymbols}
       and case when is_half_day then not stops and last_minute >= ${lastRegularMinute} else stops end
     order by day
-  `
+  `)
 })
 
-/** Whether the times of the bars seem to be those of their ends: one is 16:00, but none is 09:30. */
-export const hasEndStamps = Effect.gen(function* () {
+/** Symbols whose close of a day was taken at another time than that of the file's symbols. */
+export interface MixedCloses {
+  /** `YYYY-MM-DD`. */
+  readonly date: string
+  /** Whether the close of the file's symbols is taken at 13:00. */
+  readonly closed_early: boolean
+  readonly symbols: ReadonlyArray<string>
+}
+
+/**
+ * Finds the symbols that the file lacks, and whose close on one of its days was taken at another time. It cannot be
+ * corrected without their bars. Also finds the other symbols of a day whose bars ended at 13:00, if they go on in the
+ * file. Runs before the file is merged.
+ */
+export const findMixedCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [found] = yield* sql<{ readonly has: boolean }>`
-    select exists (select from bars where minute = ${close}) and not exists (select from bars where minute = ${open})
-      as has
-  `
+  return yield* sql.unsafe<MixedCloses>(`
+    -- The columns of bar_days in the last condition leave out most days before the bars of "others" are read.
+    select day::text as date, closed_early, others.symbols
+    from bar_days cross join lateral (
+      select not is_half_day and ${isEarlyEnd("known_last_minute")} and not ${isEarlyEnd("last_minute")} as goes_on
+    ) as early
+    cross join lateral (
+      -- The driver does not know the type of an array of symbols, only that of an array of text.
+      select array_agg(distinct ticker::text order by ticker::text) as symbols from price_periods as known
+      where known.date = day
+        and case
+          when closed_early then ${showsUsualClose}
+          else ${showsEarlyClose} or goes_on and period = 'regular'
+        end
+        and not exists (
+          select from new_periods as in_file
+          where in_file.ticker = known.ticker and in_file.date = known.date and in_file.period <> 'day'
+        )
+    ) as others
+    where case when closed_early then known_late else known_early or goes_on end and others.symbols is not null
+    order by day
+  `)
+})
+
+/**
+ * Whether the times of the bars seem to be those of their ends. Then trading begins at 09:31 instead of 09:30, where
+ * only the last bar before the open is, and the last regular bar is at 16:00. With less than `minSymbols` symbols at
+ * 09:31, they may only have been traded rarely.
+ */
+export const hasEndStamps = Effect.fnUntraced(function* (minSymbols: number) {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql.unsafe<{ readonly has: boolean }>(`
+    select coalesce(sum(volume) filter (where minute = ${open}), 0)
+        <= 0.1 * coalesce(sum(volume) filter (where minute = ${open + 1}), 0)
+      and count(distinct ticker) filter (where minute = ${open + 1}) >= ${minSymbols}
+      and exists (select from bars where minute = ${close}) as has
+    from bars where minute in (${open}, ${open + 1})
+  `)
   return found?.has === true
 })
 
@@ -325,14 +402,17 @@ export const findShortenedDays = Effect.gen(function* () {
     from (
       select date, min(first_minute) as first_minute, max(last_minute) as last_minute
       from new_periods where period <> 'day' group by date
-    ) as in_file cross join lateral (
-      select min(first_minute) as known_first_minute, max(last_minute) as known_last_minute
-      from price_periods as known where known.date = in_file.date and period <> 'day'
-    ) as known
+    ) as in_file join bar_days on day = in_file.date
     where in_file.first_minute > known_first_minute or in_file.last_minute < known_last_minute
     order by in_file.date
   `
 })
+
+/** Days of `high_365` and `low_365`. */
+export const yearDays = 365
+
+/** SQL query for the first complete day. A high and low of a year that begins before it are unknown. */
+const firstCompleteDay = `(select min(date) from price_periods as first where ${isCompleteDay("first.date")})`
 
 /** SQL query for the days of the file that are complete. */
 const completeDays = `select date from (select distinct date from new_periods) as in_file
@@ -344,10 +424,12 @@ const completeDays = `select date from (select distinct date from new_periods) a
  * Creates three tables, in which a session is a symbol and a day:
  * - `removed`: the parts of days that had minute bars before and have none in the file,
  * - `changed`: the sessions whose sums differ from before, and those of days that are complete only since this file,
- * - `touched`: the sessions to compute, which are those in `changed` and the others of the file.
+ * - `touched`: the sessions to compute, which are those in `changed`, the others of the file, and the newest ones of
+ *   symbols whose high and low of a year are known only since this file.
  */
 export const mergePeriods = runStatements(
   `create temp table complete_before on commit drop as ${completeDays}`,
+  `create temp table first_before on commit drop as select ${firstCompleteDay} as day`,
   `create temp table removed on commit drop as
     with deleted as (
       delete from price_periods as known
@@ -373,7 +455,15 @@ export const mergePeriods = runStatements(
   `insert into changed select distinct ticker, date from price_periods
     where date in (${completeDays} except select date from complete_before)`,
   `create temp table touched on commit drop as
-    select ticker, date from new_periods union select ticker, date from changed`,
+    select ticker, date from new_periods union select ticker, date from changed
+    union
+    select ticker, max(newest.date)
+    from (select day as before, ${firstCompleteDay} as after from first_before) as first join price_periods as newest
+      on newest.date >= after + ${yearDays} and newest.date < before + ${yearDays}
+    where not exists (
+      select from price_periods as later where later.ticker = newest.ticker and later.date >= before + ${yearDays}
+    )
+    group by ticker`,
 )
 
 /** Records of a split for days at most this far apart are one split. The bars show which of the days is right. */

@@ -1,6 +1,7 @@
 /** Ingests files with price bars, one transaction per file (decision 0127). */
 import { Data, Effect, Ref, Stream } from "effect"
 import { SqlClient } from "effect/sql"
+import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { retryLostConnection } from "../../postgres/DatabaseReconnection.ts"
 import { BeforeLoadCommit, loadComputedRows } from "../load/Load.ts"
 import type { DoubtfulSymbol } from "../load/MarketCaps.ts"
@@ -13,10 +14,13 @@ import {
   createBarTables,
   type DoubtfulDay,
   findDoubtfulDays,
+  findMixedCloses,
   findShortenedDays,
   hasEndStamps,
   keepSpellings,
   mergePeriods,
+  minDoubtfulSymbols,
+  type MixedCloses,
   removeMidnightBars,
   type ShortenedDay,
   storeBars,
@@ -96,9 +100,13 @@ const refuseEmptyFile = (file: string, { closedDays, outside, symbols, testSymbo
       "intended, add --allow-empty.",
   })
 
-const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day }: DoubtfulDay) => {
+const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day, is_known }: DoubtfulDay) => {
   if (is_half_day) {
     return `An early close was scheduled for ${date}, but bars show trading after it. The close is taken at 13:00.`
+  }
+  if (is_known) {
+    return `No early close was scheduled for ${date}, but the bars that were ingested before show one. The close is ` +
+      "taken at 13:00."
   }
   if (ends_early) {
     return `The bars of ${date} end at 13:00, but no early close was scheduled. The day counts as complete; if it is ` +
@@ -111,9 +119,20 @@ const describeDoubtfulDay = ({ closed_early, date, ends_early, is_half_day }: Do
   }`
 }
 
+/** The greatest number of symbols that are listed with mixed closes. */
+const maxListedSymbols = 20
+
+const describeMixedCloses = ({ closed_early, date, symbols }: MixedCloses) => {
+  const [taken, known] = closed_early ? ["13:00", "16:00"] : ["16:00", "13:00"]
+  const listed = symbols.slice(0, maxListedSymbols).join(", ")
+  return `The close of ${date} is taken at ${taken}, but that of ${formatCountWithNoun(symbols.length, "symbol")} ` +
+    `that the file lacks was taken at ${known}. Ingest the bars of ${date} of these symbols again: ${listed}` +
+    (symbols.length > maxListedSymbols ? ", …" : "")
+}
+
 const endStampsDoubt =
-  "No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends of the " +
-  "bars. They must be their starts."
+  "Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem to be " +
+  "the ends of the bars. They must be their starts."
 
 /** Shows in the progress of the command what it does now. */
 const startStep = Effect.fnUntraced(function* (label: string) {
@@ -135,11 +154,12 @@ const storeFileBars = Effect.fnUntraced(function* (file: string, spellings: File
   return yield* Ref.get(count)
 })
 
-/** Describes what the bars of the file leave in doubt. With `check`, says so if their times seem to be their ends. */
+/** Describes what the bars of the file leave in doubt. `check` also says what the bars of a few symbols show. */
 const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOptions) {
   return [
     ...(yield* findDoubtfulDays).map(describeDoubtfulDay),
-    ...(check && (yield* hasEndStamps) ? [endStampsDoubt] : []),
+    ...(yield* findMixedCloses).map(describeMixedCloses),
+    ...((yield* hasEndStamps(check ? 0 : minDoubtfulSymbols)) ? [endStampsDoubt] : []),
   ]
 })
 

@@ -192,16 +192,76 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           requestRows(`ticker=${ticker}&limit=100`),
           (found) => found.filter((row) => valueAt(row, "cik") === cik).map((row) => valueAt(row, "market_cap")),
         )
-      for (const company of [null, "71"]) {
-        // On the first day of the new symbol, which is no trading day, the last close is that under the old one.
-        assert.deepStrictEqual(yield* caps("HTNEW", company), [30, 20, 20])
-      }
+      // On the first day of the new symbol, which is no trading day, the last close is that under the old one.
+      assert.deepStrictEqual(yield* caps("HTNEW", "71"), [30, 20, 20])
+      // Without a CIK, a row from before that day may be about whoever used the symbol then.
+      assert.deepStrictEqual(yield* caps("HTNEW", null), [30, 20, null])
       // Without a CIK, rows of a symbol from after the company gave it up are about whoever uses it then.
       assert.deepStrictEqual(yield* caps("HTOLD", null), [800, null, 20])
       assert.deepStrictEqual(yield* caps("HTOLD", "71"), [30, 20, 20])
       // Rows of a company that had, or has, the symbol of another one.
       assert.deepStrictEqual(yield* caps("HTNEW", otherCik), [null, null, 900])
       assert.deepStrictEqual(yield* caps("HTOLD", otherCik), [800, null, null])
+    }))
+
+  it.effect("market_cap is null if the row may be about a company that used the symbol before (D32)", () =>
+    Effect.gen(function* () {
+      yield* insertRows(
+        "ticker_changes",
+        change("HTPRE", "HTTOOK", "2024-11-01", "0000000081"),
+        change("HTPREN", "HTTOOKN", "2024-11-01", null),
+        // The company gave up its symbol for three months.
+        change("HTHOME", "HTAWAY1", "2024-07-15", "0000000083"),
+        change("HTAWAY1", "HTHOME", "2024-10-18", "0000000083"),
+      )
+      const symbols = ["HTPRE", "HTTOOK", "HTPREN", "HTTOOKN", "HTHOME", "HTAWAY1"]
+      const [day, ...others] = ["2024-09-20", "2024-06-21", "2024-11-15"]
+      yield* insertRows(
+        "daily_prices",
+        ...[day, ...others].flatMap((date) =>
+          symbols.filter((ticker) => date !== day || !/TOOK|HOME/.test(ticker)).map((ticker, index) =>
+            price(ticker, date ?? "", `${index + 1}`)
+          )
+        ),
+      )
+      const rows = (cik: string | null) =>
+        ["HTTOOK", "HTTOOKN", "HTHOME"].map((ticker) =>
+          filing(ticker, { reported_date: day, outstanding_shares: "10", cik, document_url: String(cik) })
+        )
+      yield* insertRows("historical_float_pro", ...[null, "81", "83", "99"].flatMap(rows))
+      const caps = (ticker: string) =>
+        Effect.map(
+          requestRows(`ticker=${ticker}&limit=100`),
+          (found) => Object.fromEntries(found.map((row) => [`${valueAt(row, "cik")}`, valueAt(row, "market_cap")])),
+        )
+      // Nobody used the symbols within 30 days of the row, so they are those that the companies got later.
+      const own = { HTTOOK: 10, HTTOOKN: 20, HTHOME: 30 }
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual(yield* caps("HTTOOK"), { null: own.HTTOOK, 81: own.HTTOOK, 83: null, 99: null })
+      // Lineage does not know the company of this change.
+      const anyCompany = { 81: own.HTTOOKN, 83: own.HTTOOKN, 99: own.HTTOOKN }
+      assert.deepStrictEqual(yield* caps("HTTOOKN"), { null: own.HTTOOKN, ...anyCompany })
+      assert.deepStrictEqual(yield* caps("HTHOME"), { null: own.HTHOME, 81: null, 83: own.HTHOME, 99: null })
+      for (const traded of ["2024-09-20", "2024-08-21", "2024-10-17"]) {
+        for (const ticker of ["HTTOOK", "HTTOOKN", "HTHOME"]) {
+          yield* insertRows("daily_prices", price(ticker, traded, "70"))
+        }
+        const other = traded === day ? 700 : null
+        assert.deepStrictEqual(yield* caps("HTTOOK"), { null: null, 81: own.HTTOOK, 83: other, 99: other }, traded)
+        assert.deepStrictEqual(yield* caps("HTTOOKN"), { null: null, 81: null, 83: null, 99: null }, traded)
+        assert.deepStrictEqual(yield* caps("HTHOME"), { null: null, 81: other, 83: own.HTHOME, 99: other }, traded)
+        yield* sql`delete from daily_prices where date = ${traded} and close = 70`
+      }
+      // Earlier and later closes say nothing of that day, nor do those of the company itself.
+      for (const traded of ["2024-08-20", "2024-10-21"]) {
+        for (const ticker of ["HTTOOK", "HTTOOKN", "HTHOME"]) {
+          yield* insertRows("daily_prices", price(ticker, traded, "70"))
+        }
+        assert.deepStrictEqual((yield* caps("HTTOOK"))["null"], own.HTTOOK, traded)
+        assert.deepStrictEqual((yield* caps("HTTOOKN"))["null"], own.HTTOOKN, traded)
+        assert.deepStrictEqual((yield* caps("HTHOME"))["null"], own.HTHOME, traded)
+        yield* sql`delete from daily_prices where date = ${traded} and close = 70`
+      }
     }))
 
   it.effect("market_cap of an ambiguous symbol needs the company, unless nobody else can have used it (D32, D35)", () =>

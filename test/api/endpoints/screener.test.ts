@@ -33,8 +33,8 @@ const wholes = (
 /** These columns, `website` and `ownership_source_url` support no filter (§2.5). */
 const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
 const numbers = [...decimals, ...wholes]
-/** The least value of a column in these tests. Prices, values of companies, shares and counts are never negative (D42). */
-const least = (name: string) => [...wholes, "price", "market_cap", "high_365", "low_365"].includes(name) ? "1" : "-5"
+/** The least value of a column in these tests. Only changes and a few other numbers may be negative (D42). */
+const least = (name: string) => /^gain_|^avg_gap$|_change_|^fee_rate$|^ratio_/.test(name) ? "-5" : "1"
 const words = ["exchange", "sector", "industry", "country", "state"]
 
 const { requestColumn, requestRows, requestText, requestInvalid, readAllPages } = ListClients.makeListClient(
@@ -88,7 +88,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         days_to_cover: "1.1",
         shares_available: "5",
         fee_rate: "250.75",
-        ...Object.fromEntries(gains.map((days) => [`gain_${days}_day`, `-${days}.1`])),
+        ...Object.fromEntries(gains.map((days) => [`gain_${days}_day`, String(-days / 10)])),
         num_gaps: "6",
         num_runners: "7",
         avg_gap: "33.3333",
@@ -106,7 +106,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
           `"affiliate_percent":0,"institutions_percent":0.9999,"ownership_source_url":"https://example.com/13g",` +
           `"average_volume":1,"median_volume_60":2,"today_volume":3,"volume_change_percentage":-12.5,` +
           `"short_interest":4,"short_float":0.1,"days_to_cover":1.1,"shares_available":5,"fee_rate":250.75,` +
-          gains.map((days) => `"gain_${days}_day":-${days}.1,`).join("") +
+          gains.map((days) => `"gain_${days}_day":${-days / 10},`).join("") +
           `"num_gaps":6,"num_runners":7,"avg_gap":33.3333,"ratio_debt_to_equity":-0.07,"pending_s1":true,` +
           `"last_updated":"2025-07-02T08:30:00-05:00"}],"page":1,"limit":10,"has_more":false}`,
       )

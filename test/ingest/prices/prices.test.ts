@@ -359,6 +359,71 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(few.doubts, [])
       }))
 
+    it.effect("end at the same time for all symbols of a day, also in a file with few of them (resources: daily-prices)", () =>
+      Effect.gen(function* () {
+        const day = "2025-11-25"
+        const makeDay = (ticker: string, times: ReadonlyArray<readonly [string, number]>) =>
+          times.map(([time, dollars]) => makeFlatBar(ticker, day, time, dollars, time > "13:04" ? 1 : 100))
+        const early = [["09:30", 10], ["12:59", 11], ["15:59", 19]] as const
+        const minSymbols = 500
+        const symbols = Array.from({ length: minSymbols }, (_, index) => `S${index}`)
+        const market = toMassiveFile(
+          symbols.flatMap((ticker) => makeDay(ticker, early.slice(0, ticker < "S3" ? 3 : 2))),
+        )
+        const few = toMassiveFile(["S1", "S2", "NEW"].flatMap((ticker) => makeDay(ticker, early)))
+        const readCloses = Effect.map(
+          readTable("daily_prices"),
+          (rows) => Object.fromEntries(rows.map(({ close, ticker }) => [ticker, close])),
+        )
+        const expected = Object.fromEntries([...symbols, "NEW"].map((ticker) => [ticker, "11.0000"]))
+        // The whole market shows the early close, and a correction for three symbols comes later.
+        yield* emptyTables
+        yield* ingest(market)
+        assert.deepStrictEqual((yield* ingest(few)).doubts, [
+          `No early close was scheduled for ${day}, but the bars that were ingested before show one. The close is ` +
+          "taken at 13:00.",
+        ])
+        assert.deepStrictEqual(yield* readCloses, expected)
+        // In the reverse order, only the market shows that the close of the three was wrong.
+        yield* emptyTables
+        assert.deepStrictEqual((yield* ingest(few)).doubts, [])
+        assert.deepStrictEqual((yield* ingest(market)).doubts, [
+          `The bars of ${day} show little trading after 13:00, but no early close was scheduled. Because so many ` +
+          "symbols show it, the close is taken at 13:00.",
+          `The close of ${day} is taken at 13:00, but that of 1 symbol that the file lacks was taken at 16:00. Ingest ` +
+          `the bars of ${day} of these symbols again: NEW`,
+        ])
+        assert.deepStrictEqual(yield* readCloses, { ...expected, NEW: "19.0000" })
+        yield* ingest(few)
+        assert.deepStrictEqual(yield* readCloses, expected)
+        // A corrected file of the market shows that trading went on.
+        const whole = symbols.flatMap((ticker) => makeFlatDay(ticker, day, 12))
+        const { doubts } = yield* ingest(toMassiveFile(whole))
+        assert.deepStrictEqual(doubts, [
+          `The close of ${day} is taken at 16:00, but that of 1 symbol that the file lacks was taken at 13:00. Ingest ` +
+          `the bars of ${day} of these symbols again: NEW`,
+        ])
+        assert.deepStrictEqual((yield* ingest(few)).doubts, [])
+        assert.strictEqual((yield* readCloses)["NEW"], "19.0000")
+      }))
+
+    it.effect("are in doubt if other symbols of the day end at 13:00 (resources: daily-prices)", () =>
+      Effect.gen(function* () {
+        const day = "2025-11-25"
+        const makeEarlyDay = (ticker: string) => ["09:30", "13:00"].map((time) => makeFlatBar(ticker, day, time, 10))
+        yield* emptyTables
+        yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap(makeEarlyDay)))
+        assert.deepStrictEqual((yield* ingest(toMassiveFile(makeFlatDay("AAA", day, 10)))).doubts, [
+          `The close of ${day} is taken at 16:00, but that of 1 symbol that the file lacks was taken at 13:00. Ingest ` +
+          `the bars of ${day} of these symbols again: BBB`,
+        ])
+        // A file of a session in progress is followed by one of the whole day, with all symbols.
+        yield* emptyTables
+        yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap(makeEarlyDay)))
+        const whole = yield* ingest(toMassiveFile(["AAA", "BBB"].flatMap((ticker) => makeFlatDay(ticker, day, 10))))
+        assert.deepStrictEqual(whole.doubts, [])
+      }))
+
     it.effect("are in doubt if trading goes on after a scheduled early close (resources: daily-prices)", () =>
       Effect.gen(function* () {
         yield* emptyTables
@@ -432,6 +497,32 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           avg_gap: "10.0000",
           last_updated: "2026-06-02 16:00:00",
         }])
+      }))
+
+    it.effect("give the high and low of a year, in whichever order the files come (resources: screener)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const company = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false }
+        // A file of another symbol shows that the bars go back a year from the newest session of AAA.
+        const files = [
+          [...makeFlatDay("AAA", "2026-01-05", 12), ...makeFlatDay("AAA", "2026-06-01", 10)],
+          makeFlatDay("BBB", "2026-06-02", 7),
+          makeFlatDay("BBB", "2025-06-03", 8),
+          makeFlatDay("BBB", "2025-05-30", 9),
+        ].map(toMassiveFile)
+        for (const order of [files, files.toReversed()]) {
+          yield* emptyTables
+          yield* Service.insertRows("screener", { ticker: "AAA", last_updated: "2025-01-01 10:00:00", ...company })
+          const known: Array<unknown> = []
+          for (const file of order) {
+            yield* ingest(file)
+            known.push(...yield* sql`select high_365 from screener where high_365 is not null`)
+          }
+          assert.deepStrictEqual(known, [{ high_365: "12.0000" }])
+          assert.deepStrictEqual(yield* sql`select high_365, low_365 from screener`, [
+            { high_365: "12.0000", low_365: "10.0000" },
+          ])
+        }
       }))
 
     it.effect("end at 13:00 if they come from the day bar of a half day (resources: screener)", () =>
@@ -686,6 +777,39 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         assert.deepStrictEqual(yield* readAllTables, expected)
       }))
 
+    it.effect("may have very small numbers, with an exponent in CSV and as doubles in Parquet (D31, files)", () =>
+      Effect.gen(function* () {
+        const volumes = ["1e-7", "1e-07", "1.2345678901234567e-7", "5E-324", "0.0000012345678901234567"]
+        const [ticker, date] = ["AAA", "2026-06-01"]
+        const names = ["open", "high", "low", "close"] as const
+        for (const volume of volumes) {
+          yield* emptyTables
+          yield* ingest(`ticker,date,open,high,low,close,volume\n${ticker},${date},1,1,1,1,${volume}\n`)
+          const expected = yield* readAllTables
+          assert.deepStrictEqual((yield* readTable("price_periods")).map((row) => row["volume"]), ["0"], volume)
+          yield* emptyTables
+          const columns: ReadonlyArray<ColumnSource> = [
+            { name: "ticker", data: [ticker], type: "STRING" },
+            { name: "date", data: [date], type: "STRING" },
+            ...names.map((name): ColumnSource => ({ name, data: [1], type: "DOUBLE" })),
+            { name: "volume", data: [Number(volume)], type: "DOUBLE" },
+          ]
+          yield* ingest(toParquet(columns, []), "bars.parquet")
+          assert.deepStrictEqual(yield* readAllTables, expected, volume)
+        }
+        // Ten bars of 0.055 shares are 0.55 shares, which are rounded to one.
+        yield* emptyTables
+        const lines = Array.from({ length: 10 }, (_, index) => `AAA,2026-06-01T13:3${index}:00Z,1,1,1,1,5.5e-2`)
+        yield* ingest(["ticker,time,open,high,low,close,volume", ...lines].join("\n"))
+        assert.deepStrictEqual((yield* readTable("price_periods")).map((row) => row["volume"]), ["1"])
+        for (const bad of ["1e-0", "1e7", "12e-7", "-1e-7", "1e-400", "e-7"]) {
+          const { message } = yield* Effect.flip(
+            ingest(`ticker,date,open,high,low,close,volume\n${ticker},${date},1,1,1,1,${bad}\n`),
+          )
+          assert.include(message, `volume must be a number of shares, at most 100000000000, but is "${bad}"`)
+        }
+      }))
+
     it.effect("without bars to ingest are refused, unless --allow-empty is given (D31, errors)", () =>
       Effect.gen(function* () {
         yield* emptyTables
@@ -836,7 +960,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const { doubts } = yield* ingest(toMassiveFile(bars), "bars.csv", check)
         assert.match(
           doubts.join(),
-          /^No bar starts at 09:30 in New York, but one at 16:00, so the times seem to be the ends/,
+          /^Hardly anything was traded in the bars at 09:30 in New York, but there is one at 16:00, so the times seem/,
         )
         const starts = [...bars, makeFlatBar("AAA", "2026-06-01", "09:30", 10)]
         assert.deepStrictEqual((yield* ingest(toMassiveFile(starts), "bars.csv", check)).doubts, [])
@@ -848,7 +972,31 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
         const ended = yield* runCommandInProcess(["ingest", "prices", file, "--check"], environment)
         assert.include(ended.err, `${file}: left out 1 symbol without volume, as indexes are: SPX\n`)
         assert.include(ended.err, `${file}: left out 1 symbol with which the exchanges test their systems: ZVZZT\n`)
-        assert.include(ended.err, `${file}: No bar starts at 09:30`)
+        assert.include(ended.err, `${file}: Hardly anything was traded in the bars at 09:30`)
+      }))
+
+    it.effect("are reported if their times seem to be those of their ends, also with bars before the open (D31, summary)", () =>
+      Effect.gen(function* () {
+        const makeSymbols = (count: number) => Array.from({ length: count }, (_, index) => `S${index}`)
+        // By their starts, the open is at 09:30 and the last regular bar at 15:59.
+        const starts = [["09:29", 20], ["09:30", 5_000], ["09:31", 900], ["15:59", 800], ["16:00", 4_000]] as const
+        const ends = [["09:30", 20], ["09:31", 5_000], ["09:32", 900], ["16:00", 800], ["16:01", 4_000]] as const
+        const minDoubtfulSymbols = 10
+        for (
+          const [times, symbols, check, doubted] of [
+            [starts, 30, true, false],
+            [ends, minDoubtfulSymbols, false, true],
+            [ends, minDoubtfulSymbols - 1, false, false],
+            [ends, 1, true, true],
+          ] as const
+        ) {
+          yield* emptyTables
+          const bars = makeSymbols(symbols).flatMap((ticker) =>
+            times.map(([time, volume]) => makeFlatBar(ticker, "2026-06-01", time, 10, volume))
+          )
+          const { doubts } = yield* ingest(toMassiveFile(bars), "bars.csv", { check })
+          assert.strictEqual(doubts.join().includes("seem to be the ends of the bars"), doubted, `${symbols} ${check}`)
+        }
       }))
 
     it.effect("with days before 1900 are refused (D42)", () =>
@@ -913,6 +1061,19 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
           'line 2: open must be a price from 0.0001 to 9999999 USD, but is "10", which means billionths of a dollar ' +
             "without a decimal point; write dollars with one, like 10.00",
         )
+        for (
+          const [price, explanation] of [
+            ["9223372036854775807", ", which is how Databento writes an unknown price; leave the row out"],
+            ["10000000000000000", ", which means billionths of a dollar without a decimal point"],
+            ["-10", ""],
+          ] as const
+        ) {
+          const refused = yield* Effect.flip(ingest(
+            "ts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol\n" +
+              `1780347540000000000,33,2,38,${price},11,9,10,300,AAA\n`,
+          ))
+          assert.match(refused.message, new RegExp(`USD, but is "${price}"${explanation}$`))
+        }
       }))
 
     it.effect.each(["\r", "\r\n", "\n"])(

@@ -54,6 +54,9 @@ const bounds: Readonly<Record<string, Readonly<Record<"inside" | "outside", Read
   ratio: { inside: ["0.0001", "99999999999999.9999"], outside: ["0", "-1"] },
   quantity: { inside: ["0", "9007199254740991"], outside: ["-1", "9007199254740992"] },
   tally: { inside: ["0", "9007199254740991"], outside: ["-1", "9007199254740992"] },
+  figure: { inside: ["-99999999999999.9999", "99999999999999.9999"], outside: [] },
+  proportion: { inside: ["0", "99999999999999.9999"], outside: ["-0.0001"] },
+  change: { inside: ["-100", "99999999999999.9999"], outside: ["-100.0001"] },
   dollars: { inside: ["0", "999999999999999999.99"], outside: ["-0.01"] },
   fact_day: { inside: ["1900-01-01", "2199-12-31"], outside: ["1899-12-31", "2200-01-01"] },
   wall_time: {
@@ -205,6 +208,33 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
         }
       }),
   )
+
+  it.effect("include numbers below 0, except in columns for changes and in a few others (D42)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const tables = loadableDatasets.map(({ table }) => table)
+      const columns = yield* sql<{ readonly column: string; readonly domain: string }>`
+        select relname || '.' || attname as column, typname as domain
+        from pg_attribute join pg_class on pg_class.oid = attrelid join pg_type on pg_type.oid = atttypid
+          join domain_bounds on domain = atttypid
+        where relnamespace = 'public'::regnamespace and relname in ${sql.in(tables)} and typcategory = 'N'
+          and least::numeric < 0
+        order by 1
+      `
+      // A price or a volume cannot fall by more than all of its value.
+      const isChange = (name: string) => /\.(gain_|percentage_gain$|avg_gap$|.*change_|gap_perc|open_to_)/.test(name)
+      assert.deepStrictEqual(
+        columns.filter(({ domain }) => domain === "change").map(({ column }) => column),
+        columns.filter(({ column }) => isChange(column)).map(({ column }) => column),
+      )
+      assert.deepStrictEqual(columns.filter(({ domain }) => domain !== "change").map(({ column }) => column), [
+        "dilution_data.interest_rate_percentage",
+        "registrations.baby_shelf_raisable_amount",
+        "registrations.calculated_raisable_amount",
+        "screener.fee_rate",
+        "screener.ratio_debt_to_equity",
+      ])
+    }))
 
   it.effect("do not include the most extreme printable values, which are accepted (D34, D16)", () =>
     Effect.gen(function* () {

@@ -71,11 +71,16 @@ const isInfinite = (day: string) => day.includes("infinity")
 const isSince = (day: string, first: string) => isInfinite(first) || day >= first
 const isBefore = (day: string, end: string) => isInfinite(end) || day < end
 
-/**
- * Selects the periods that `find_row_periods` returned for a row with this symbol, company and day. The closing prices
- * in these periods are the row's own.
- */
-const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, ticker: string, company: string | null, day: string) =>
+/** A row with closing prices. `isTraded` says whether its symbol has a close around its day. */
+interface PricedRow {
+  readonly ticker: string
+  readonly company: string | null
+  readonly day: string
+  readonly isTraded: boolean
+}
+
+/** Selects the periods that `find_row_periods` returned for a row. The closing prices in them are the row's own. */
+const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, { company, day, isTraded, ticker }: PricedRow) =>
   Array.from(
     new Set(
       rows.filter(({ cik, rule, since, symbol, until }) => {
@@ -83,6 +88,7 @@ const selectRowPeriods = (rows: ReadonlyArray<RowPeriod>, ticker: string, compan
         if (rule === "same") return cik === company
         if (rule === "other") return company !== null && cik !== company
         if (rule === "unknown") return cik === null || company === null
+        if (rule === "untraded") return !isTraded && (cik === null || company === null)
         return cik === null || company === null || cik === company
       }).map((row) => [row.ticker, row.starts, row.ends].join(" ")),
     ),
@@ -95,9 +101,7 @@ const isSameChange = (one: TickerChangeEvent, other: TickerChangeEvent) =>
 /** Computes the same periods from the events of the symbol's component, as D32 defines them. */
 const expectRowPeriods = (
   events: ReadonlyArray<TickerChangeEvent>,
-  symbol: string,
-  company: string | null,
-  day: string,
+  { company, day, isTraded, ticker: symbol }: PricedRow,
 ) => {
   const periodsOf = (chain: LineageChain) =>
     toCompanyLineage(chain).periods.map(({ from = "-infinity", ticker, until = "infinity" }) => ({
@@ -115,8 +119,13 @@ const expectRowPeriods = (
       if (chain === undefined) return []
       const linkedPeriods = periodsOf(chain).filter(({ ticker }) => ticker === symbol)
       const isGivenUp = linkedPeriods.every(({ until }) => !isBefore(day, until))
+      const isUsed = linkedPeriods.some(({ from, until }) => isSince(day, from) && isBefore(day, until))
       const isUnknown = chain.cik === null || company === null
-      if (chain.cik === company && !isUnknown || isUnknown && !isGivenUp) return periodsOf(chain)
+      if (chain.cik === company && !isUnknown || isUnknown && !isGivenUp && (isUsed || !isTraded)) {
+        return periodsOf(chain)
+      }
+      // Somebody used the symbol before the company got it.
+      if (isUnknown && !isGivenUp) return []
       const linked = new Set(linkedPeriods.map(({ from }) => from))
       return own.filter(({ from, until }) => !linked.has(from) && isSince(day, from) && isBefore(day, until))
     }
@@ -235,13 +244,16 @@ layer(Service.migratedDatabaseLayer, { excludeTestServices: true })("security_pe
             const events = index.findComponent(ticker, today, 1000)
             for (const company of [null, "0000000001", "0000000002", "0000000003"]) {
               for (const day of ["2023-12-31", "2024-03-01", "2024-05-15", "2025-06-30"]) {
-                const periods = selectRowPeriods(rows, ticker, company, day)
-                assert.deepStrictEqual(
-                  periods,
-                  expectRowPeriods(events, ticker, company, day),
-                  `seed ${seed}, ${ticker}, ${company}, ${day}`,
-                )
-                foundPeriods += periods.length
+                for (const isTraded of [false, true]) {
+                  const row = { company, day, isTraded, ticker }
+                  const periods = selectRowPeriods(rows, row)
+                  assert.deepStrictEqual(
+                    periods,
+                    expectRowPeriods(events, row),
+                    `seed ${seed}, ${JSON.stringify(row)}`,
+                  )
+                  foundPeriods += periods.length
+                }
               }
             }
           }
