@@ -149,20 +149,24 @@ create index on edgar_registration_ends (cik);
 -- Values that documents of the SEC state, and that are not believed (operations/ingest-edgar). A document that is read
 -- again replaces its doubts, except those about which an operator has decided.
 create table edgar_doubts (
-  doubt_id  bigint generated always as identity primary key,
-  cik       cik not null,
-  dataset   text not null,
+  doubt_id    bigint generated always as identity primary key,
+  cik         cik not null,
+  dataset     text not null,
   -- The document with the element, as in the row's `source`.
-  url       text not null,
-  field     text not null,
-  -- What the document states; empty if its statements contradict each other.
-  read      text not null,
+  url         text not null,
+  field       text not null,
+  -- What the document states; empty if it states nothing.
+  read        text not null,
+  -- What the row has if the document is right; null if that is not clear, so that nothing can be confirmed.
+  confirmable text,
+  -- Whether it is decided together with the other doubts about the element.
+  is_joint    boolean not null default false,
   -- What the row has instead.
-  published text,
-  reason    text not null,
-  decision  text check (decision in ('confirmed', 'corrected')),
+  published   text,
+  reason      text not null,
+  decision    text check (decision in ('confirmed', 'corrected')),
   -- What the row has because of the decision; null if the value is unknown.
-  decided   text check (decision is not null or decided is null),
+  decided     text check (decision is not null or decided is null),
   unique (dataset, url, field, read)
 );
 

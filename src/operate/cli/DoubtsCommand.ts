@@ -41,12 +41,17 @@ const id = makeArgument(
 )
 
 const reportDecision = (
-  { dataset, decided, decision, field, isCount, rows, value }: Effect.Success<ReturnType<typeof decideDoubt>>,
+  { dataset, decided, decision, field, isCount, others, rows, value }: Effect.Success<ReturnType<typeof decideDoubt>>,
 ) =>
   Console.log(
     [
       ...(decision === null ? [] : [`This replaces an earlier decision (${decision}): ${decided ?? "unknown"}.`]),
       `${dataset}.${field} is ${value ?? "unknown"}, whenever the document is read again. Rows changed: ${rows}.`,
+      ...(others.length === 0 ? [] : [
+        `The document states only a part of what the holder owns, so the whole holder is ${
+          value === null ? "hidden" : "shown"
+        }. Decided with it: ${others.join(", ")}.`,
+      ]),
       ...(isCount
         ? [`The next run makes what depends on it, such as the current count: ${tickerlineCommand} ingest edgar`]
         : []),

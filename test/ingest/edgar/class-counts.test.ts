@@ -180,7 +180,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
         details: "Shares outstanding of all classes from the cover page: Class A (GOOGL): 5,830,000,000; " +
           "Class B: 841,000,000; Capital Class C (GOOG): 5,440,000,000. Public float on 2025-06-30: 1900000000000 USD.",
         last_updated: "2026-04-30 00:00:00",
-        source: [...links, `${facts}#dei/EntityPublicFloat/USD/0001652044-26-000002`],
+        source: [...links, `${facts}#dei/EntityPublicFloat/USD/0001652044-26-000002/2025-06-30`],
       }])
       const [{ source } = { source: [] }] = yield* sql<{ readonly source: ReadonlyArray<string> }>`
         select source from float_outstanding

@@ -1,7 +1,7 @@
 /** Values of the SEC's documents that are not believed, and what operators decide about them (decision 0103). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { Effect, Fiber, FileSystem, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
@@ -121,7 +121,7 @@ const readHistory = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly cells: ReadonlyArray<string | null> }>`
     select array[filed_at::text, reported_date::text, outstanding_shares::text, details] as cells
-    from historical_float_pro where ticker = 'ACME' order by filed_at
+    from historical_float_pro where ticker = 'ACME' order by filed_at, reported_date
   `
   return rows.map(({ cells }) => cells)
 })
@@ -160,7 +160,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
         published: "25123",
         reason,
         document: "https://data.sec.gov/api/xbrl/companyfacts/CIK0000000042.json#dei/" +
-          `EntityCommonStockSharesOutstanding/shares/${accessionOf(0)}`,
+          `EntityCommonStockSharesOutstanding/shares/${accessionOf(0)}/2026-03-01`,
         decision: null,
       }])
       assert.deepStrictEqual(yield* listDoubts("--dataset", "ownership"), [])
@@ -268,7 +268,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
         "Left out: the shares outstanding on the cover page cannot be read. The count is stated as 6000000 and as " +
         "60000000.",
       ])
-      assert.deepInclude((yield* listDoubts())[0], { read: "", published: null })
+      assert.deepInclude((yield* listDoubts())[0], { read: "6000000 and 60000000", published: null })
     })))
 })
 
@@ -360,7 +360,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The cover of a 20-F", 
         null,
         "Left out: the shares outstanding on the cover page cannot be read. The count is stated by acme:SharesAxis.",
       ])
-      assert.deepInclude((yield* listDoubts())[0], { read: "", reason: "is stated by acme:SharesAxis" })
+      assert.deepInclude((yield* listDoubts())[0], {
+        read: "800000000 and 150000000",
+        reason: "is stated by acme:SharesAxis",
+      })
     })))
 })
 
@@ -448,28 +451,135 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
       assert.isNull((yield* readHistory)[1]?.[2])
     })))
 
-  it.effect("takes a percentage of a document for a fraction, and no number above 1 (operations/ingest-edgar)", () =>
+  it.effect("takes only a fraction for a percentage, and no number above 1 (operations/ingest-edgar)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { environment } = yield* start
       const sql = yield* SqlClient.SqlClient
       const decide = Effect.fnUntraced(function* (read: string, ...words: ReadonlyArray<string>) {
         const [doubt] = yield* sql<{ readonly id: string }>`
-          insert into edgar_doubts (cik, dataset, url, field, read, reason)
-          values ('0000320193', 'ownership', ${`https://documents.example/${read}`}, 'percent_of_class', ${read}, 'is odd')
+          insert into edgar_doubts (cik, dataset, url, field, read, confirmable, reason)
+          values ('0000320193', 'ownership', ${`https://documents.example/${read}`}, 'percent_of_class', ${read},
+            ${read === "7.5" ? "0.0750" : null}, 'is odd')
           on conflict (dataset, url, field, read) do update set reason = excluded.reason
           returning doubt_id::text as id
         `
         const [command = "", ...values] = words
         return yield* runCommandInProcess(["ingest", "doubts", command, doubt?.id ?? "", ...values], environment)
       })
-      assert.include((yield* decide("7.5", "confirm")).out, "0.0750")
-      assert.include((yield* decide("100", "confirm")).out, "1.0000")
+      assert.include((yield* decide("7.5", "confirm")).out, "percent_of_class is 0.0750")
       assert.include((yield* decide("100", "correct", "0.5")).out, "0.5")
-      for (const words of [["confirm"], ["correct", "7.5"], ["correct", "1.01"]]) {
-        const { code, err } = yield* decide("101", ...words)
-        assert.strictEqual(code, 1, words.join(" "))
+      for (const value of ["7.5", "1.01"]) {
+        const { code, err } = yield* decide("101", "correct", value)
+        assert.strictEqual(code, 1, value)
         assert.include(err, "is a fraction from 0 to 1")
       }
+    })))
+
+  it.effect("that is made while a run reads the company is not lost (operations/ingest-edgar)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { id, ingest, run, stub } = yield* start
+      const facts = `/api/xbrl/companyfacts/CIK${acme.cik}.json`
+      let isDecided = false
+      stub.behaviour.intercept = ({ path }) =>
+        path === facts && !isDecided ? { status: 503, type: "text/plain", body: "busy" } : undefined
+      const before = stub.requests.length
+      const running = yield* Effect.forkChild(ingest("--since", "2019-01-01"))
+      const isReading = Effect.suspend(() =>
+        stub.requests.slice(before).some(({ path }) => path === facts) ? Effect.void : Effect.fail("not yet")
+      )
+      yield* Effect.retry(isReading, { schedule: Schedule.spaced("20 millis") })
+      yield* run("ingest", "doubts", "correct", id, "120000000")
+      isDecided = true
+      yield* Fiber.join(running)
+      assert.strictEqual((yield* readHistory)[1]?.[2], "120000000")
+      yield* ingest("--since", "2019-01-01")
+      assert.deepStrictEqual(yield* readCurrent, ["120000000", "2026-02-01", "120000000"])
+    })))
+
+  it.effect("about a date reaches the current count at once (operations/ingest-edgar)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish, run } = yield* startMarket
+      publish([{ filed: "2026-05-10", cover: [["2025-05-01", 60_000_000]] }])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, ["60000000", null, "60000000"])
+      yield* run("ingest", "doubts", "correct", String((yield* listDoubts())[0]?.["id"]), "2026-05-01")
+      assert.deepStrictEqual(yield* readCurrent, ["60000000", "2026-05-01", "60000000"])
+    })))
+
+  it.effect("about a percentage changes the type of the owner (decision 0100)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { run } = yield* start
+      const sql = yield* SqlClient.SqlClient
+      const url = "https://documents.example/13g.xml#person[1]"
+      yield* sql`
+        insert into ownership (ticker, filed_at, form_type, accession_number, owner_name, last_updated, source)
+        values ('ACME', '2026-02-10', 'SCHEDULE 13G', '0000000042-26-000009', 'Fund LP', '2026-02-10', array[${url}])
+      `
+      const [doubt] = yield* sql<{ readonly id: string }>`
+        insert into edgar_doubts (cik, dataset, url, field, read, reason)
+        values (${acme.cik}, 'ownership', ${url}, 'percent_of_class', '7.5%', 'has no valid number')
+        returning doubt_id::text as id
+      `
+      for (const [value, type] of [["0.075", "five_percent_owner"], ["0.2", "ten_percent_owner"], ["0.05", null]]) {
+        yield* run("ingest", "doubts", "correct", doubt?.id ?? "", value ?? "")
+        const rows = yield* sql<{ readonly type: string | null }>`select owner_type as type from ownership`
+        assert.deepStrictEqual(rows.map((row) => row.type), [type ?? null])
+      }
+    })))
+
+  it.effect("belongs to one date of a filing (operations/ingest-edgar)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish, run } = yield* startMarket
+      publish([{
+        filed: "2026-03-10",
+        form: annual,
+        cover: [["2026-02-15", 100], ["2026-02-20", 120]],
+        float: ["2025-06-30", 300e6],
+      }])
+      yield* ingest()
+      const doubts = yield* listDoubts()
+      assert.deepStrictEqual(doubts.map(({ published, read }) => [read, published]), [["100", null], ["120", null]])
+      assert.include(
+        (yield* run("ingest", "doubts", "correct", String(doubts[0]?.["id"]), "10000000")).out,
+        "changed: 1",
+      )
+      const expected = [["2026-02-15", "10000000"], ["2026-02-20", null]]
+      assert.deepStrictEqual((yield* readHistory).map((row) => row.slice(1, 3)), expected)
+      assert.deepStrictEqual((yield* listDoubts()).map(({ read }) => read), ["120"])
+      yield* ingest("--since", "2019-01-01")
+      assert.deepStrictEqual((yield* readHistory).map((row) => row.slice(1, 3)), expected)
+    })))
+
+  it.effect("about several values of one date belongs to these values (operations/ingest-edgar)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { environment, ingest, listDoubts, publish, run } = yield* startMarket
+      const report = { filed: "2026-03-10", form: annual }
+      const later = [["2026-02-20", 7_000_000], ["2026-02-20", 8_000_000]] as const
+      publish([{ ...report, cover: [["2026-02-15", 5_000_000], ["2026-02-15", 6_000_000], ...later] }])
+      yield* ingest()
+      const doubts = yield* listDoubts()
+      assert.deepStrictEqual(doubts.map(({ read }) => read), ["5000000 and 6000000", "7000000 and 8000000"])
+      const id = String(doubts[0]?.["id"])
+      const refused = yield* runCommandInProcess(["ingest", "doubts", "confirm", id], environment)
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.err, /states 5000000 and 6000000, which cannot be confirmed.* Use `ingest doubts correct`/)
+      yield* run("ingest", "doubts", "correct", id, "5500000")
+      const readCounts = Effect.map(readHistory, (rows) => rows.map((row) => row.slice(1, 3)))
+      assert.deepStrictEqual(yield* readCounts, [["2026-02-15", "5500000"], ["2026-02-20", null]])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCounts, [["2026-02-15", "5500000"], ["2026-02-20", null]])
+      assert.include(
+        (yield* readHistory)[0]?.[3] ?? "",
+        "Corrected by an operator; the filing states 5000000 and 6000000.",
+      )
+      assert.deepStrictEqual((yield* listDoubts()).map(({ read }) => read), ["7000000 and 8000000"])
+      publish([{ ...report, cover: [["2026-02-15", 50_000_000], ["2026-02-15", 60_000_000], ...later] }])
+      yield* ingest("--since", "2019-01-01")
+      assert.deepStrictEqual(yield* readCounts, [["2026-02-15", null], ["2026-02-20", null]])
+      assert.deepStrictEqual((yield* listDoubts()).map(({ read }) => read), [
+        "50000000 and 60000000",
+        "7000000 and 8000000",
+      ])
     })))
 
   it.effect("is refused without a doubt, or without a value (operations/ingest-edgar)", () =>

@@ -158,7 +158,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The current share coun
       ])
       assert.include(
         JSON.stringify(yield* readSources),
-        "#us-gaap/CommonStockSharesOutstanding/shares/0001652044-26-000048",
+        "#us-gaap/CommonStockSharesOutstanding/shares/0001652044-26-000048/2026-03-31",
       )
     })))
 

@@ -288,8 +288,8 @@ describe("Float rows", () => {
         )
         const facts = `https://data.sec.gov/api/xbrl/companyfacts/CIK${cik}.json#`
         assert.deepStrictEqual(row["source"], [
-          ...(count === undefined ? [] : [`${facts}${count.path}/shares/${accession}`]),
-          ...(float === undefined ? [] : [`${facts}dei/EntityPublicFloat/USD/${accession}`]),
+          ...(count === undefined ? [] : [`${facts}${count.path}/shares/${accession}/${count.end}`]),
+          ...(float === undefined ? [] : [`${facts}dei/EntityPublicFloat/USD/${accession}/${float.end}`]),
         ])
       }
       assert.strictEqual(rows.length, new Set([...counts, ...floats].map(({ accn }) => accn)).size)

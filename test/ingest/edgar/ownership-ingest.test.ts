@@ -62,6 +62,26 @@ layer(NodeServices.layer, { excludeTestServices: true })("An amended Form 4", (i
       }
     })))
 
+  it.effect("is replaced by a whole holder if an operator confirms a value of such an amendment (§2.7)", () =>
+    withOwnService(Effect.gen(function* () {
+      const DATABASE_URL = yield* DatabaseUrl
+      const request = yield* ingest([holding({ held: "50", nature: "By Trust" })])
+      const run = (...args: ReadonlyArray<string>) =>
+        runCommandInProcess(["ingest", "doubts", ...args], { DATABASE_URL })
+      const doubts: ReadonlyArray<Readonly<Record<string, unknown>>> = JSON.parse((yield* run("--json")).out)
+      const id = String(doubts.find(({ column }) => column === "common_shares_amount")?.["id"])
+      const confirmed = yield* run("confirm", id)
+      assert.match(confirmed.out, /the whole holder is shown\. Decided with it: .*owner_name/, confirmed.err)
+      const { ultimate: key } = yield* Service.TestKeys
+      const { text } = yield* Service.requestJson("/v1/ownership?ticker=ZIVO", { key })
+      assert.include(text, '"owner_name":"Doe Jane"')
+      assert.include(text, '"common_shares_amount":50')
+      assert.deepStrictEqual(JSON.parse((yield* run("--json")).out), [])
+      const hidden = yield* run("correct", id, "--null")
+      assert.include(hidden.out, "the whole holder is hidden")
+      assert.deepStrictEqual(yield* request(""), ["4", 600, "2026-06-09"])
+    })))
+
   it.effect("is replaced if its amendment corrects a transaction (§2.7)", () =>
     withOwnService(Effect.gen(function* () {
       const request = yield* ingest([trade({ held: "610", traded: "110", direction: "A", date: "2026-06-08" })])

@@ -1,6 +1,7 @@
 /** Tests the rules for ownership rows that no recorded filing exercises (decision 0100). */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
+import { describeStated } from "../../../src/ingest/edgar/read/Doubt.ts"
 import { isOwnershipForm, isSchedule13 } from "../../../src/ingest/edgar/read/OwnershipRows.ts"
 import { classifyDerivativeByTitle } from "../../../src/ingest/edgar/read/SecurityTitles.ts"
 import {
@@ -127,10 +128,13 @@ describe("The number of common shares in Forms 3, 4 and 5", () => {
     const shares = [trade({ held: "9007199254740991" }), trade({ held: "1", nature: "By Trust" })]
     assert.isNull(commonShares(...shares))
     assert.deepStrictEqual(doubtsOf({ shares }), [
-      ["common_shares_amount", "", null, "has more than 9007199254740991 shares"],
+      ["common_shares_amount", "9007199254740991 and 1", null, "has more than 9007199254740991 shares"],
     ])
   })
 })
+
+/** The amounts after transactions, as a doubt names them. */
+const describeHeld = (lines: ReadonlyArray<string>) => lines.map((line) => line.replace(/^.*=/, "")).join(" and ")
 
 /** A transaction, written as `+100=600` or `-20=580`: the traded shares and the amount after it. */
 const write = (text: string, line: Line = {}) => {
@@ -174,7 +178,12 @@ describe("The last transaction of a position", () => {
     for (const lines of circles) {
       const shares = lines.map((line) => write(line))
       assert.isNull(firstRow({ shares })["common_shares_amount"])
-      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearOrder]])
+      assert.deepStrictEqual(doubtsOf({ shares }), [[
+        "common_shares_amount",
+        describeHeld(lines),
+        null,
+        isUnclearOrder,
+      ]])
     }
   })
 
@@ -204,7 +213,12 @@ describe("The last transaction of a position", () => {
     for (const lines of [["+100=600", "+100=900"], ["-100=500", "+100=650", "-1=2"], ["+100=50", "+1=700"]]) {
       const shares = lines.map((line) => write(line))
       assert.isNull(firstRow({ shares })["common_shares_amount"])
-      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearOrder]])
+      assert.deepStrictEqual(doubtsOf({ shares }), [[
+        "common_shares_amount",
+        describeHeld(lines),
+        null,
+        isUnclearOrder,
+      ]])
     }
     assert.isNull(commonAfter("+100=600", "-100=500", "+30=1030", "-30=1000"))
   })
@@ -359,10 +373,10 @@ describe("Two spellings", () => {
     for (const [first, second] of cases) {
       const shares = [write("-300=500", second), write("+100=800", first)]
       assert.isNull(commonShares(...shares))
-      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearPosition]])
+      assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "500 and 800", null, isUnclearPosition]])
     }
     const shares = [write("+100=800"), holding({ held: "500", title: "Common Stock, par value $0.001" })]
-    assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "", null, isUnclearPosition]])
+    assert.deepStrictEqual(doubtsOf({ shares }), [["common_shares_amount", "800 and 500", null, isUnclearPosition]])
   })
 
   it("of the terms of one option are one grant, and different terms or underlying classes are two (decision 0100)", () => {
@@ -570,7 +584,7 @@ describe("Dates in Forms 3, 4 and 5", () => {
     assert.strictEqual(reportedDate({ shares }), "2026-02-23")
     assert.deepStrictEqual(doubtsOf({ shares }), [[
       "reported_date",
-      "2035-01-10, 0022-02-10",
+      "2035-01-10 and 0022-02-10",
       "2026-02-23",
       "is after the filing and is ten years or more before the filing",
     ]])
@@ -753,9 +767,9 @@ describe("A value that is not what its element promises", () => {
     const amount = "has no valid number in sharesOwnedFollowingTransaction"
     const good = write("+1=7", { title: "Series A Preferred Stock" })
     const cases: ReadonlyArray<readonly [form: Form, column: string, read: string, reason: string]> = [
-      [{ shares: [trade({ held: secret }), good] }, "common_shares_amount", "", amount],
+      [{ shares: [trade({ held: secret }), good] }, "common_shares_amount", describeStated([secret]), amount],
       [{ shares: [trade({ held: "-1" }), good] }, "common_shares_amount", "-1", amount],
-      [{ shares: [trade({ held: "1e5" }), good] }, "common_shares_amount", "", amount],
+      [{ shares: [trade({ held: "1e5" }), good] }, "common_shares_amount", describeStated(["1e5"]), amount],
       [{ shares: [trade({ held: "1,000" }), good] }, "common_shares_amount", "1,000", amount],
       [{ shares: [trade({ held: "." }), good] }, "common_shares_amount", ".", amount],
       [
@@ -768,14 +782,16 @@ describe("A value that is not what its element promises", () => {
       [
         { owners: owner(`<officerTitle>${secret.repeat(20)}</officerTitle>`), shares: [good] },
         "title",
-        "",
+        describeStated([secret.repeat(20)]),
         "has more than 250 characters in officerTitle",
       ],
     ]
     for (const [form, column, read, reason] of cases) {
       assert.deepInclude(firstRow(form), { owner_name: "Doe Jane", preferred_shares_amount: "7", [column]: null })
       assert.deepStrictEqual(doubtsOf(form), [[column, read, null, reason]])
+      assert.notInclude(read, "Street")
     }
+    assert.notStrictEqual(describeStated(["less than one"]), describeStated(["seven and a half"]))
     const dates = ["2026-02-30", "2026-13-01", secret].map((date) => ({ shares: [write("+1=7", { date })] }))
     for (const form of dates) {
       assert.deepInclude(firstRow(form), { common_shares_amount: "7", reported_date: "2026-02-19" })
@@ -787,7 +803,12 @@ describe("A value that is not what its element promises", () => {
     ])
     const tooLong = { shares: Array.from({ length: 1001 }, () => trade({ held: "1" })) }
     assert.deepInclude(firstRow(tooLong), { owner_name: "Doe Jane", common_shares_amount: null })
-    assert.deepInclude(doubtsOf(tooLong), ["common_shares_amount", "", null, "has more than 1000 lines in a table"])
+    assert.deepInclude(doubtsOf(tooLong), [
+      "common_shares_amount",
+      "1001 lines",
+      null,
+      "has more than 1000 lines in a table",
+    ])
   })
 
   it("does not matter if the amount is known without it (decision 0103)", () => {
@@ -830,7 +851,7 @@ describe("A value that is not what its element promises", () => {
     ])
     assert.deepStrictEqual(unnamed.doubts, [
       ["reportingPersonInfo[1]", "owner_name", "", "is missing"],
-      ["reportingPersonInfo[2]", "owner_cik", "", "has no valid CIK in reportingPersonCIK"],
+      ["reportingPersonInfo[2]", "owner_cik", describeStated(["x"]), "has no valid CIK in reportingPersonCIK"],
     ])
   })
 })

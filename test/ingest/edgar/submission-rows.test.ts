@@ -95,6 +95,7 @@ describe("News of a filing", () => {
         url: `https://data.sec.gov/submissions/CIK0000749647.json#${accession}`,
         column: "filed_at_time",
         read: stamp.replace("T", " ").replace(".000Z", ""),
+        confirmable: stamp.replace("T", " ").replace(".000Z", ""),
         published: null,
         reason: "is more than a year from the date of the filing",
       }])
@@ -395,7 +396,7 @@ describe("The screener row", () => {
     assert.include(
       row?.["source"] ?? [],
       "https://data.sec.gov/api/xbrl/companyfacts/CIK0000320193.json#dei/EntityCommonStockSharesOutstanding/shares/" +
-        "0000320193-26-000006",
+        "0000320193-26-000006/2026-01-16",
     )
   })
 

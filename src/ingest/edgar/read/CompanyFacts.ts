@@ -3,6 +3,7 @@ import { Array as Arr, Order, Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import type { DocumentRejected } from "../fetch/DocumentRejected.ts"
+import { describeStated } from "./Doubt.ts"
 import {
   AccessionNumber,
   checkCikMatchesUrl,
@@ -22,7 +23,7 @@ const FactElement = Schema.Struct({
 
 /** A value that one filing reports for the date `end`. */
 export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
-  /** Path of the fact in the document, without the accession number: `dei/EntityPublicFloat/USD`. */
+  /** Identifies the fact in the document: `dei/EntityPublicFloat/USD/0000320193-25-000079/2025-03-28`. */
   readonly path: string
   /** Set if the count is not in the facts, but in the XBRL instance of the filing. */
   readonly instance?: {
@@ -45,6 +46,8 @@ export interface UnreadableCount extends Pick<CompanyFact, "accn" | "filed" | "f
   /** The date of the count; null if it is not certain. */
   readonly end: string | null
   readonly url: string
+  /** What the cover states, as `describeStated` describes it. */
+  readonly read: string
   /** Why it cannot be read, as a clause: "is stated as 5 and as 6". */
   readonly reason: string
 }
@@ -52,9 +55,9 @@ export interface UnreadableCount extends Pick<CompanyFact, "accn" | "filed" | "f
 /** Links to the elements of documents that state a fact. */
 export const listSources = (
   cik: string,
-  { accn, instance, path }: CompanyFact,
+  { instance, path }: CompanyFact,
 ): readonly [string, ...Array<string>] => {
-  const [first = `${buildCompanyFactsUrl(cik)}#${path}/${accn}`, ...others] = instance?.source ?? []
+  const [first = `${buildCompanyFactsUrl(cik)}#${path}`, ...others] = instance?.source ?? []
   return [first, ...others]
 }
 
@@ -117,7 +120,8 @@ export const isUsable = ({ val }: Pick<CompanyFact, "val">) => val >= 1 && val <
 const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>) =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values()).map((repeated) => ({
     values: Array.from(new Set(repeated.map(({ val }) => val))).toSorted((a, b) => a - b),
-    fact: repeated.map((fact): CompanyFact => ({ ...fact, path })).toSorted(byFactDate)[0],
+    fact: repeated.map((fact): CompanyFact => ({ ...fact, path: `${path}/${fact.accn}/${fact.end}` }))
+      .toSorted(byFactDate)[0],
   }))
 
 type FactGroups = ReturnType<typeof groupUsable>
@@ -135,6 +139,7 @@ const selectContradicted = (cik: string, groups: FactGroups): ReadonlyArray<Unre
       filed: fact.filed,
       form: fact.form,
       url: listSources(cik, fact)[0],
+      read: describeStated(values.map(String)),
       reason: `is stated as ${values.join(" and as ")}`,
     }]
   )

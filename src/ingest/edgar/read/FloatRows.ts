@@ -22,7 +22,7 @@ const formatDoubts = ({ decided, fact, isLeftOut, reasons }: AssessedFact) => {
   if (decided !== undefined) {
     return decided.decision.isConfirmed
       ? " Confirmed by an operator."
-      : ` Corrected by an operator; the filing states ${decided.read === "" ? "several values" : decided.read}.`
+      : ` Corrected by an operator; the filing states ${decided.read}.`
   }
   if (reasons.length === 0) return ""
   return isLeftOut
@@ -74,22 +74,34 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
   return Array.from(accessions).toSorted().map((accession) => {
     const isOfFiling = ({ fact }: AssessedFact) => fact.accn === accession
     const onCover = counts.filter(isOfFiling)
-    const onBalanceSheet = balanceSheetCounts.filter(isOfFiling)
-    const unreadable = facts.unreadable.findLast(({ accn }) => accn === accession)
+    const unreadable = facts.unreadable.filter(({ accn }) => accn === accession)
+    /** Returns the count on which an operator has decided. */
+    const findDecided = ({ end, filed, read }: UnreadableCount) =>
+      onCover.find(({ decided, fact }) => decided?.read === read && fact.end === (end ?? filed))
+    const decided = new Set(unreadable.map(findDecided))
     return {
       accession,
-      counts: onCover.length === 0 ? onBalanceSheet : onCover,
-      /** Why a row has the count of the balance sheet, or none. */
-      unreadable: onCover.length === 0 ? unreadable : undefined,
+      counts: onCover.length === 0 ? balanceSheetCounts.filter(isOfFiling) : onCover,
+      /** The counts that cannot be read. Beside one that can, they matter little. */
+      unreadable: onCover.every((count) => decided.has(count))
+        ? unreadable.filter((one) => findDecided(one) === undefined)
+        : [],
+      isFromCover: onCover.length > 0,
       float: floats.findLast(isOfFiling),
     }
   })
 }
 
+/** What a row says: a count, why others of the filing cannot be read, or both. */
+interface RowParts {
+  readonly count: AssessedFact | undefined
+  readonly causes: ReadonlyArray<UnreadableCount>
+}
+
 /**
  * Returns a row for each share count of each filing: those of its cover page or, if it has none, that of its balance
- * sheet. The row of a filing's latest count also has the filing's float. A filing without counts has one row, with its
- * float, or with the reason why its count cannot be read.
+ * sheet. Counts of the cover that cannot be read have rows, too, or are named beside the count of the balance sheet.
+ * The row of a filing's latest count also has the filing's float. A filing without counts has one row, with its float.
  */
 const makeHistoricalRows = (
   issuer: Issuer,
@@ -97,11 +109,22 @@ const makeHistoricalRows = (
   assessment: CountAssessment,
   isAdr: boolean,
 ): ReadonlyArray<RowCells> =>
-  groupByFiling(facts, assessment).flatMap(({ accession, counts, float, unreadable }) => {
+  groupByFiling(facts, assessment).flatMap(({ accession, counts, float, isFromCover, unreadable }) => {
     const latest = counts.at(-1)
-    const makeRow = (count: AssessedFact | undefined): RowCells => {
-      const ownFloat = count === latest ? float : undefined
-      const cause = count === latest ? unreadable : undefined
+    // Dates that are not believed may be replaced by the same one.
+    const byDate = Array.from(new Map(counts.map((count) => [getReportedDate(count.fact), count])).values())
+    const isBeside = counts.length > 0 && !isFromCover
+    const unread = isBeside ? [] : Array.from(Map.groupBy(unreadable, ({ end }) => end).values())
+    const parts: ReadonlyArray<RowParts> = [
+      ...byDate.map((count) => ({ count, causes: isBeside && count === latest ? unreadable : [] })),
+      ...unread.map((causes) => ({ count: undefined, causes })),
+    ]
+    const [first = { count: undefined, causes: [] }, ...others] = parts
+    const withFloat = parts.find(({ count }) => count === latest) ?? first
+    return [first, ...others].map((part): RowCells => {
+      const { causes, count } = part
+      const [cause] = causes
+      const ownFloat = part === withFloat ? float : undefined
       const { filed, form } = count?.fact ?? ownFloat?.fact ?? cause ?? { filed: "", form: "" }
       return {
         ticker: getTickerOn(issuer, filed),
@@ -114,20 +137,17 @@ const makeHistoricalRows = (
         is_adr: String(isAdr),
         details: [
           ...(count === undefined ? [] : [describeCount(count), ...(isAdr ? [receiptNote] : [])]),
-          ...(cause === undefined ? [] : [describeUnreadable(cause)]),
+          ...causes.map(describeUnreadable),
           ...(ownFloat === undefined ? [] : [describeFloat(ownFloat)]),
         ].join(" "),
         last_updated: `${filed} 00:00:00`,
         source: [
           ...(count === undefined ? [] : listSources(issuer.cik, count.fact)),
-          ...(cause === undefined ? [] : [cause.url]),
+          ...causes.map(({ url }) => url),
           ...(ownFloat === undefined ? [] : listSources(issuer.cik, ownFloat.fact)),
         ],
       }
-    }
-    // Dates that are not believed may be replaced by the same one.
-    const byDate = new Map(counts.map((count) => [getReportedDate(count.fact), count]))
-    return counts.length === 0 ? [makeRow(undefined)] : Array.from(byDate.values(), makeRow)
+    })
   })
 
 /** Returns the doubts about the rows of `historical_float_pro`, without those that an operator has decided. */
@@ -140,6 +160,7 @@ export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: Co
         url: listSources(cik, fact)[0],
         column,
         read: String(fact.val),
+        confirmable: String(fact.val),
         published: isLeftOut ? null : String(fact.val),
         reason: reasons.join("; "),
       }]
@@ -153,19 +174,21 @@ export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: Co
             url: listSources(cik, count.fact)[0],
             column: "reported_date",
             read: date.stated,
+            confirmable: date.stated,
             published: date.published,
             reason: date.reason,
           }]),
         ]
       }),
-      ...(unreadable === undefined ? [] : [{
+      ...unreadable.map(({ read, reason, url }) => ({
         table,
-        url: unreadable.url,
+        url,
         column: "outstanding_shares",
-        read: "",
+        read,
+        confirmable: null,
         published: null,
-        reason: unreadable.reason,
-      }]),
+        reason,
+      })),
       ...(float === undefined ? [] : listDoubts("details", float)),
     ]
   })

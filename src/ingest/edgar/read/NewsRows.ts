@@ -47,7 +47,13 @@ export const findNewsDoubts = (filings: ReadonlyArray<EdgarFiling>): ReadonlyArr
   filings.flatMap((filing) => {
     const read = filing.acceptedAt === null ? findDoubtfulStamp(filing) : undefined
     const reason = "is more than a year from the date of the filing"
-    return read === undefined
-      ? []
-      : [{ table: "news", url: filing.source, column: "filed_at_time", read, published: null, reason }]
+    return read === undefined ? [] : [{
+      table: "news",
+      url: filing.source,
+      column: "filed_at_time",
+      read,
+      confirmable: read,
+      published: null,
+      reason,
+    }]
   })

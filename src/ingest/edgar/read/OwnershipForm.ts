@@ -3,6 +3,7 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
  */
 import { Record, Result } from "effect"
+import { describeStated } from "./Doubt.ts"
 import { findLastLines, findPositions, type HoldingLine } from "./HolderPositions.ts"
 import { readNatureOfOwnership } from "./NatureOfOwnership.ts"
 import {
@@ -139,7 +140,7 @@ const readTable = (
   const table = findOnlyChildElement(root, `${kind}Table`)
   const lines = table?.children.filter(({ name }) => name === `${kind}Transaction` || name === `${kind}Holding`) ?? []
   return lines.length > maxLines
-    ? makeUnknown({ read: "", reason: `has more than ${maxLines} lines in a table` })
+    ? makeUnknown({ read: `${lines.length} lines`, reason: `has more than ${maxLines} lines in a table` })
     : makeReading(lines.map((line) => readLine(line, line.name === `${kind}Holding`, context)))
 }
 
@@ -154,21 +155,27 @@ const findAmount = (position: ReadonlyArray<HoldingLine>, getAmount: GetAmount):
   return { value: amount, problem }
 }
 
+/** Describes the amounts of the lines, as far as the form states them. */
+const describeAmounts = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount) =>
+  describeStated(lines.flatMap((line) => {
+    const amount = getAmount(line)
+    return line.problem?.read ?? (amount === null ? [] : Xml.formatDecimal(amount))
+  }))
+
 /** Adds up the positions. Null if there are none, if they are unclear, or if the amount of one of them is unknown. */
 const sumPositions = (lines: ReadonlyArray<HoldingLine>, getAmount: GetAmount): Reading<string> => {
+  const doubt = (reason: string) => makeUnknown({ read: describeAmounts(lines, getAmount), reason })
   const positions = findPositions(lines)
-  if (positions === null) {
-    return makeUnknown({ read: "", reason: "has lines that may be of one position or of several" })
-  }
+  if (positions === null) return doubt("has lines that may be of one position or of several")
   const amounts = positions.map((position) => findAmount(position, getAmount))
-  const problem = amounts.find((amount) => amount.problem !== undefined)?.problem
-  if (problem !== undefined) return makeUnknown(problem)
+  const reason = amounts.find(({ problem }) => problem !== undefined)?.problem?.reason
+  if (reason !== undefined) return doubt(reason)
   const sum = amounts.length === 0
     ? null
     : amounts.reduce<bigint | null>((sum, { value }) => sum === null || value === null ? null : sum + value, 0n)
   return Result.match(Xml.formatWholeShares(sum), {
     onSuccess: makeReading,
-    onFailure: (reason) => makeUnknown({ read: "", reason }),
+    onFailure: doubt,
   })
 }
 
@@ -243,11 +250,16 @@ const findReportedDate = (
   const doubted = lines.flatMap(({ stated }) => stated.problem ?? [])
   const dates = lines.flatMap(({ stated }) => stated.value ?? (stated.problem === undefined ? [] : period.value ?? []))
   const reasons = Array.from(new Set(doubted.map(({ reason }) => reason)))
-  const reads = Array.from(new Set(doubted.flatMap(({ read }) => read === "" ? [] : [read])))
+  const reads = Array.from(new Set(doubted.map(({ read }) => read)))
+  const [confirmable] = doubted.flatMap(({ confirmable }) => confirmable ?? [])
   return {
     value: dates.toSorted().at(-1) ?? period.value,
     problem: reasons.length > 0
-      ? { read: reads.join(", "), reason: reasons.join(" and ") }
+      ? {
+        read: describeStated(reads),
+        reason: reasons.join(" and "),
+        ...(reads.length === 1 && confirmable !== undefined && { confirmable }),
+      }
       : dates.length === 0
       ? period.problem
       : undefined,

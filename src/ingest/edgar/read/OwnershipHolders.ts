@@ -1,13 +1,16 @@
 /** What one ownership document reports: its filing, issuer, and owners or reporting persons. */
 import { Record, Result } from "effect"
 import type { RowCells } from "../../../contract/Datasets.ts"
-import type { Doubt } from "./Doubt.ts"
+import { describeStated, type Doubt } from "./Doubt.ts"
 import { findDateDoubt } from "./StatedDates.ts"
 import { readElementText, type XmlElement } from "./XmlDocument.ts"
 import { readDateElement } from "./XmlValues.ts"
 
 /** Why a value is not believed. */
-export type Problem = Pick<Doubt, "read" | "reason">
+export interface Problem extends Pick<Doubt, "read" | "reason"> {
+  /** The value if the document is right, as the column has it. Absent if that is not clear. */
+  readonly confirmable?: string | null
+}
 
 /** A value of a document. It is null if the document does not state it, or if it is not believed. */
 export interface Reading<A> {
@@ -58,9 +61,6 @@ export const makeReading = <A>(value: A | null): Reading<A> => ({ value, problem
 
 export const makeUnknown = (problem: Problem): Reading<never> => ({ value: null, problem })
 
-/** A doubt may repeat numbers and dates of the document, but no other text, which may be personal data. */
-const quote = (text: string | null) => text !== null && /^[\d.,+\-/%$: ]{1,40}$/.test(text) ? text : ""
-
 /** Returns the value of an element, or why it has none. */
 export const readStated = <A>(
   element: XmlElement | undefined,
@@ -68,7 +68,7 @@ export const readStated = <A>(
 ): Reading<A> =>
   Result.match(read(element), {
     onSuccess: makeReading,
-    onFailure: (reason) => makeUnknown({ read: quote(readElementText(element)), reason }),
+    onFailure: (reason) => makeUnknown({ read: describeStated([readElementText(element) ?? ""]), reason }),
   })
 
 /** Returns the value of an element that every document has, or why it has none. */
@@ -89,7 +89,9 @@ export const readStatedDate = (
 ): Reading<string> => {
   const stated = readStated(element, (element) => readDateElement(element, name))
   const reason = stated.value === null ? undefined : findDateDoubt(stated.value, filingDate, firstDay)
-  return stated.value === null || reason === undefined ? stated : makeUnknown({ read: stated.value, reason })
+  return stated.value === null || reason === undefined
+    ? stated
+    : makeUnknown({ read: stated.value, confirmable: stated.value, reason })
 }
 
 /** Returns the values without their problems. */

@@ -59,7 +59,7 @@ const hidePart = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | 
   if (!holders.isPartial) return holders
   const reason = "is in an amendment without transactions, which states only a part of the holdings"
   const stated = Object.entries(holders.rows[0] ?? {}).flatMap(([column, read]) =>
-    typeof read === "string" ? [{ holder: 0, column, read, reason }] : []
+    typeof read === "string" ? [{ holder: 0, column, read, confirmable: read, reason }] : []
   )
   return {
     rows: [placeholder],
@@ -101,14 +101,17 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
       last_updated: lastUpdated,
       source: [getUrl(index)],
     }))
-    const doubts = shown.doubts.map(({ column, holder, read, reason }) => {
+    const doubts = shown.doubts.map(({ column, confirmable = null, holder, read, reason }) => {
       const value = rows[holder]?.[column]
       return {
         table: "ownership",
         url: getUrl(holder),
         column,
         read,
+        confirmable,
         published: typeof value === "string" ? value : null,
+        // A holder with some columns only would hide the form that the document amends.
+        ...(holders.isPartial && { isJoint: true }),
         reason,
       }
     })

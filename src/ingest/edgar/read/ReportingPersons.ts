@@ -2,8 +2,8 @@
  * Doubts what the reporting persons of a Schedule 13D or 13G state if it contradicts itself
  * (docs/decisions/0100-ownership-from-filings.md).
  */
-import { makeUnknown, type Reading } from "./OwnershipHolders.ts"
-import { onePercent } from "./XmlValues.ts"
+import { makeUnknown, type Problem, type Reading } from "./OwnershipHolders.ts"
+import { formatDecimal, formatPercentageAsFraction, onePercent } from "./XmlValues.ts"
 
 /** What the cover page of a person states about shares of the class. Numbers of shares are whole. */
 export interface ReportingPerson {
@@ -20,17 +20,20 @@ export interface ReportingPerson {
 }
 
 /** Makes a stated value unknown. A value that is unknown already keeps its own reason. */
-const doubt = <A extends bigint | string>(reading: Reading<A>, format: (value: A) => string, reason: string) =>
-  reading.value === null ? reading : makeUnknown({ read: format(reading.value), reason })
+const doubt = <A>(reading: Reading<A>, describe: (value: A) => Required<Omit<Problem, "reason">>, reason: string) =>
+  reading.value === null ? reading : makeUnknown({ ...describe(reading.value), reason })
 
-const doubtShares = (reading: Reading<string>, reason: string) => doubt(reading, (shares) => shares, reason)
+const doubtShares = (reading: Reading<string>, reason: string) =>
+  doubt(reading, (shares) => ({ read: shares, confirmable: shares }), reason)
 
-/** Formats a percentage as the document may have it: `7.5`. */
-const formatPercentage = (percentage: bigint) => String(Number(percentage) / Number(onePercent))
+const describePercentage = (percentage: bigint) => ({
+  read: formatDecimal(percentage),
+  confirmable: formatPercentageAsFraction(percentage),
+})
 
 const doubtPercentage = (person: ReportingPerson, reason: string): ReportingPerson => ({
   ...person,
-  percentage: doubt(person.percentage, formatPercentage, reason),
+  percentage: doubt(person.percentage, describePercentage, reason),
 })
 
 /** Whether the numbers together are greater than the amount. Each may have lost a fraction of a share. */

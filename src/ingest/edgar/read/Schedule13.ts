@@ -67,6 +67,14 @@ const readPerson = (names: ElementNames) => (element: XmlElement): ReportingPers
   }
 }
 
+/** Returns the type of an owner with this part of the class, in hundred-millionths of a percent. */
+export const findOwnerType = (percentage: bigint | null) =>
+  Xml.isPercentageAbove(percentage, 10n)
+    ? "ten_percent_owner"
+    : Xml.isPercentageAbove(percentage, 5n)
+    ? "five_percent_owner"
+    : null
+
 /** Makes the columns of a reporting person. Several usually report the same shares, so they must not be added. */
 const makeColumns = (
   element: XmlElement,
@@ -89,11 +97,7 @@ const makeColumns = (
     cells: {
       ...unknownHolding,
       ...getValues(text),
-      owner_type: Xml.isPercentageAbove(percentage.value, 10n)
-        ? "ten_percent_owner"
-        : Xml.isPercentageAbove(percentage.value, 5n)
-        ? "five_percent_owner"
-        : null,
+      owner_type: findOwnerType(percentage.value),
       percent_of_class: Xml.formatPercentageAsFraction(percentage.value),
     },
   }

@@ -364,13 +364,13 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     decided.set(changed, { read, decision })
     return changed
   }
-  const corrected = facts.unreadable.flatMap(({ accn, end, filed, form, url }): ReadonlyArray<CompanyFact> => {
-    const decision = findDecision({ url, column: "outstanding_shares", read: "" })
+  const corrected = facts.unreadable.flatMap(({ accn, end, filed, form, read, url }): ReadonlyArray<CompanyFact> => {
+    const decision = findDecision({ url, column: "outstanding_shares", read })
     if (decision === undefined) return []
     const path = "dei/EntityCommonStockSharesOutstanding/shares"
     const instance = { classes: "", source: [url] }
     const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
-    decided.set(fact, { read: "", decision })
+    decided.set(fact, { read, decision })
     return [fact]
   })
 

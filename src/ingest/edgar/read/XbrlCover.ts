@@ -6,6 +6,7 @@ import { Result, Schema } from "effect"
 import { CalendarDate } from "../../../contract/rules/Dates.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
 import { findCik } from "../fetch/EdgarUrls.ts"
+import { describeStated } from "./Doubt.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { chooseMembers, type ChosenMembers } from "./ShareClasses.ts"
 import { scanXml, type XmlHandlers, XmlRejected } from "./XmlDocument.ts"
@@ -29,6 +30,8 @@ export const CoverCounts = Schema.Struct({
   /** Counts of securities that are no common shares. */
   others: Schema.optionalKey(Schema.Array(ClassCount)),
   unreadable: Schema.optionalKey(Schema.String),
+  /** The counts that cannot be read, as `describeStated` describes them. */
+  stated: Schema.optionalKey(Schema.String),
 })
 export type CoverCounts = typeof CoverCounts.Type
 
@@ -179,13 +182,17 @@ const sumShares = (classes: ReadonlyArray<{ readonly shares: number }>) =>
   classes.reduce((sum, { shares }) => sum + shares, 0)
 
 /** Leaves the chosen counts in `classes`. */
-const separateChosen = ({ classes, date }: CoverCounts, chosen: ChosenMembers): CoverCounts => {
+const separateChosen = (
+  { classes, date }: CoverCounts,
+  chosen: ChosenMembers,
+  refuse: (unreadable: string) => CoverCounts,
+): CoverCounts => {
   const select = (members: ReadonlyArray<string>) =>
     classes.filter(({ member }) => member !== null && members.includes(member))
   const [added, totals] = [select(chosen.added), select(chosen.totals)]
   const others = select(chosen.others).filter(({ shares }) => shares > 0)
   return totals.some(({ shares }) => shares !== sumShares(added))
-    ? { date, classes: [], unreadable: "is stated with a total that is not the sum of the classes" }
+    ? refuse("is stated with a total that is not the sum of the classes")
     : { date, classes: added, ...(others.length > 0 && { others }) }
 }
 
@@ -200,13 +207,15 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
       context,
       member: context === undefined ? null : findClass(context),
       unknownAxes: context === undefined ? [] : findUnknownAxes(context),
+      text,
       shares: parseShares(text),
     }]
   })
   if (counts.length === 0) return null
   const last = counts.map(({ context }) => context?.instant ?? "").toSorted().at(-1) ?? ""
   const date = isCalendarDate(last) ? last : null
-  const refuse = (unreadable: string): CoverCounts => ({ date, classes: [], unreadable })
+  const stated = describeStated(counts.map(({ text }) => text))
+  const refuse = (unreadable: string): CoverCounts => ({ date, classes: [], unreadable, stated })
   if (!counts.every(({ context }) => context?.cik === cik)) return refuse("is beside that of another company")
   if (date === null || !counts.every(({ context }) => isCalendarDate(context?.instant))) {
     return refuse("has no valid date")
@@ -225,7 +234,7 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
     Array.from(texts).some((title) => classifySharesByTitle(title) === "common") ? [member] : []
   )
   const symbols = groupTextsByMember(cover, "TradingSymbol", cik)
-  const stated = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
+  const counted = counts.flatMap(({ member, unknownAxes }) => unknownAxes.length > 0 ? [] : [member])
   const readCounts = (members: ReadonlyArray<string | null>) =>
     members.flatMap((member) => {
       const [shares, ...others] = new Set(newest.get(member)?.map(({ shares }) => shares))
@@ -236,14 +245,14 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
     const classes = readCounts([null])
     return classes.length === 1 ? { date, classes } : refuse("is stated as several numbers")
   }
-  const members = Array.from(new Set([...stated, ...listed]))
+  const members = Array.from(new Set([...counted, ...listed]))
   const named = members.flatMap((member) => member ?? [])
   const chosen = chooseMembers(named, (member) => Array.from(titles.get(member) ?? []))
   if (typeof chosen === "string") return refuse(chosen)
   const needed = [...chosen.added, ...chosen.totals]
   return named.length < members.length || readCounts(needed).length < needed.length
     ? refuse("is not stated once for each class on one date")
-    : separateChosen({ date, classes: readCounts(named) }, chosen)
+    : separateChosen({ date, classes: readCounts(named) }, chosen, refuse)
 }
 
 /**

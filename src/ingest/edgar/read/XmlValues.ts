@@ -40,6 +40,10 @@ export const formatWholeShares = (shares: bigint | null): Read<string | null> =>
     : Result.succeed(String(whole))
 }
 
+/** Formats hundred-millionths as a decimal number: 7.5 or 100. */
+export const formatDecimal = (value: bigint) =>
+  `${value / scale}.${String(value % scale).padStart(8, "0")}`.replace(/\.?0+$/, "")
+
 const roundToHundredths = (value: bigint) => (value + scale / 200n) * 100n / scale
 
 /** Formats hundred-millionths of a dollar as dollars with cents, rounded half up. */
@@ -69,6 +73,10 @@ export const formatPercentageAsFraction = (percentage: bigint | null) => {
   const tenThousandths = roundToHundredths(percentage)
   return `${tenThousandths / 10_000n}.${String(tenThousandths % 10_000n).padStart(4, "0")}`
 }
+
+/** Reads a fraction such as 0.075 as a percentage, in hundred-millionths of a percent. */
+export const readFraction = (fraction: string | null) =>
+  fraction === null ? null : BigInt(Math.round(Number(fraction) * 100 * Number(scale)))
 
 /** Reads a CIK and pads it to ten digits. */
 export const readCikElement = makeElementReader(

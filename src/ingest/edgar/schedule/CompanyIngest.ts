@@ -9,7 +9,7 @@ import { readAcceptanceTimeFromIndexPage } from "../read/AcceptanceTime.ts"
 import { type CompanyFacts, decodeCompanyFacts, isPeriodicReport, makeEmptyFacts } from "../read/CompanyFacts.ts"
 import { assessCounts } from "../read/ShareCounts.ts"
 import { readDecisions } from "../store/Doubts.ts"
-import type { Doubt } from "../read/Doubt.ts"
+import type { Decisions, Doubt } from "../read/Doubt.ts"
 import type { DailyIndexFiling } from "../fetch/DailyIndex.ts"
 import { type DocumentDownloader, setDocumentAside } from "../fetch/DocumentDownloader.ts"
 import { DocumentRejected } from "../fetch/DocumentRejected.ts"
@@ -133,6 +133,8 @@ export class VisitResults {
 export class CompanyVisit extends VisitResults {
   /** New rows by dataset. */
   readonly rows = new Map<string, ReadonlyArray<RowCells>>()
+  /** What operators had decided when the visit began; undefined if it has not read that. */
+  decisions: Decisions | undefined = undefined
 }
 
 /** Whether the URL is that of a list of filings, or of one filing in it. */
@@ -577,7 +579,7 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
     facts,
     filings: submissions.filings,
     closes: yield* readCloses(issuer, facts.floats),
-    decisions: yield* readDecisions(issuer.cik),
+    decisions: visit.decisions,
   })
   const listed = makeCurrentCount(issuer, assessment, stored.screener)
   add("screener", makeScreenerRows(issuer, submissions, listed, stored.screenerUpdated))
@@ -703,6 +705,7 @@ const readKnownState = Effect.fnUntraced(
 export const visitCompany = Effect.fnUntraced(
   function* (issuer: Issuer, options: CompanyVisitOptions, downloader: DocumentDownloader, visit: CompanyVisit) {
     const known = yield* readKnownState(issuer.cik, options)
+    visit.decisions = yield* readDecisions([issuer.cik])
     const context: VisitContext = { ...options, ...known, issuer, visit, downloader }
     const read = yield* readFilings(context)
     if (read === undefined) return

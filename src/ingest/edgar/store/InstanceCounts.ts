@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { byFactDate, type CompanyFact, type CompanyFacts, isPeriodicReport, isUsable } from "../read/CompanyFacts.ts"
+import { describeStated } from "../read/Doubt.ts"
 import { buildFilingIndexUrl, buildInstanceUrl } from "../fetch/EdgarUrls.ts"
 import type { EdgarFiling } from "../read/Submissions.ts"
 import { CoverCounts } from "../read/XbrlCover.ts"
@@ -91,6 +92,7 @@ export const addInstanceCounts = (
       filed: filing.filingDate,
       form: filing.form,
       url: buildCountUrl(facts.cik, filing),
+      read: cover.stated ?? describeStated(cover.classes.map(({ shares }) => String(shares))),
       reason: cover.unreadable ?? "is 0 or too large",
     }]
   )

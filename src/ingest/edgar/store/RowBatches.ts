@@ -8,7 +8,16 @@ import { updateMarketCaps } from "../../load/MarketCaps.ts"
 import { retryLostConnection } from "../../../postgres/DatabaseReconnection.ts"
 import type { IngestOptions } from "../schedule/IngestOptions.ts"
 import { addDoubts, addMerged, addRows, addSetAside, type IngestReport } from "../schedule/IngestReport.ts"
-import { applyDecisions, readDecisions, saveDoubts, splitDecided } from "./Doubts.ts"
+import {
+  changeCells,
+  findLaterDecisions,
+  listDecidedChanges,
+  readDecisions,
+  requestCountsAgain,
+  saveDoubts,
+  splitDecided,
+  type UsedDecisions,
+} from "./Doubts.ts"
 import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { saveInstances } from "./InstanceCounts.ts"
@@ -30,6 +39,8 @@ class Batch extends VisitResults {
   readonly companies: Array<Issuer> = []
   /** By CIK, these companies and those of which the batch has only a deferred form or instances. */
   readonly issuers = new Map<string, Issuer>()
+  /** What operators had decided when the rows were made. */
+  readonly usedDecisions: Array<UsedDecisions> = []
 }
 
 type RowCollector = Effect.Success<ReturnType<typeof makeRowCollector>>
@@ -47,11 +58,19 @@ const loadRows = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   return yield* retryLostConnection(sql.withTransaction(Effect.gen(function* () {
     const issuers = Array.from(batch.issuers.values())
-    const results = yield* loadWithCurrentSymbols(issuers, rows.load)
+    const [results, later] = yield* loadWithCurrentSymbols(
+      issuers,
+      Effect.gen(function* () {
+        const later = yield* findLaterDecisions(batch.usedDecisions)
+        if (later.changes.length > 0) rows.change((table, cells) => changeCells(table, cells, later.changes))
+        return [yield* rows.load, later.decisions] as const
+      }),
+    )
     yield* saveRegistrationFees(batch.fees)
     yield* saveRegistrationEnds(batch.registrationEnds)
     yield* State.saveIngestProgress(runId, batch.progress)
     yield* Work.updateWork(batch.done, batch.setAside, batch.listed)
+    yield* requestCountsAgain(later)
     yield* saveInstances(batch.instances)
     yield* saveDoubts(batch, datasets)
     yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
@@ -176,14 +195,12 @@ export const makeBatchWriter = Effect.fnUntraced(
        */
       addVisit: (issuer: Issuer, visit: CompanyVisit, isCompany: boolean) =>
         lock.withPermit(Effect.gen(function* () {
-          const decisions = visit.doubts.length === 0
-            ? new Map()
-            : yield* retryLostConnection(readDecisions(issuer.cik))
+          const decisions = visit.decisions ??
+            (visit.doubts.length === 0 ? new Map() : yield* retryLostConnection(readDecisions([issuer.cik])))
+          batch.usedDecisions.push({ cik: issuer.cik, decisions })
           const { decided, open } = splitDecided(visit.doubts, decisions)
-          const rows = Array.from(
-            visit.rows,
-            ([table, cells]) => [table, applyDecisions(table, cells, decided)] as const,
-          )
+          const changes = listDecidedChanges(decided)
+          const rows = Array.from(visit.rows, ([table, cells]) => [table, changeCells(table, cells, changes)] as const)
           yield* append(new Map(rows), visit.setAside)
           addDoubts(report, open)
           batch.doubts.push(...open)

@@ -110,6 +110,10 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
       ),
     /** Counts the rows in memory. */
     count: () => Array.from(collected.values()).reduce((sum, { rows }) => sum + rows.length, 0),
+    /** Replaces the rows in memory by changed ones. */
+    change: (change: (table: string, rows: ReadonlyArray<RowCells>) => ReadonlyArray<RowCells>) => {
+      for (const [table, found] of collected) found.rows = Array.from(change(table, found.rows))
+    },
     /** Merges the rows in memory into their tables. Returns one result for each table that has rows. */
     load: Effect.suspend(() => {
       const loads = loadableDatasets.flatMap((dataset) => {
