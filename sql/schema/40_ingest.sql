@@ -115,6 +115,7 @@ create table edgar_instances (
   -- The date of the counts, and each class with its member, symbol and number of shares, or why they cannot be read.
   -- Null: no counts.
   cover      jsonb,
+  filed_on   fact_day not null,
   primary key (cik, accession)
 );
 

@@ -122,7 +122,9 @@ describe("A share count", () => {
       reported_date: "2026-03-31",
       outstanding_shares: "12116000000",
       details:
-        "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page.",
+        "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page. They " +
+        "may be of several classes. The number of shares of each is not known, and without it `market_cap` of the " +
+        "company is null.",
     })
   })
 

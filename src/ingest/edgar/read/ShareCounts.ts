@@ -364,15 +364,17 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     decided.set(changed, { read, decision })
     return changed
   }
-  const corrected = facts.unreadable.flatMap(({ accn, end, filed, form, url }): ReadonlyArray<CompanyFact> => {
-    const decision = findDecision({ url, column: "outstanding_shares", read: "" })
-    if (decision === undefined) return []
-    const path = "dei/EntityCommonStockSharesOutstanding/shares"
-    const instance = { classes: "", source: [url] }
-    const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
-    decided.set(fact, { read: "", decision })
-    return [fact]
-  })
+  const corrected = facts.unreadable.flatMap(
+    ({ accn, end, filed, form, hasClasses = false, url }): ReadonlyArray<CompanyFact> => {
+      const decision = findDecision({ url, column: "outstanding_shares", read: "" })
+      if (decision === undefined) return []
+      const path = "dei/EntityCommonStockSharesOutstanding/shares"
+      const instance = { hasClasses, classes: "", source: [url] }
+      const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
+      decided.set(fact, { read: "", decision })
+      return [fact]
+    },
+  )
 
   const statedBalances = Array.from(
     // The date of the report itself is the newest one; the others are those with which it compares.

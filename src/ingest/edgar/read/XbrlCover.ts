@@ -29,6 +29,8 @@ export const CoverCounts = Schema.Struct({
   /** Counts of securities that are no common shares. */
   others: Schema.optionalKey(Schema.Array(ClassCount)),
   unreadable: Schema.optionalKey(Schema.String),
+  /** Whether the counts of an unreadable cover are those of classes, or other parts of all shares. */
+  hasClasses: Schema.optionalKey(Schema.Boolean),
 })
 export type CoverCounts = typeof CoverCounts.Type
 
@@ -185,7 +187,7 @@ const separateChosen = ({ classes, date }: CoverCounts, chosen: ChosenMembers): 
   const [added, totals] = [select(chosen.added), select(chosen.totals)]
   const others = select(chosen.others).filter(({ shares }) => shares > 0)
   return totals.some(({ shares }) => shares !== sumShares(added))
-    ? { date, classes: [], unreadable: "is stated with a total that is not the sum of the classes" }
+    ? { date, classes: [], unreadable: "is stated with a total that is not the sum of the classes", hasClasses: true }
     : { date, classes: added, ...(others.length > 0 && { others }) }
 }
 
@@ -206,7 +208,13 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   if (counts.length === 0) return null
   const last = counts.map(({ context }) => context?.instant ?? "").toSorted().at(-1) ?? ""
   const date = isCalendarDate(last) ? last : null
-  const refuse = (unreadable: string): CoverCounts => ({ date, classes: [], unreadable })
+  const hasClasses = counts.some(({ context }) => context !== undefined && context.members.size > 0)
+  const refuse = (unreadable: string): CoverCounts => ({
+    date,
+    classes: [],
+    unreadable,
+    ...(hasClasses && { hasClasses }),
+  })
   if (!counts.every(({ context }) => context?.cik === cik)) return refuse("is beside that of another company")
   if (date === null || !counts.every(({ context }) => isCalendarDate(context?.instant))) {
     return refuse("has no valid date")
