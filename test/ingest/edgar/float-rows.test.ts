@@ -209,6 +209,18 @@ describe("A share count", () => {
     assert.strictEqual(currentOf(may, august, { ...may, filed: "2025-12-01", form: "10-Q/A" }), "80000000")
   })
 
+  it("is the one with fewer doubts if an amendment contradicts it (decision 0103)", () => {
+    const dated = (filed: string, val: number) => ({ end: "2026-02-15", val, filed, form: "10-K" })
+    const floats = [{ end: "2025-06-30", val: 300_000_000 }]
+    for (const [first, second] of [[25_123_000, 25_123], [25_123, 25_123_000]] as const) {
+      const text = makeText([dated("2026-02-25", first), dated("2026-03-25", second)], floats)
+      const { float_outstanding, historical_float_pro } = rowsOfText(text)
+      assert.strictEqual(float_outstanding[0]?.["outstanding"], "25123000")
+      const counts = historical_float_pro.flatMap((row) => row["outstanding_shares"] ?? [])
+      assert.deepStrictEqual(counts, ["25123000"])
+    }
+  })
+
   it("is not confirmed by another date of the same filing (decision 0103)", () => {
     const filing = { accn: "0000320193-26-000001", filed: "2026-02-25", form: "10-K" }
     const counts = ["2026-02-15", "2026-02-20"].map((end) => report(end, 25_123, filing))

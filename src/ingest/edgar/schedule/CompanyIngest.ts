@@ -56,8 +56,8 @@ import {
 import type { CompanyRegistrationEnds } from "../store/RegistrationEnds.ts"
 import { readFeeSources, type RegistrationFees } from "../store/RegistrationFees.ts"
 import { listRegistrationEnds, makeRegistrationRows } from "../read/RegistrationRows.ts"
-import { makeScreenerRows } from "../read/ScreenerRows.ts"
-import { readCloses, readStoredCounts } from "../store/StoredCounts.ts"
+import { findDepositaryReceiptRegistration, makeScreenerRows } from "../read/ScreenerRows.ts"
+import { readKnownPrices, readStoredCounts } from "../store/StoredCounts.ts"
 import { findStaleNews, resolveAcceptanceTimes } from "../read/StampZones.ts"
 import {
   type CompanySubmissions,
@@ -576,7 +576,11 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
   const assessment = facts === undefined ? undefined : assessCounts({
     facts,
     filings: submissions.filings,
-    closes: yield* readCloses(issuer, facts.floats),
+    ...yield* readKnownPrices(
+      issuer,
+      facts.floats,
+      findDepositaryReceiptRegistration(issuer, submissions) !== undefined,
+    ),
     decisions: yield* readDecisions(issuer.cik),
   })
   const listed = makeCurrentCount(issuer, assessment, stored.screener)
