@@ -263,6 +263,22 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
       assert.deepStrictEqual(yield* listDoubts(), [])
     })))
 
+  it.effect("is compared with a close that is loaded later, and the facts are read again only once (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish, stub } = yield* startMarket
+      publish([{ filed: "2026-03-10", form: annual, cover: [["2026-02-15", 1_500_000]], float: ["2025-06-30", 300e6] }])
+      const countRequests = () => stub.requests.filter(({ path }) => path.includes("/companyfacts/")).length
+      yield* ingest("--all")
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      yield* insertRows("daily_prices", { ticker: "ACME", date: "2025-06-30", close: "10" })
+      const before = countRequests()
+      yield* ingest("--all")
+      assert.include(String((yield* listDoubts())[0]?.["reason"]), "but the close on 2025-06-30 was 10 USD")
+      yield* ingest("--all")
+      yield* ingest("--only", "news")
+      assert.strictEqual(countRequests(), before + 1)
+    })))
+
   it.effect("of ordinary shares is compared with the close of receipts only if their ratio is known (D44)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { ingest, listDoubts, publish } = yield* startMarket

@@ -7,8 +7,10 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
 import { todayInChicago, todayInNewYork } from "../../../contract/rules/Dates.ts"
 import type { CompanyFact } from "../read/CompanyFacts.ts"
+import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
 import { CurrentCount, type KnownSplit, unknownCount } from "../read/ShareCounts.ts"
+import { requestAgain } from "./IngestWork.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
@@ -76,7 +78,7 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
 
 const Ratio = Schema.NullOr(Schema.Finite)
 
-const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, close: Schema.Finite }))
+const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, ticker: Schema.String, close: Ratio }))
 const decodeSplits = decodeRows(Schema.Struct({ day: Schema.String, ratio: Ratio }))
 const decodeReceiptRatios = decodeRows(Schema.Struct({ ratio: Schema.Finite }))
 
@@ -85,6 +87,8 @@ interface KnownPrices {
   /** Closing prices of a share in USD, by the days of public floats. */
   readonly closes: ReadonlyMap<string, number>
   readonly splits: ReadonlyArray<KnownSplit>
+  /** The day of the newest public float with the symbol of the company, if only the close is missing. */
+  readonly awaited: { readonly ticker: string; readonly day: string } | undefined
 }
 
 /**
@@ -121,7 +125,7 @@ export const readKnownPrices = Effect.fnUntraced(
     // Nothing is known of a symbol without changes that speaks against its being the company's, as the SEC's list says.
     const closes = days.length === 0 ? [] : yield* decodeCloses(sql`
       with ${periods}
-      select wanted.day::text, coalesce(bar.close, priced.close)::float8 as close
+      select wanted.day::text, wanted.ticker, coalesce(bar.close, priced.close)::float8 as close
       from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
         join periods as period on period.ticker = wanted.ticker and day >= starts and day < ends and (
           security in (select security from own)
@@ -133,11 +137,12 @@ export const readKnownPrices = Effect.fnUntraced(
           order by bar.period limit 1
         ) as bar on true
         left join daily_prices as priced on priced.ticker = wanted.ticker and priced.date = day
-      where coalesce(bar.close, priced.close) is not null
     `)
     const makeCloses = (chosen: typeof closes, sharesPerUnit: number) =>
-      new Map(chosen.map(({ close, day }) => [day, close / sharesPerUnit]))
-    const known: KnownPrices = { closes: makeCloses(closes, 1), splits }
+      new Map(chosen.flatMap(({ close, day }) => close === null ? [] : [[day, close / sharesPerUnit]]))
+    const newest = closes.find(({ day }) => day === days.toSorted().at(-1))
+    const awaited = newest?.close === null ? { ticker: newest.ticker, day: newest.day } : undefined
+    const known: KnownPrices = { closes: makeCloses(closes, 1), splits, awaited }
     if (!isReceipt) return known
     const [ratio] = yield* decodeReceiptRatios(sql`
       select ads_ratio::float8 as ratio from (
@@ -152,7 +157,50 @@ export const readKnownPrices = Effect.fnUntraced(
     const ofReceipts: KnownPrices = {
       closes: ratio === undefined ? new Map() : makeCloses(closes.filter(({ day }) => day >= lastSplit), ratio.ratio),
       splits: [],
+      awaited: undefined,
     }
     return ofReceipts
   },
 )
+
+/** A company whose counts were assessed, with the close that was not known. */
+export interface AssessedCompany {
+  readonly cik: string
+  readonly awaited: KnownPrices["awaited"]
+}
+
+/** Stores which closes were not known when counts were assessed. */
+export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
+  if (companies.length === 0) return
+  const sql = yield* SqlClient.SqlClient
+  const awaited = Array.from(new Map(companies.map((company) => [company.cik, company])).values())
+    .flatMap(({ awaited, cik }) => awaited === undefined ? [] : [{ cik, ...awaited }])
+  yield* sql`delete from edgar_awaited_closes where cik = any(${companies.map(({ cik }) => cik)}::text[])`
+  yield* sql`
+    insert into edgar_awaited_closes
+    select * from jsonb_populate_recordset(null::edgar_awaited_closes, ${JSON.stringify(awaited)}::text::jsonb)
+  `
+})
+
+/**
+ * Queues the facts of companies whose counts were assessed without a close that is known by now. So the doubts do not
+ * depend on whether prices or filings are ingested first.
+ */
+export const requeueKnownCloses = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(Effect.gen(function* () {
+    const known = yield* sql<{ readonly cik: string }>`
+      delete from edgar_awaited_closes as awaited
+      where exists (
+          select from price_periods as bar
+          where bar.ticker = awaited.ticker and bar.date = awaited.day and bar.period in ('regular', 'day')
+        )
+        or exists (
+          select from daily_prices as priced
+          where priced.ticker = awaited.ticker and priced.date = awaited.day and priced.close is not null
+        )
+      returning cik
+    `
+    yield* Effect.forEach(known, ({ cik }) => requestAgain(buildCompanyFactsUrl(cik)), { discard: true })
+  }))
+})
