@@ -65,7 +65,7 @@ create table edgar_work (
   cik             cik,
   -- `form` and `instance`: a run over all companies has listed an ownership form, a statement or an XBRL instance, and
   -- has not requested it yet (decision 0128).
-  -- `decided`: an operator has decided on a doubt, and what depends on the value is made again.
+  -- `decided`: an operator has decided on a doubt, or a close is known by now, and what depends on it is made again.
   -- `absent` and `rejected`: the SEC did not send the document, or sent something unreadable (decision 0105).
   kind            text not null check (kind in ('form', 'instance', 'decided', 'absent', 'rejected')),
   -- What the company's list says of the filing of a form.
@@ -115,8 +115,19 @@ create table edgar_instances (
   -- The date of the counts, and each class with its member, symbol and number of shares, or why they cannot be read.
   -- Null: no counts.
   cover      jsonb,
+  filed_on   fact_day not null,
   primary key (cik, accession)
 );
+
+-- The days of public floats for which no close was known when the counts of the company were assessed. When prices have
+-- been loaded, the next run reads the facts of the company again.
+create table edgar_awaited_closes (
+  cik    cik primary key,
+  ticker ticker not null,
+  day    fact_day not null
+);
+
+select keep_spellings('edgar_awaited_closes');
 
 -- Amounts of registrations from the fee exhibits of their statements and amendments, which are not read in the order in
 -- which they were filed. The newest exhibit counts (decision 0103).

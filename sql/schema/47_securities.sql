@@ -254,9 +254,11 @@ end $$;
 revoke execute on function note_share_count, forget_share_counts from public;
 
 -- The counts in the symbols' rows of `screener` and `float_outstanding`, with one row for each class of shares if the
--- count is the sum of several. `counted_on` is the date of the count. If `is_receipt`, `symbol` is that of receipts,
--- each of which is `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all symbols of
--- the security, because rows of filings keep the symbol of their day (D38).
+-- count is the sum of several. `shares` is null if there are, or may be, several classes, but not with this sum: if an
+-- operator has corrected it, if it was loaded or is that of a balance sheet, or if the cover cannot be read.
+-- `counted_on` is the date of the count. If `is_receipt`, `symbol` is that of receipts, each of which is `ads_ratio`
+-- shares since `ratio_on` or earlier. Counts and ratios are looked up under all symbols of the security, because rows
+-- of filings keep the symbol of their day (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
   dataset text, ticker text, symbol text, shares numeric, counted_on date, is_receipt boolean, ads_ratio numeric,
@@ -280,21 +282,24 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select used.symbol, used.ticker = used.symbol and used.ends = 'infinity' as is_own, listed.dataset,
       listed.outstanding, listed.cik,
       bool_or(listed.is_adr) over (partition by used.symbol) as is_receipt,
-      max(listed.stated_on) over (partition by used.symbol, listed.outstanding) as stated_on
+      max(listed.stated_on) over same_count as stated_on,
+      -- A fact of the SEC is the number on a cover that is not stated per class.
+      bool_or(array_to_string(source, ' ') like '%#dei/EntityCommonStockSharesOutstanding/%') over same_count as is_whole
     from used join (
       select 'screener' as dataset, screener.ticker, outstanding, lpad(cik, 10, '0') as cik, is_adr,
-        null::date as stated_on, last_updated
+        null::date as stated_on, last_updated, source
       from public.screener
       union all
       select 'float_outstanding', current.ticker, outstanding, null, is_adr, coalesce(reported_date, filed_at),
-        last_updated
+        last_updated, source
       from public.float_outstanding as current
     ) as listed using (ticker)
     where coalesce(stated_on, last_updated::date) >= used.owned_from
       and coalesce(stated_on, last_updated::date) < used.ends
+    window same_count as (partition by used.symbol, listed.outstanding)
   ),
   counted as materialized (
-    select dataset, symbol, outstanding, cik, is_receipt, stated_on, tickers, starts, ends,
+    select dataset, symbol, outstanding, cik, is_receipt, stated_on, is_whole, tickers, starts, ends,
       owned_from
     from present_rows join (
       select used.symbol, array_agg(used.ticker) as tickers, array_agg(used.starts) as starts,
@@ -303,24 +308,35 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     ) as histories using (symbol)
     where is_own and outstanding is not null
   ),
+  -- The cover with this sum or, without one, the newest cover of the company.
   covered as materialized (
-    select counted.*, cover
+    select counted.*, case when is_sum then cover end as cover, not coalesce(is_sum, false) and case
+        when is_whole and coalesce(stated_on > least((cover ->> 'date')::date, filed_on), true) then false
+        when jsonb_array_length(cover -> 'classes') > 1 or (cover ->> 'hasClasses')::boolean then true
+        -- A balance sheet states all classes together, and a filing has its count only if the cover has none.
+        else exists (
+          select from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+            join public.historical_float_pro as filing using (ticker)
+          where filing.outstanding_shares = counted.outstanding
+            and filing.filed_at >= period.starts and filing.filed_at < period.ends
+            and array_to_string(filing.source, ' ') like '%#us-gaap/CommonStockSharesOutstanding/%'
+        )
+      end as are_classes_unknown
     from counted left join lateral (
-      select cover from public.edgar_instances as instance
-      where instance.cik in (
+      select cover, filed_on, coalesce(counted.outstanding = (
+          select sum((class ->> 'shares')::numeric) from jsonb_array_elements(cover -> 'classes') as class
+        ), false) as is_sum
+      from public.edgar_instances as instance
+      where cover is not null and instance.cik in (
           select counted.cik
           union select known.cik from public.company_symbols as known where known.alias = counted.symbol
         )
-        and jsonb_array_length(cover -> 'classes') > 1
-        and counted.outstanding = (
-          select sum((class ->> 'shares')::numeric) from jsonb_array_elements(cover -> 'classes') as class
-        )
-      order by cover ->> 'date' desc limit 1
+      order by is_sum desc, cik = counted.cik desc nulls last, filed_on desc, accession desc limit 1
     ) as stated on true
   )
   select dataset, covered.symbol,
     case when class is null then covered.symbol else public.stored_symbol(class ->> 'symbol') end,
-    coalesce(class ->> 'shares', outstanding::text)::numeric,
+    case when not are_classes_unknown then coalesce(class ->> 'shares', outstanding::text)::numeric end,
     -- Without a date in `float_outstanding`, the date is that in a filing, or else the first day of the count in a row.
     coalesce(
       covered.stated_on,
@@ -340,7 +356,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       )
     ),
     is_receipt, unit.ads_ratio, unit.stated_on
-  from covered left join lateral jsonb_array_elements(cover -> 'classes') as class on true
+  from covered left join lateral jsonb_array_elements(cover -> 'classes') as class
+      on jsonb_array_length(cover -> 'classes') > 1
     left join lateral (
       select ratio.ads_ratio, ratio.stated_on
       from unnest(tickers, starts, ends, owned_from) as period (ticker, starts, ends, owned_from) cross join lateral (
@@ -423,6 +440,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
         when count(*) = 1 and min(close) is null then 'no close'
         when min(contradicted_on) is not null
           then 'an unknown or contradicting ratio of the split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD')
+        when bool_or(shares is null) then 'an unknown number of shares of each class'
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
         -- It may be one of the shares, or a change of the number of shares per receipt.
         when min(split_on) is not null then 'a split of receipts on ' || to_char(min(split_on), 'YYYY-MM-DD')

@@ -222,6 +222,119 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       assert.deepStrictEqual(yield* readCaps, [[`${expected}.00`], [`${expected}.00`]])
     })))
 
+  /** A company whose class A share is worth 1,500 of its class B shares. */
+  const startUnequalClasses = Effect.gen(function* () {
+    const market = yield* startMarket
+    const sql = yield* SqlClient.SqlClient
+    const prices = { GOOGL: "470", GOOG: "700000" }
+    yield* Service.insertRows(
+      "daily_prices",
+      ...Object.entries(prices).map(([ticker, close]) => ({ ticker, date: "2026-08-03", close })),
+    )
+    const listings = [
+      { member: "us-gaap:CommonClassBMember", title: "Class B Common Stock", symbol: "GOOGL" },
+      { member: "us-gaap:CommonClassAMember", title: "Class A Common Stock", symbol: "GOOG" },
+    ]
+    const counts = [
+      { member: "us-gaap:CommonClassBMember", shares: 1_300_000_000 },
+      { member: "us-gaap:CommonClassAMember", shares: 500_000 },
+    ]
+    /** Reads the count and both market caps, and what `details` of the newest filing says. */
+    const readCaps = Effect.gen(function* () {
+      const [row] = yield* sql<{ readonly cells: ReadonlyArray<string | null> }>`
+        select array[outstanding::text, market_cap::text, (select market_cap::text from screener),
+          (select details from historical_float_pro order by filed_at desc limit 1)] as cells
+        from float_outstanding
+      `
+      return row?.cells ?? []
+    })
+    const unknown = "The number of shares of each is not known, and without it `market_cap` of the company is null."
+    return { ...market, sql, listings, counts, readCaps, unknown }
+  })
+
+  it.effect("gives no market cap if an operator corrects the sum, of which the classes are not known (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { addInstance, counts, environment, ingest, listings, publish, readCaps, sql, unknown } =
+        yield* startUnequalClasses
+      publish([may], { balance: [], floats: [{ ...may.balance, end: "2025-06-30", val: 30e12 }] })
+      addInstance(may, makeInstance({ cik, counts, listings }))
+      yield* ingest()
+      const [[id = ""] = []] = yield* sql`
+        select doubt_id::text from edgar_doubts where field = 'outstanding_shares'
+      `.values
+      const decide = (...words: ReadonlyArray<string>) =>
+        Effect.map(
+          runCommandInProcess(["ingest", "doubts", ...words], environment),
+          ({ code, err }) => assert.strictEqual(code, 0, err),
+        )
+      yield* decide("correct", String(id), "1300600000")
+      assert.deepStrictEqual((yield* readCaps).slice(0, 3), ["1300600000", null, null])
+      yield* ingest()
+      const [count, ...caps] = yield* readCaps
+      assert.deepStrictEqual([count, ...caps.slice(0, 2)], ["1300600000", null, null])
+      assert.include(caps[2] ?? "", unknown)
+      // The sum that the cover states is that of known classes.
+      yield* decide("confirm", String(id))
+      yield* ingest()
+      const [, cap, listed, details] = yield* readCaps
+      assert.deepStrictEqual([cap, listed], ["961000000000.00", "961000000000.00"])
+      assert.notInclude(details ?? "", unknown)
+    })))
+
+  it.effect("gives no market cap if it is that of the balance sheet, until the classes are known (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { addInstance, counts, ingest, ingestAll, listings, publish, readCaps, unknown } =
+        yield* startUnequalClasses
+      const report = { ...may, balance: { ...may.balance, val: 1_300_500_000 } }
+      publish([report])
+      // The instance is not there yet.
+      yield* ingest()
+      const [count, ...caps] = yield* readCaps
+      assert.deepStrictEqual([count, ...caps.slice(0, 2)], ["1300500000", null, null])
+      assert.include(caps[2] ?? "", unknown)
+      // One of the members may be another class.
+      addInstance(
+        report,
+        makeInstance({ cik, counts: [...counts, { member: "x:SeriesZMember", shares: 5 }], listings }),
+      )
+      yield* ingestAll
+      assert.deepStrictEqual((yield* readCaps).slice(0, 3), ["1300500000", null, null])
+      const next = makeReport(3, "2026-07-30", "2026-06-30", 1_300_500_000)
+      publish([next, report])
+      addInstance(next, makeInstance({ cik, counts: counts.map((one) => ({ ...one, date: "2026-07-22" })), listings }))
+      yield* ingestAll
+      assert.deepStrictEqual((yield* readCaps).slice(0, 3), ["1300500000", "961000000000.00", "961000000000.00"])
+    })))
+
+  it.effect("gives no market cap if it was loaded, until a newer cover has one number for all shares (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { addInstance, counts, environment, ingest, ingestAll, listings, publish, readCaps, sql } =
+        yield* startUnequalClasses
+      const fs = yield* FileSystem.FileSystem
+      const floats = [{ ...may.balance, end: "2025-06-30", val: 900_000_000_000 }]
+      publish([may], { balance: [], floats })
+      addInstance(may, makeInstance({ cik, counts, listings }))
+      yield* ingest()
+      assert.deepStrictEqual((yield* readCaps).slice(0, 2), ["1300500000", "961000000000.00"])
+      const file = `${yield* fs.makeTempDirectoryScoped()}/counts.csv`
+      yield* fs.writeFileString(
+        file,
+        "ticker,outstanding,reported_date,last_updated\nGOOGL,1310000000,2026-08-01,2026-08-02 10:00:00\n",
+      )
+      const loaded = yield* runCommandInProcess(
+        ["load", "float-outstanding", file, "--append", "--keep-omitted"],
+        environment,
+      )
+      assert.strictEqual(loaded.code, 0, loaded.err)
+      yield* sql`select store_market_caps(jsonb_agg(to_jsonb(cap))) from find_market_caps('{GOOGL}', '2026-08-03') as cap`
+      assert.deepStrictEqual((yield* readCaps).slice(0, 2), ["1310000000", null])
+      // Class A has been converted.
+      const cover = [{ ...august.balance, end: "2026-07-22", val: 2_000_000_000 }]
+      publish([august, may], { balance: [], floats, cover })
+      yield* ingestAll
+      assert.deepStrictEqual((yield* readCaps).slice(0, 3), ["2000000000", "940000000000.00", "940000000000.00"])
+    })))
+
   it.effect("is requested once per filing, and stays although its sources become silent (D38)", () =>
     withOwnDatabase(Effect.gen(function* () {
       const { addInstance, ingest, ingestAll, publish, stub } = yield* startMarket

@@ -7,6 +7,8 @@ import * as Stub from "../../support/EdgarStub.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { type MadeCount, makeInstance } from "./Instances.ts"
 import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
+import { insertRows } from "../../support/Service.ts"
+import { storeChange, storeSplit } from "../prices/DayBars.ts"
 
 // @module-tag slow
 
@@ -218,6 +220,128 @@ layer(NodeServices.layer, { excludeTestServices: true })("A share count", (it) =
         "gives a price of 3582.4 USD per share with the public float of 90000000 USD, but the close on 2025-06-30 " +
           "was 4 USD",
       )
+    })))
+
+  const split: ReadonlyArray<MadeReport> = [
+    { filed: "2025-08-05", cover: [["2025-07-30", 30_000_000]], balance: ["2025-06-30", 30_000_000] },
+    {
+      filed: "2026-03-10",
+      form: annual,
+      cover: [["2026-02-15", 1_000_000]],
+      balance: ["2025-12-31", 1_000_000],
+      float: ["2025-06-30", 300e6],
+    },
+  ]
+  for (const day of ["2025-10-01", "2026-01-20"]) {
+    for (const reports of [split, split.slice(1)]) {
+      it.effect(`is restated for the split of ${day} before it is compared, in report ${reports.length} (D44)`, () =>
+        withOwnDatabase(Effect.gen(function* () {
+          const { ingest, listDoubts, publish } = yield* startMarket
+          yield* storeSplit("ACME", day, 30, 1)
+          yield* insertRows("daily_prices", { ticker: "ACME", date: "2025-06-30", close: "10" })
+          publish(reports)
+          yield* ingest()
+          assert.deepStrictEqual(yield* listDoubts(), [])
+          assert.deepStrictEqual(yield* readCurrent, ["1000000", "2026-02-15", "1000000"])
+          // Another error is not explained by the split.
+          publish([...reports.slice(0, -1), { ...split[1], filed: "2026-03-10", cover: [["2026-02-15", 50_000]] }])
+          yield* ingest("--since", "2019-01-01")
+          const [doubt] = yield* listDoubts()
+          assert.include(String(doubt?.["reason"]), "gives a price of 200 USD per share")
+        })))
+    }
+  }
+
+  it.effect("is not compared with a close across a split with contradicting ratios (D45)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      yield* storeSplit("ACME", "2025-10-01", 30, 1)
+      yield* storeSplit("ACME", "2025-10-01", 20, 1, { id: "other" })
+      yield* insertRows("daily_prices", { ticker: "ACME", date: "2025-06-30", close: "10" })
+      publish(split.slice(1))
+      yield* ingest()
+      assert.deepStrictEqual(yield* listDoubts(), [])
+    })))
+
+  it.effect("is compared with a close that is loaded later, and the facts are read again only once (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish, stub } = yield* startMarket
+      publish([{ filed: "2026-03-10", form: annual, cover: [["2026-02-15", 1_500_000]], float: ["2025-06-30", 300e6] }])
+      const countRequests = () => stub.requests.filter(({ path }) => path.includes("/companyfacts/")).length
+      yield* ingest("--all")
+      assert.deepStrictEqual(yield* listDoubts(), [])
+      yield* insertRows("daily_prices", { ticker: "ACME", date: "2025-06-30", close: "10" })
+      const before = countRequests()
+      yield* ingest("--all")
+      assert.include(String((yield* listDoubts())[0]?.["reason"]), "but the close on 2025-06-30 was 10 USD")
+      yield* ingest("--all")
+      yield* ingest("--only", "news")
+      assert.strictEqual(countRequests(), before + 1)
+    })))
+
+  it.effect("of ordinary shares is compared with the close of receipts only if their ratio is known (D44)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const report = (shares: number): MadeReport => ({
+        filed: "2026-03-10",
+        form: annual,
+        cover: [["2026-02-15", shares]],
+        float: ["2025-06-30", 500e6],
+      })
+      const registration: MadeReport = { filed: "2024-01-05", form: "F-6" }
+      yield* insertRows("daily_prices", { ticker: "ACME", date: "2025-06-30", close: "5" })
+      const readReasons = Effect.fnUntraced(function* (shares: number, since: string) {
+        publish([registration, report(shares)])
+        yield* ingest("--since", since)
+        return (yield* listDoubts()).map(({ reason }) => reason)
+      })
+      assert.deepStrictEqual(yield* readReasons(5_000_000, "2020-01-01"), [])
+      assert.deepStrictEqual(yield* readReasons(60_000, "2019-01-01"), [])
+      // Twenty receipts are one share.
+      yield* sql`update float_outstanding set ads_ratio = 0.05`
+      assert.deepStrictEqual(yield* readReasons(5_000_001, "2018-01-01"), [])
+      assert.deepStrictEqual(yield* readReasons(60_001, "2017-01-01"), [
+        "gives a price of 8333.2 USD per share with the public float of 500000000 USD, but the close on 2025-06-30 " +
+        "was 100 USD",
+      ])
+      // The split may be one of the shares, or another number of shares per receipt.
+      yield* storeSplit("ACME", "2025-10-01", 1, 2)
+      assert.deepStrictEqual(yield* readReasons(60_002, "2016-01-01"), [])
+    })))
+
+  it.effect("is compared with the closes of its company, and not of another with the same symbol (D45)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish } = yield* startMarket
+      const sql = yield* SqlClient.SqlClient
+      const readReasons = Effect.fnUntraced(function* (since: string) {
+        publish([{
+          filed: "2026-03-10",
+          form: annual,
+          cover: [["2026-02-15", 30_000_000]],
+          float: ["2025-06-30", 300e6],
+        }])
+        yield* ingest("--since", since)
+        return (yield* listDoubts()).map(({ reason }) => String(reason).replace(/.*, but/, "but"))
+      })
+      yield* insertRows(
+        "daily_prices",
+        { ticker: "ACME", date: "2025-06-30", close: "0.5" },
+        { ticker: "ACMO", date: "2025-06-30", close: "0.25" },
+      )
+      assert.deepStrictEqual(yield* readReasons("2020-01-01"), ["but the close on 2025-06-30 was 0.5 USD"])
+      // Another company had the symbol then.
+      yield* storeChange("ACME", "ACMX", "2025-11-01", { cik: "0009999999" })
+      assert.deepStrictEqual(yield* readReasons("2019-01-01"), [])
+      yield* sql`update ticker_changes set cik = null`
+      assert.deepStrictEqual(yield* readReasons("2018-01-01"), [])
+      // The company had another symbol then.
+      yield* sql`delete from ticker_changes`
+      yield* storeChange("ACMO", "ACME", "2025-12-10", { cik: acme.cik })
+      assert.deepStrictEqual(yield* readReasons("2017-01-01"), ["but the close on 2025-06-30 was 0.25 USD"])
+      // It is not known which company had it.
+      yield* storeChange("ACMO", "ACMY", "2025-03-10", { cik: "0009999999" })
+      assert.deepStrictEqual(yield* readReasons("2016-01-01"), [])
     })))
 
   it.effect("is believed, and the float is not, if the balance sheet and earlier counts confirm it", () =>
@@ -449,6 +573,41 @@ layer(NodeServices.layer, { excludeTestServices: true })("A decision about a dou
       yield* ingest("--all")
       assert.deepStrictEqual((yield* readCurrent)?.[0], "50000000")
       assert.isNull((yield* readHistory)[1]?.[2])
+    })))
+
+  it.effect("keeps the current count when amendments repeat the error, or state the same number exactly (D38)", () =>
+    withOwnDatabase(Effect.gen(function* () {
+      const { ingest, listDoubts, publish, run } = yield* startMarket
+      const report = (filed: string, form: string, shares: number): MadeReport => ({
+        filed,
+        form,
+        cover: [["2026-03-01", shares]],
+        float: ["2025-06-30", 300e6],
+      })
+      const [first, repeated, exact, other] = [
+        report("2026-03-10", annual, 25_123),
+        report("2026-04-10", "10-K/A", 25_123),
+        report("2026-04-20", "10-K/A", 25_123_456),
+        report("2026-04-30", "10-K/A", 26_000_000),
+      ]
+      publish([first])
+      yield* ingest()
+      yield* run("ingest", "doubts", "correct", String((yield* listDoubts())[0]?.["id"]), "25123000")
+      publish([first, repeated])
+      yield* ingest()
+      const corrected = ["25123000", "2026-03-01", "25123000"]
+      assert.deepStrictEqual(yield* readCurrent, corrected)
+      assert.isNull((yield* readHistory)[1]?.[2])
+      publish([first, repeated, exact])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, corrected)
+      assert.strictEqual((yield* readHistory)[2]?.[2], "25123456")
+      assert.notInclude((yield* readHistory)[2]?.[3], "Unconfirmed")
+      publish([first, repeated, exact, other])
+      yield* ingest()
+      assert.deepStrictEqual(yield* readCurrent, corrected)
+      assert.strictEqual((yield* readHistory)[3]?.[2], "26000000")
+      assert.include((yield* readHistory)[3]?.[3], "Unconfirmed: it is 25123000 in another filing for the same date")
     })))
 
   it.effect("takes only a fraction for a percentage, and no number above 1 (operations/ingest-edgar)", () =>

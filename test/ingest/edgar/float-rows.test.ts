@@ -123,7 +123,9 @@ describe("A share count", () => {
       reported_date: "2026-03-31",
       outstanding_shares: "12116000000",
       details:
-        "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page.",
+        "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page. They " +
+        "may be of several classes. The number of shares of each is not known, and without it `market_cap` of the " +
+        "company is null.",
     })
   })
 
@@ -206,6 +208,18 @@ describe("A share count", () => {
   it("is the newest by its own date, whenever an older one is filed or amended (D38)", () => {
     const [may, august] = [report("2025-05-15", 50_000_000), report("2025-08-15", 80_000_000)]
     assert.strictEqual(currentOf(may, august, { ...may, filed: "2025-12-01", form: "10-Q/A" }), "80000000")
+  })
+
+  it("is the one with fewer doubts if an amendment contradicts it (decision 0103)", () => {
+    const dated = (filed: string, val: number) => ({ end: "2026-02-15", val, filed, form: "10-K" })
+    const floats = [{ end: "2025-06-30", val: 300_000_000 }]
+    for (const [first, second] of [[25_123_000, 25_123], [25_123, 25_123_000]] as const) {
+      const text = makeText([dated("2026-02-25", first), dated("2026-03-25", second)], floats)
+      const { float_outstanding, historical_float_pro } = rowsOfText(text)
+      assert.strictEqual(float_outstanding[0]?.["outstanding"], "25123000")
+      const counts = historical_float_pro.flatMap((row) => row["outstanding_shares"] ?? [])
+      assert.deepStrictEqual(counts, ["25123000"])
+    }
   })
 
   it("is not confirmed by another date of the same filing (decision 0103)", () => {

@@ -510,7 +510,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       }]
       yield* sql`insert into edgar_instances values (${cik}, '1', ${
         JSON.stringify({ date: "2026-05-01", classes })
-      }::text::jsonb)`
+      }::text::jsonb, '2026-05-08')`
       yield* ingestBars(["BRK-B", "2026-06-01", 480])
       assert.strictEqual((yield* readListing("BRK-B"))["market_cap"], null)
       yield* ingestBars(["BRK-B", "2026-06-02", 480], ["BRK-A", "2026-06-02", 750_000])

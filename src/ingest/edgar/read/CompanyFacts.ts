@@ -27,6 +27,8 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
   readonly path: string
   /** Set if the count is not in the facts, but in the XBRL instance of the filing. */
   readonly instance?: {
+    /** Whether the count is the sum of several classes, or an operator's instead of counts of classes. */
+    readonly hasClasses: boolean
     /** The classes with their symbols and counts. Empty if the instance has one count of all shares. */
     readonly classes: string
     /** Securities on the cover that are no common shares, with their counts. */
@@ -50,6 +52,8 @@ export interface UnreadableCount extends Pick<CompanyFact, "accn" | "filed" | "f
   readonly read: string
   /** Why it cannot be read, as a clause: "is stated as 5 and as 6". */
   readonly reason: string
+  /** Whether the cover states counts of classes. */
+  readonly hasClasses?: boolean | undefined
 }
 
 /** Links to the elements of documents that state a fact. */

@@ -44,8 +44,21 @@ const describeOrigin = ({ instance, path }: CompanyFact) =>
       }`
     : "Shares outstanding from the balance sheet (us-gaap), because the facts have no count from the cover page."
 
+/** Why a count gives no market capitalization if it is not the sum of known classes (D44). */
+const classesNote = " They may be of several classes. The number of shares of each is not known, and without it " +
+  "`market_cap` of the company is null."
+
+/** Whether the count may be that of several classes, of which it is not the sum. */
+const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) =>
+  !isLeftOut &&
+  (path.startsWith("dei/")
+    ? instance?.hasClasses === true && decided !== undefined && decided.read !== String(val)
+    : true)
+
 const describeCount = (count: AssessedFact) =>
-  `${describeOrigin(count.fact)}${formatDateDoubt(count.fact)}${formatDoubts(count)}`
+  `${describeOrigin(count.fact)}${formatDateDoubt(count.fact)}${formatDoubts(count)}${
+    mayHaveOtherClasses(count) ? classesNote : ""
+  }`
 
 const describeFloat = (float: AssessedFact) => {
   const { date, end, val } = float.fact

@@ -10,7 +10,7 @@ import type { EdgarFiling } from "./Submissions.ts"
 
 const maxRatio = 10
 
-/** Whether the values differ by a factor of at most ten. A greater difference suggests a split or an error. */
+/** Whether the values differ by a factor of at most ten. A greater difference suggests an unknown split or an error. */
 const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && b / a <= ratio
 
 /**
@@ -19,11 +19,15 @@ const isSimilar = (a: number, b: number, ratio = maxRatio) => a / b <= ratio && 
  */
 const maxSplitRatio = 100
 
+const roundingUnits = [1_000, 1_000_000]
+
 /** Whether `small` is about a thousand or a million times smaller, as if it were in thousands or millions. */
 const isInThousandsOf = (small: number, large: number) =>
-  [1_000, 1_000_000].some((unit) => large / small >= unit / 2 && large / small <= unit * 2)
+  roundingUnits.some((unit) => large / small >= unit / 2 && large / small <= unit * 2)
 
-const differsInUnit = (a: number, b: number) => isInThousandsOf(a, b) || isInThousandsOf(b, a)
+/** Whether the values are equal after one of them was rounded to thousands or millions. */
+const isRounded = (a: number, b: number) =>
+  roundingUnits.some((unit) => Math.abs(a - b) < unit && [a, b].some((one) => one % unit === 0 && one >= unit * 1_000))
 
 /** Smaller counts are probably placeholders, such as 1, 100 or 1,000. */
 const minCount = 10_000
@@ -55,11 +59,19 @@ const maxFactAge = 3_650
 /** The list of filings, as far as it is compared with the facts. */
 export type ListedReport = Pick<EdgarFiling, "accession" | "filingDate" | "form" | "reportDate">
 
+/** A split of the security that the filings count, and whose closes are compared. */
+export interface KnownSplit {
+  readonly day: string
+  /** How many shares one share became; null if that is unknown or contradicted. */
+  readonly ratio: number | null
+}
+
 export interface CountEvidence {
   readonly facts: CompanyFacts
   readonly filings: ReadonlyArray<ListedReport>
   /** Closing prices in USD, by the day of a public float. */
   readonly closes?: ReadonlyMap<string, number> | undefined
+  readonly splits?: ReadonlyArray<KnownSplit> | undefined
   readonly decisions?: Decisions | undefined
 }
 
@@ -126,11 +138,64 @@ const settleDate = (
 }
 
 // ----------------------------------------------------------------------------------------------------------------
+// Splits
+// ----------------------------------------------------------------------------------------------------------------
+
+/** Returns how many shares on the day `to` one share on the day `from` is; undefined if a ratio is unknown. */
+const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: string): number | undefined => {
+  if (to < from) {
+    const factor = findSplitFactor(splits, to, from)
+    return factor === undefined ? undefined : 1 / factor
+  }
+  return splits.filter(({ day }) => from < day && day <= to)
+    .reduce(
+      (product: number | undefined, { ratio }) => product === undefined || ratio === null ? undefined : product * ratio,
+      1,
+    )
+}
+
+/**
+ * Restates a count for the splits between its date and other days. There may be several values, because the filing may
+ * have restated the count for splits until the day of the filing, or the recorded day of a split may not be exact. The
+ * first value is that of the count's own date.
+ */
+const restate = (
+  { end, filed, val }: CompanyFact,
+  days: ReadonlyArray<string>,
+  splits: ReadonlyArray<KnownSplit>,
+): readonly [number, ...Array<number>] => {
+  if (splits.length === 0) return [val]
+  const values = [end, filed].flatMap((from) =>
+    days.flatMap((to) => {
+      const factor = findSplitFactor(splits, from, to)
+      return factor === undefined ? [] : [val * factor]
+    })
+  )
+  const [first = val, ...others] = values
+  return [first, ...others, val]
+}
+
+/** Compares counts with each other, in the shares of one day. */
+const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
+  const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
+    restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, ratio))
+  /** Whether the first count is in thousands or millions of shares, and the second one is not. */
+  const isInSmallerUnit = (small: CompanyFact, large: CompanyFact) =>
+    !isAlike(small, large) &&
+    restate(small, [large.end, large.filed], splits).some((val) => isInThousandsOf(val, large.val))
+  const differsInUnit = (a: CompanyFact, b: CompanyFact) => isInSmallerUnit(a, b) || isInSmallerUnit(b, a)
+  return { isAlike, isInSmallerUnit, differsInUnit }
+}
+
+type CountComparison = ReturnType<typeof makeComparison>
+
+// ----------------------------------------------------------------------------------------------------------------
 // Series
 // ----------------------------------------------------------------------------------------------------------------
 
-/** All counts of one date, sorted by filing date. The newest filing may correct the others. */
+/** All counts of one date, sorted by filing date. */
 interface DatedCounts {
+  /** What an operator has decided or, otherwise, the newest of those with the fewest doubts: it may correct others. */
   readonly newest: CompanyFact
   readonly facts: ReadonlyArray<CompanyFact>
 }
@@ -156,13 +221,24 @@ interface SeriesEvidence {
   readonly countOwnReasons: (fact: CompanyFact) => number
   readonly isPlaceholder: (fact: CompanyFact) => boolean
   readonly isDecided: (fact: CompanyFact) => boolean
+  readonly comparison: CountComparison
+}
+
+/** Returns the newest of the facts for which `rank` is the lowest. */
+const findBest = (facts: ReadonlyArray<CompanyFact>, rank: (fact: CompanyFact) => number) => {
+  const lowest = Math.min(...facts.map(rank))
+  return facts.findLast((fact) => rank(fact) === lowest)
 }
 
 /** Whether a count is in another unit than the balance sheet of its filing, and not the other way round. */
-const isInOtherUnit = (count: CompanyFact, balance: CompanyFact, reliable: CompanyFact | undefined) =>
-  isInThousandsOf(count.val, balance.val) ||
-  (isInThousandsOf(balance.val, count.val) && reliable !== undefined && isSimilar(balance.val, reliable.val) &&
-    !isSimilar(count.val, reliable.val))
+const isInOtherUnit = (
+  { isAlike, isInSmallerUnit }: CountComparison,
+  count: CompanyFact,
+  balance: CompanyFact,
+  reliable: CompanyFact | undefined,
+) =>
+  isInSmallerUnit(count, balance) ||
+  (isInSmallerUnit(balance, count) && reliable !== undefined && isAlike(balance, reliable) && !isAlike(count, reliable))
 
 /**
  * Compares counts from the oldest to the newest, each with the last reliable one.
@@ -177,17 +253,18 @@ const isInOtherUnit = (count: CompanyFact, balance: CompanyFact, reliable: Compa
  */
 const compareSeries = (
   counts: ReadonlyArray<CompanyFact>,
-  { balances, countOwnReasons, isDecided, isPlaceholder }: SeriesEvidence,
+  { balances, comparison, countOwnReasons, isDecided, isPlaceholder }: SeriesEvidence,
 ) => {
+  const { differsInUnit, isAlike } = comparison
   const doubts = new CountDoubts()
   const { jumps, unitErrors } = doubts
   const markUnitErrors = (dates: ReadonlyArray<DatedCounts>, shownBy: CompanyFact) => {
     for (const fact of dates.flatMap(({ facts }) => facts)) {
-      if (differsInUnit(fact.val, shownBy.val) && !isDecided(fact)) unitErrors.set(fact, shownBy)
+      if (differsInUnit(fact, shownBy) && !isDecided(fact)) unitErrors.set(fact, shownBy)
     }
   }
   const markJumps = ({ facts }: DatedCounts, from: CompanyFact) => {
-    for (const fact of facts) if (!isSimilar(fact.val, from.val) && !isDecided(fact)) jumps.set(fact, from)
+    for (const fact of facts) if (!isAlike(fact, from) && !isDecided(fact)) jumps.set(fact, from)
   }
   let reliable: CompanyFact | undefined
   /** The dates whose counts are similar to `reliable`. */
@@ -195,14 +272,14 @@ const compareSeries = (
   /** Unconfirmed counts of consecutive dates, which are similar to each other. */
   let candidates: ReadonlyArray<DatedCounts> = []
   let suggestUnitError = false
-  const isContradicted = ({ accn, val }: CompanyFact) => !isSimilar(val, balances.get(accn)?.val ?? val)
+  const isContradicted = (fact: CompanyFact) => !isAlike(fact, balances.get(fact.accn) ?? fact)
   /** Counts may differ from the balance sheet because of what happened after its date, and the next report shows it. */
   const explainPrevious = (newest: CompanyFact) => {
     if (isContradicted(newest)) return
     for (const fact of reliableDates.at(-1)?.facts ?? []) {
       const balance = balances.get(fact.accn)
-      const mayBeEvent = balance !== undefined && isSimilar(fact.val, balance.val, maxSplitRatio)
-      if (mayBeEvent && isSimilar(fact.val, newest.val)) doubts.repeated.add(fact)
+      const mayBeEvent = balance !== undefined && isAlike(fact, balance, maxSplitRatio)
+      if (mayBeEvent && isAlike(fact, newest)) doubts.repeated.add(fact)
     }
   }
   const rely = (count: CompanyFact, dates: ReadonlyArray<DatedCounts>) => {
@@ -212,7 +289,7 @@ const compareSeries = (
   }
 
   for (const facts of Map.groupBy(counts, ({ end }) => end).values()) {
-    const newest = facts.findLast((fact) => isDecided(fact) || countOwnReasons(fact) < 2) ?? facts.at(-1)
+    const newest = findBest(facts, (fact) => isDecided(fact) ? -1 : countOwnReasons(fact))
     if (newest === undefined) continue
     const date = { newest, facts }
     const balance = balances.get(newest.accn)
@@ -220,12 +297,12 @@ const compareSeries = (
       rely(newest, [date])
     } else if (countOwnReasons(newest) >= 2 || (isPlaceholder(newest) && reliable !== undefined)) {
       if (reliable !== undefined) markJumps(date, reliable)
-    } else if (balance !== undefined && isInOtherUnit(newest, balance, reliable)) {
+    } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
-    } else if (reliable === undefined || isSimilar(newest.val, reliable.val)) {
+    } else if (reliable === undefined || isAlike(newest, reliable)) {
       // What only a doubtful count contradicted is confirmed now.
       for (const fact of reliableDates.flatMap(({ facts }) => facts)) {
-        if (isSimilar(fact.val, newest.val)) jumps.delete(fact)
+        if (isAlike(fact, newest)) jumps.delete(fact)
       }
       if (reliable !== undefined) {
         markUnitErrors(candidates, reliable)
@@ -236,22 +313,22 @@ const compareSeries = (
     } else {
       markJumps(date, reliable)
       const previous = candidates.at(-1)?.newest
-      if (previous !== undefined && isSimilar(newest.val, previous.val)) candidates = [...candidates, date]
+      if (previous !== undefined && isAlike(newest, previous)) candidates = [...candidates, date]
       else {
-        suggestUnitError = previous === undefined && differsInUnit(newest.val, reliable.val)
+        suggestUnitError = previous === undefined && differsInUnit(newest, reliable)
         candidates = [date]
       }
-      const similar = candidates.flatMap(({ facts }) => facts.filter(({ val }) => isSimilar(val, newest.val)))
+      const similar = candidates.flatMap(({ facts }) => facts.filter((fact) => isAlike(fact, newest)))
       // Errors of unit make a count too small, often in the whole report, so a smaller count needs more evidence.
       const mayBeInThousands = suggestUnitError && newest.val < reliable.val
       const isRepeated = suggestUnitError
         ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
         : new Set(similar.map(({ accn }) => accn)).size >= 2 && similar.some((fact) => !isContradicted(fact))
-      const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isSimilar(newest.val, balance.val)
+      const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
       // Of two counts that contradict each other, the one that is also contradicted by the filing itself is wrong.
       const isBetter = reliableDates.length === 1 && countOwnReasons(reliable) > 0 && countOwnReasons(newest) === 0
       if (isRepeated || isOnBalanceSheet || isBetter) {
-        if (isRepeated || (isOnBalanceSheet && isSimilar(newest.val, reliable.val, maxSplitRatio))) {
+        if (isRepeated || (isOnBalanceSheet && isAlike(newest, reliable, maxSplitRatio))) {
           similar.forEach((fact) => jumps.delete(fact))
         }
         if (isRepeated && similar.some((fact) => !isContradicted(fact))) {
@@ -296,16 +373,20 @@ const findFloat = ({ accn, end }: CompanyFact, floats: ReadonlyArray<CompanyFact
 const findPriceDoubt = (
   count: CompanyFact,
   floats: ReadonlyArray<CompanyFact>,
-  closes: ReadonlyMap<string, number> | undefined,
+  { closes, splits = [] }: Pick<CountEvidence, "closes" | "splits">,
 ): PriceDoubt | undefined => {
   const float = findFloat(count, floats)
   if (float === undefined) return undefined
-  const price = float.val / count.val
-  const close = float.date === undefined ? closes?.get(float.end) : undefined
+  const counts = restate(count, [float.end], splits)
+  const price = float.val / counts[0]
+  const isRestatable = findSplitFactor(splits, count.end, float.end) !== undefined
+  const close = float.date === undefined && isRestatable ? closes?.get(float.end) : undefined
   const [least, greatest] = close === undefined
     ? [leastPrice, maxUsualPrice]
     : [close * minShareOfClose, close * maxRatio]
-  return price < least || price > greatest ? { float, price, isLow: price < least, close } : undefined
+  return counts.some((val) => float.val / val >= least && float.val / val <= greatest)
+    ? undefined
+    : { float, price, isLow: price < least, close }
 }
 
 const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
@@ -323,12 +404,14 @@ const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
 
 const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
 
-/** Names what other filings state for the same date. */
-const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
-  Array.from(
-    new Set(facts.filter(({ end, val }) => end === fact.end && val !== fact.val).map(({ val }) => val)),
-    (val) => `is ${val} in another filing for the same date`,
-  )
+/** Names what other filings state for the same date. The same number rounded is no other statement. */
+const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
+  const known = [fact.val]
+  for (const { end, val } of facts) {
+    if (end === fact.end && !known.some((one) => one === val || isRounded(one, val))) known.push(val)
+  }
+  return known.slice(1).map((val) => `is ${val} in another filing for the same date`)
+}
 
 /**
  * A count is outdated if the company filed a report more than this many days later. Companies report every year, so
@@ -343,8 +426,7 @@ type DecidedFacts = ReadonlyMap<CompanyFact, NonNullable<AssessedFact["decided"]
 interface SettledFacts {
   readonly counts: ReadonlyArray<CompanyFact>
   readonly floats: ReadonlyArray<CompanyFact>
-  /** The count of each balance sheet, as it is stated. */
-  readonly statedBalances: ReadonlyArray<CompanyFact>
+  /** The count of each balance sheet. */
   readonly balances: ReadonlyArray<CompanyFact>
   readonly decided: DecidedFacts
 }
@@ -364,15 +446,17 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     decided.set(changed, { read, decision })
     return changed
   }
-  const corrected = facts.unreadable.flatMap(({ accn, end, filed, form, read, url }): ReadonlyArray<CompanyFact> => {
-    const decision = findDecision({ url, column: "outstanding_shares", read })
-    if (decision === undefined) return []
-    const path = "dei/EntityCommonStockSharesOutstanding/shares"
-    const instance = { classes: "", source: [url] }
-    const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
-    decided.set(fact, { read, decision })
-    return [fact]
-  })
+  const corrected = facts.unreadable.flatMap(
+    ({ accn, end, filed, form, hasClasses = false, read, url }): ReadonlyArray<CompanyFact> => {
+      const decision = findDecision({ url, column: "outstanding_shares", read })
+      if (decision === undefined) return []
+      const path = "dei/EntityCommonStockSharesOutstanding/shares"
+      const instance = { hasClasses, classes: "", source: [url] }
+      const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
+      decided.set(fact, { read, decision })
+      return [fact]
+    },
+  )
 
   const statedBalances = Array.from(
     // The date of the report itself is the newest one; the others are those with which it compares.
@@ -397,7 +481,6 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
   return {
     counts: [...settle(facts.counts, true, "outstanding_shares"), ...corrected].toSorted(byFactDate),
     floats: settle(facts.floats, false, "details"),
-    statedBalances,
     balances: statedBalances.map((count) => decide(count, "outstanding_shares")),
     decided,
   }
@@ -415,16 +498,17 @@ interface DoubtedPrices {
 const findDoubtedPrices = (
   counts: ReadonlyArray<CompanyFact>,
   floats: ReadonlyArray<CompanyFact>,
-  { closes, getSupport, isDecided }: {
-    readonly closes: CountEvidence["closes"]
+  { evidence, getSupport, isDecided }: {
+    readonly evidence: CountEvidence
     readonly getSupport: (count: CompanyFact) => number
     readonly isDecided: (fact: CompanyFact) => boolean
   },
 ): DoubtedPrices => {
   const ofCounts = new Map<CompanyFact, PriceDoubt>()
   const ofFloats = new Map<CompanyFact, { readonly count: CompanyFact; readonly doubt: PriceDoubt }>()
+  const { isAlike } = makeComparison(evidence.splits ?? [])
   const priced = counts.flatMap((count) => {
-    const doubt = findPriceDoubt(count, floats, closes)
+    const doubt = findPriceDoubt(count, floats, evidence)
     return doubt === undefined ? [] : [{ count, doubt, support: isDecided(count) ? Infinity : getSupport(count) }]
   })
   const getSupportOfFloat = (float: CompanyFact) => {
@@ -439,7 +523,7 @@ const findDoubtedPrices = (
     if (isFloatWrong || (advantage === 0 && best.doubt.isLow)) ofFloats.set(float, best)
     for (const { count, doubt } of ofFloat) {
       // What is similar to the count by which the float is wrong is as right as that.
-      const isExcused = isDecided(count) || (isFloatWrong && isSimilar(count.val, best.count.val))
+      const isExcused = isDecided(count) || (isFloatWrong && isAlike(count, best.count))
       if (!isExcused) ofCounts.set(count, doubt)
     }
   }
@@ -462,7 +546,7 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
 
 /** Finds the current count. `counts` are those that no operator has decided to be unknown. */
 const findCurrent = (
-  { facts, filings }: CountEvidence,
+  { facts, filings, splits = [] }: CountEvidence,
   { counts, leftOut, onBalanceSheet, onCover }: {
     readonly counts: ReadonlyArray<CompanyFact>
     readonly leftOut: ReadonlySet<CompanyFact>
@@ -485,38 +569,39 @@ const findCurrent = (
   const isNewestCurrent = newest !== undefined && !isOutdated(newest)
   if (isNewestCurrent && onCover.isDoubtful) return "doubtful"
   const isBalanceNewer = cover !== undefined && balance !== undefined && balance.end > cover.end &&
-    isSimilar(balance.val, cover.val)
+    makeComparison(splits).isAlike(balance, cover)
   return (isBalanceNewer ? balance : cover ?? balance) ??
     (unread !== undefined || (isNewestCurrent && leftOut.has(newest)) ? "doubtful" : "none")
 }
 
 /** Assesses all counts and public floats of a company. */
 export const assessCounts = (evidence: CountEvidence): CountAssessment => {
-  const { closes, facts: { isFloatZero } } = evidence
-  const { balances, counts, decided, floats, statedBalances } = settleFacts(evidence)
+  const { facts: { isFloatZero }, splits = [] } = evidence
+  const { balances, counts, decided, floats } = settleFacts(evidence)
+  const comparison = makeComparison(splits)
   const isDecided = (fact: CompanyFact) => decided.has(fact)
   const isKept = (fact: CompanyFact) => decided.get(fact)?.decision.value !== null
   const [keptCounts, keptFloats] = [counts.filter(isKept), floats.filter(isKept)]
   const isPlaceholder = (fact: CompanyFact) => fact.val < minCount && !isFloatZero && !isDecided(fact)
 
   const balanceSheetCounts = balances.filter((count) =>
-    isDecided(count) || (count.val >= minCount && findPriceDoubt(count, keptFloats, closes) === undefined)
+    isDecided(count) || (count.val >= minCount && findPriceDoubt(count, keptFloats, evidence) === undefined)
   ).toSorted(byFactDate)
   const balanceByFiling = new Map(balanceSheetCounts.map((count) => [count.accn, count]))
 
   // First without prices, because the support of a count decides whether a price is a doubt about it.
-  const alone = { balances: balanceByFiling, isDecided, isPlaceholder }
+  const alone = { balances: balanceByFiling, comparison, isDecided, isPlaceholder }
   const unpriced = compareSeries(keptCounts, {
     ...alone,
     countOwnReasons: (fact) => isPlaceholder(fact) ? 1 : 0,
   })
   const getSupport = (count: CompanyFact) => {
     const witnesses = [balanceByFiling.get(count.accn), findPrevious(count, keptCounts)]
-    const known = witnesses.flatMap((witness) => witness === undefined ? [] : [isSimilar(count.val, witness.val)])
+    const known = witnesses.flatMap((witness) => witness === undefined ? [] : [comparison.isAlike(count, witness)])
     return known.reduce((sum, agrees) => sum + (agrees ? 1 : -1), 0) -
       [isPlaceholder(count), unpriced.jumps.has(count), unpriced.unitErrors.has(count)].filter(Boolean).length
   }
-  const prices = findDoubtedPrices(keptCounts, keptFloats, { closes, getSupport, isDecided })
+  const prices = findDoubtedPrices(keptCounts, keptFloats, { evidence, getSupport, isDecided })
   const countOwnReasons = (fact: CompanyFact) => {
     const doubt = prices.ofCounts.get(fact)
     // No share has ever had an impossible price, so it is enough.
@@ -525,6 +610,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const onCover = compareSeries(keptCounts, { ...alone, countOwnReasons })
   const onBalanceSheet = compareSeries(balanceSheetCounts.filter(isKept), {
     balances: new Map(),
+    comparison,
     countOwnReasons: () => 0,
     isDecided,
     isPlaceholder: () => false,
@@ -534,7 +620,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
     if (isDecided(fact)) return []
     const [shownBy, from, price] = [doubts.unitErrors.get(fact), doubts.jumps.get(fact), prices.ofCounts.get(fact)]
     const balance = all === keptCounts ? balanceByFiling.get(fact.accn) : undefined
-    const contradictsBalance = balance !== undefined && balance !== shownBy && !isSimilar(fact.val, balance.val) &&
+    const contradictsBalance = balance !== undefined && balance !== shownBy && !comparison.isAlike(fact, balance) &&
       !doubts.repeated.has(fact)
     return [
       ...(shownBy !== undefined
@@ -545,7 +631,13 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
       ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
       ...(isPlaceholder(fact) ? ["is so small that it may be a placeholder"] : []),
-      ...listOthers(fact, all.filter((one) => !doubts.unitErrors.has(one))),
+      // What is contradicted by more itself contradicts nothing.
+      ...listOthers(
+        fact,
+        all.filter((one) =>
+          !doubts.unitErrors.has(one) && (isDecided(one) || countOwnReasons(one) <= countOwnReasons(fact))
+        ),
+      ),
     ]
   }
   const assess = (fact: CompanyFact, reasons: ReadonlyArray<string>, isImpossible = false): AssessedFact => ({
@@ -561,7 +653,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   return {
     counts: assessedCounts,
     balanceSheetCounts: balanceSheetCounts.map((fact) =>
-      assess(fact, listCountReasons(fact, onBalanceSheet, statedBalances))
+      assess(fact, listCountReasons(fact, onBalanceSheet, balances.filter(isKept)))
     ),
     floats: floats.map((fact) => assess(fact, isDecided(fact) ? [] : listFloatReasons(fact, keptFloats, prices))),
     current: findCurrent(

@@ -32,6 +32,8 @@ export const CoverCounts = Schema.Struct({
   unreadable: Schema.optionalKey(Schema.String),
   /** The counts that cannot be read, as `describeStated` describes them. */
   stated: Schema.optionalKey(Schema.String),
+  /** Whether the counts of an unreadable cover are those of classes, or other parts of all shares. */
+  hasClasses: Schema.optionalKey(Schema.Boolean),
 })
 export type CoverCounts = typeof CoverCounts.Type
 
@@ -215,7 +217,14 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   const last = counts.map(({ context }) => context?.instant ?? "").toSorted().at(-1) ?? ""
   const date = isCalendarDate(last) ? last : null
   const stated = describeStated(counts.map(({ text }) => text))
-  const refuse = (unreadable: string): CoverCounts => ({ date, classes: [], unreadable, stated })
+  const hasClasses = counts.some(({ context }) => context !== undefined && context.members.size > 0)
+  const refuse = (unreadable: string): CoverCounts => ({
+    date,
+    classes: [],
+    unreadable,
+    stated,
+    ...(hasClasses && { hasClasses }),
+  })
   if (!counts.every(({ context }) => context?.cik === cik)) return refuse("is beside that of another company")
   if (date === null || !counts.every(({ context }) => isCalendarDate(context?.instant))) {
     return refuse("has no valid date")

@@ -16,6 +16,7 @@ import type { Issuer } from "../read/Issuer.ts"
 import type { ListedTicker } from "../read/TickerList.ts"
 import { subtractDays } from "../store/PendingFilings.ts"
 import { addSymbolPeriods, assignSymbols, readOwnersOfSymbols, type SymbolAssignment } from "../store/PrimarySymbols.ts"
+import { requeueKnownCloses } from "../store/StoredCounts.ts"
 import { downloadTickerList } from "../store/TickerListUpdates.ts"
 import { makeFileSpellings } from "../../load/SymbolSpellings.ts"
 
@@ -286,7 +287,7 @@ export const prepareVisits = Effect.fnUntraced(
     const { assignment, rejections } = yield* readTickerList(options, day, tickers, report)
     const { issuers } = assignment
 
-    if (target === "load") yield* Work.requeueWorkOfOlderParsers
+    if (target === "load") yield* Effect.andThen(Work.requeueWorkOfOlderParsers, requeueKnownCloses)
     const retries = target === "load" && options.retryRejected === true
     // Without `tickers`, companies are chosen by their due entries, so the entries must be due before the choice. With
     // `tickers`, only the entries of the chosen companies are made due, so the choice comes first.

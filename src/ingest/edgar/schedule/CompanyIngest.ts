@@ -56,8 +56,8 @@ import {
 import type { CompanyRegistrationEnds } from "../store/RegistrationEnds.ts"
 import { readFeeSources, type RegistrationFees } from "../store/RegistrationFees.ts"
 import { listRegistrationEnds, makeRegistrationRows } from "../read/RegistrationRows.ts"
-import { makeScreenerRows } from "../read/ScreenerRows.ts"
-import { readCloses, readStoredCounts } from "../store/StoredCounts.ts"
+import { findDepositaryReceiptRegistration, makeScreenerRows } from "../read/ScreenerRows.ts"
+import { type AssessedCompany, readKnownPrices, readStoredCounts } from "../store/StoredCounts.ts"
 import { findStaleNews, resolveAcceptanceTimes } from "../read/StampZones.ts"
 import {
   type CompanySubmissions,
@@ -117,6 +117,8 @@ export class VisitResults {
   readonly listed: Array<ListedDocument> = []
   /** Share counts from the XBRL instances of filings. */
   readonly instances: Array<FilingInstance> = []
+  /** The companies whose counts were assessed. */
+  readonly assessed: Array<AssessedCompany> = []
   /** Amounts from the fee exhibits of registration statements. */
   readonly fees: Array<RegistrationFees> = []
   /** When the registrations of the visited companies end. */
@@ -575,10 +577,13 @@ const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFili
   const add = (name: IngestedDataset, rows: ReadonlyArray<RowCells>) => {
     if (datasets.has(name)) visit.rows.set(name, rows)
   }
+  const isReceipt = findDepositaryReceiptRegistration(issuer, submissions) !== undefined
+  const prices = yield* readKnownPrices(issuer, facts?.floats ?? [], isReceipt)
+  visit.assessed.push({ cik: issuer.cik, awaited: prices.awaited })
   const assessment = facts === undefined ? undefined : assessCounts({
     facts,
     filings: submissions.filings,
-    closes: yield* readCloses(issuer, facts.floats),
+    ...prices,
     decisions: visit.decisions,
   })
   const listed = makeCurrentCount(issuer, assessment, stored.screener)

@@ -64,6 +64,7 @@ const makeFact = (
     filed: filing.filingDate,
     path: "dei/EntityCommonStockSharesOutstanding/shares",
     instance: {
+      hasClasses: classes.length > 1,
       classes: describeClasses(classes),
       ...(others.length > 0 && { others: describeClasses(others) }),
       source: classes.map(({ member }) => member === null ? url : `${url}[${member}]`),
@@ -94,6 +95,7 @@ export const addInstanceCounts = (
       url: buildCountUrl(facts.cik, filing),
       read: cover.stated ?? describeStated(cover.classes.map(({ shares }) => String(shares))),
       reason: cover.unreadable ?? "is 0 or too large",
+      hasClasses: cover.hasClasses,
     }]
   )
   return {
@@ -131,9 +133,9 @@ export const saveInstances = Effect.fnUntraced(function* (instances: ReadonlyArr
     instances.map((instance) => ({ ...instance, url: buildFilingIndexUrl(instance.cik, instance.accession) })),
   )
   yield* sql`
-    insert into edgar_instances as stored (cik, accession, cover)
-    select cik, accession, cover from jsonb_to_recordset(${given}::text::jsonb)
-      as given (cik text, accession text, cover jsonb)
+    insert into edgar_instances as stored (cik, accession, cover, filed_on)
+    select cik, accession, cover, "filingDate" from jsonb_to_recordset(${given}::text::jsonb)
+      as given (cik text, accession text, cover jsonb, "filingDate" date)
     on conflict (cik, accession) do update set cover = excluded.cover
     where stored.cover is distinct from excluded.cover
   `

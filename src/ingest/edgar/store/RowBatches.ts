@@ -22,6 +22,7 @@ import * as State from "./IngestState.ts"
 import * as Work from "./IngestWork.ts"
 import { saveInstances } from "./InstanceCounts.ts"
 import type { Issuer } from "../read/Issuer.ts"
+import { saveAwaitedCloses } from "./StoredCounts.ts"
 import { saveRegistrationEnds } from "./RegistrationEnds.ts"
 import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
@@ -72,6 +73,7 @@ const loadRows = Effect.fnUntraced(function* (
     yield* Work.updateWork(batch.done, batch.setAside, batch.listed)
     yield* requestCountsAgain(later)
     yield* saveInstances(batch.instances)
+    yield* saveAwaitedCloses(batch.assessed)
     yield* saveDoubts(batch, datasets)
     yield* updateMarketCaps(issuers.map(({ ticker }) => ticker))
     yield* State.addIngestRunCounts(runId, {
@@ -209,6 +211,7 @@ export const makeBatchWriter = Effect.fnUntraced(
           batch.done.push(...visit.done)
           batch.listed.push(...visit.listed)
           batch.instances.push(...visit.instances)
+          batch.assessed.push(...visit.assessed)
           batch.fees.push(...visit.fees)
           batch.registrationEnds.push(...visit.registrationEnds)
           batch.documents += visit.documents

@@ -1,13 +1,16 @@
 /**
- * Reads the stored share counts of a company, which are kept if the SEC's facts have none (D38), and closing prices.
+ * Reads the stored share counts of a company, which are kept if the SEC's facts have none (D38), and what is known of
+ * its security: closing prices and splits.
  */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"
-import { todayInNewYork } from "../../../contract/rules/Dates.ts"
+import { todayInChicago, todayInNewYork } from "../../../contract/rules/Dates.ts"
 import type { CompanyFact } from "../read/CompanyFacts.ts"
+import { buildCompanyFactsUrl } from "../fetch/EdgarUrls.ts"
 import { getTickerOn, type Issuer } from "../read/Issuer.ts"
-import { CurrentCount, unknownCount } from "../read/ShareCounts.ts"
+import { CurrentCount, type KnownSplit, unknownCount } from "../read/ShareCounts.ts"
+import { requestAgain } from "./IngestWork.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
@@ -73,30 +76,131 @@ export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = []
   }
 })
 
-const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, close: Schema.Finite }))
+const Ratio = Schema.NullOr(Schema.Finite)
+
+const decodeCloses = decodeRows(Schema.Struct({ day: Schema.String, ticker: Schema.String, close: Ratio }))
+const decodeSplits = decodeRows(Schema.Struct({ day: Schema.String, ratio: Ratio }))
+const decodeReceiptRatios = decodeRows(Schema.Struct({ ratio: Schema.Finite }))
+
+/** What is known of the company's security, to compare counts and public floats with it. */
+interface KnownPrices {
+  /** Closing prices of a share in USD, by the days of public floats. */
+  readonly closes: ReadonlyMap<string, number>
+  readonly splits: ReadonlyArray<KnownSplit>
+  /** The day of the newest public float with the symbol of the company, if only the close is missing. */
+  readonly awaited: { readonly ticker: string; readonly day: string } | undefined
+}
 
 /**
- * Returns the stored closing prices in USD on the days for which a company states its public float, by day. A bar in
- * `price_periods` is preferred to one in `daily_prices`.
+ * Reads the stored closing prices on the days for which a company states its public float, and its splits. A close
+ * counts only if the company used the symbol on that day, and no other company can have used it (D32, D45). A bar in
+ * `price_periods` is preferred to a close in `daily_prices`.
+ *
+ * If the security is depositary receipts, the counts are those of ordinary shares, so each close is divided by the
+ * number of shares per receipt. A split of receipts may change that number, so there are only closes since the last
+ * split, and no splits (D44).
  */
-export const readCloses = Effect.fnUntraced(function* (issuer: Issuer, floats: ReadonlyArray<CompanyFact>) {
-  const days = Array.from(new Set(floats.map(({ end }) => end)))
-  if (days.length === 0) return new Map<string, number>()
+export const readKnownPrices = Effect.fnUntraced(
+  function* (issuer: Issuer, floats: ReadonlyArray<CompanyFact>, isReceipt: boolean) {
+    const sql = yield* SqlClient.SqlClient
+    const { cik, periods: used = [], ticker } = issuer
+    const symbols = Array.from(new Set([ticker, ...used.map((period) => period.ticker)]))
+    const today = yield* todayInChicago
+    const days = Array.from(new Set(floats.map(({ end }) => end)))
+    const wanted = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
+    const periods = sql`
+      periods as materialized (
+        select * from security_periods(${symbols}::text[], ${today}::text::date)
+        where not is_ambiguous and coalesce(cik, ${cik}) = ${cik}
+      ),
+      own as materialized (select security from periods where ticker = ${ticker} and ends = 'infinity')
+    `
+    const splits = yield* decodeSplits(sql`
+      with ${periods}
+      select effective_date::text as day,
+        case when status = 'applied' then (split_to / split_from)::float8 end as ratio
+      from security_splits(${symbols}::text[], ${today}::text::date) join own using (security)
+      where status <> 'repeated' order by effective_date
+    `)
+    // Nothing is known of a symbol without changes that speaks against its being the company's, as the SEC's list says.
+    const closes = days.length === 0 ? [] : yield* decodeCloses(sql`
+      with ${periods}
+      select wanted.day::text, wanted.ticker, coalesce(bar.close, priced.close)::float8 as close
+      from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
+        join periods as period on period.ticker = wanted.ticker and day >= starts and day < ends and (
+          security in (select security from own)
+          or not is_linked and starts = '-infinity' and ends = 'infinity'
+        )
+        left join lateral (
+          select close from price_periods as bar
+          where bar.ticker = wanted.ticker and bar.date = day and bar.period in ('regular', 'day')
+          order by bar.period limit 1
+        ) as bar on true
+        left join daily_prices as priced on priced.ticker = wanted.ticker and priced.date = day
+    `)
+    const makeCloses = (chosen: typeof closes, sharesPerUnit: number) =>
+      new Map(chosen.flatMap(({ close, day }) => close === null ? [] : [[day, close / sharesPerUnit]]))
+    const newest = closes.find(({ day }) => day === days.toSorted().at(-1))
+    const awaited = newest?.close === null ? { ticker: newest.ticker, day: newest.day } : undefined
+    const known: KnownPrices = { closes: makeCloses(closes, 1), splits, awaited }
+    if (!isReceipt) return known
+    const [ratio] = yield* decodeReceiptRatios(sql`
+      select ads_ratio::float8 as ratio from (
+        select ads_ratio, 'infinity' as stated_on from float_outstanding where ticker = ${ticker}
+        union all
+        select ads_ratio, coalesce(reported_date, filed_at) from historical_float_pro
+        where ticker = any(${symbols}::text[]) and cik = ${cik}
+      ) as stated
+      where ads_ratio is not null order by stated_on desc limit 1
+    `)
+    const lastSplit = splits.at(-1)?.day ?? ""
+    const ofReceipts: KnownPrices = {
+      closes: ratio === undefined ? new Map() : makeCloses(closes.filter(({ day }) => day >= lastSplit), ratio.ratio),
+      splits: [],
+      awaited: undefined,
+    }
+    return ofReceipts
+  },
+)
+
+/** A company whose counts were assessed, with the close that was not known. */
+export interface AssessedCompany {
+  readonly cik: string
+  readonly awaited: KnownPrices["awaited"]
+}
+
+/** Stores which closes were not known when counts were assessed. */
+export const saveAwaitedCloses = Effect.fnUntraced(function* (companies: ReadonlyArray<AssessedCompany>) {
+  if (companies.length === 0) return
   const sql = yield* SqlClient.SqlClient
-  // On each day, the price is stored under the symbol of that day.
-  const wanted = JSON.stringify(days.map((day) => ({ day, ticker: getTickerOn(issuer, day) })))
-  const closes = yield* decodeCloses(sql`
-    select wanted.day::text, coalesce(
-      (select close from price_periods as bar where bar.ticker = wanted.ticker and bar.date = wanted.day
-        and bar.period in ('regular', 'day') order by bar.period limit 1),
-      (select close from daily_prices as priced where priced.ticker = wanted.ticker and priced.date = wanted.day
-        limit 1)
-    )::float8 as close
-    from jsonb_to_recordset(${wanted}::text::jsonb) as wanted (day date, ticker text)
-    where exists (select from price_periods as bar where bar.ticker = wanted.ticker and bar.date = wanted.day
-        and bar.period in ('regular', 'day'))
-      or exists (select from daily_prices as priced where priced.ticker = wanted.ticker and priced.date = wanted.day
-        and priced.close is not null)
-  `)
-  return new Map(closes.map(({ close, day }) => [day, close]))
+  const awaited = Array.from(new Map(companies.map((company) => [company.cik, company])).values())
+    .flatMap(({ awaited, cik }) => awaited === undefined ? [] : [{ cik, ...awaited }])
+  yield* sql`delete from edgar_awaited_closes where cik = any(${companies.map(({ cik }) => cik)}::text[])`
+  yield* sql`
+    insert into edgar_awaited_closes
+    select * from jsonb_populate_recordset(null::edgar_awaited_closes, ${JSON.stringify(awaited)}::text::jsonb)
+  `
+})
+
+/**
+ * Queues the facts of companies whose counts were assessed without a close that is known by now. So the doubts do not
+ * depend on whether prices or filings are ingested first.
+ */
+export const requeueKnownCloses = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(Effect.gen(function* () {
+    const known = yield* sql<{ readonly cik: string }>`
+      delete from edgar_awaited_closes as awaited
+      where exists (
+          select from price_periods as bar
+          where bar.ticker = awaited.ticker and bar.date = awaited.day and bar.period in ('regular', 'day')
+        )
+        or exists (
+          select from daily_prices as priced
+          where priced.ticker = awaited.ticker and priced.date = awaited.day and priced.close is not null
+        )
+      returning cik
+    `
+    yield* Effect.forEach(known, ({ cik }) => requestAgain(buildCompanyFactsUrl(cik)), { discard: true })
+  }))
 })
