@@ -23,7 +23,8 @@ export interface ReportingPerson {
 const doubt = <A extends bigint | string>(reading: Reading<A>, format: (value: A) => string, reason: string) =>
   reading.value === null ? reading : makeUnknown({ read: format(reading.value), reason })
 
-const doubtShares = (reading: Reading<string>, reason: string) => doubt(reading, (shares) => shares, reason)
+/** Makes a stated number of shares unknown. */
+export const doubtShares = (reading: Reading<string>, reason: string) => doubt(reading, (shares) => shares, reason)
 
 /** Formats a percentage as the document may have it: `7.5`. */
 const formatPercentage = (percentage: bigint) => String(Number(percentage) / Number(onePercent))
