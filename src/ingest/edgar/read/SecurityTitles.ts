@@ -51,8 +51,8 @@ const isUnclearTitle = (title: string) =>
 
 /**
  * Returns the kind of shares that a title such as `Class A Common Stock` names; `other` if it names another security,
- * such as `Common Units`. Undefined if no rule matches the title, so it may be that of any security, or if it names both
- * common and preferred shares.
+ * such as `Common Units`. Undefined if no rule matches the title, so it may be that of any security, or if it names
+ * both common and preferred shares.
  */
 export const classifySharesByTitle = (title: string): "common" | "preferred" | "other" | undefined => {
   const main = getMainTitle(title)
