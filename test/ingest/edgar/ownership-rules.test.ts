@@ -710,6 +710,27 @@ describe("A Schedule 13D or 13G that contradicts itself", () => {
     assert.deepStrictEqual(two.values, [["7500000", null], ["7500000", null]])
   })
 
+  it("doubts the amount of a class whose title may be that of common or preferred shares (decision 0100)", () => {
+    const kindDoubt = "is of a class whose title does not say whether it is common or preferred shares"
+    const read = (title: string) => {
+      const xml = writeSchedule(title, { amount: "700" })
+      return Result.getOrThrow(readFilingWithDoubts(xml, "SCHEDULE 13D", cik))
+    }
+    for (const title of ["Common Stock &amp; Preferred Stock", "Series B Stock"]) {
+      const { doubts, rows } = read(title)
+      assert.deepStrictEqual(
+        rows.map((row) => [row["common_shares_amount"], row["preferred_shares_amount"]]),
+        [[null, null]],
+      )
+      assert.deepStrictEqual(doubts.map(({ column, read, reason }) => [column, read, reason]), [
+        ["common_shares_amount", "700", kindDoubt],
+        ["preferred_shares_amount", "700", kindDoubt],
+      ])
+    }
+    // The amount is known not to be one of shares.
+    assert.deepStrictEqual(read("Common Units").doubts, [])
+  })
+
   it("leaves out percentages of less than five in a first schedule, and a percentage of no shares (decision 0100)", () => {
     for (const percent of ["0.075", "0", "4.5"]) {
       assert.deepStrictEqual(first({ ...good, percent }).values, [["7500000", null]])

@@ -79,6 +79,7 @@ const titles: { readonly [kind: string]: ReadonlyArray<string> } = {
     "Convertible Preference Shares",
     "Class B Preferred Shares",
     "Series B Cumulative Redeemable Pref Shares",
+    "Preferred Stock convertible into Common Stock",
   ],
   other: [
     "American Depositary Shares",
@@ -122,6 +123,12 @@ const titles: { readonly [kind: string]: ReadonlyArray<string> } = {
     "Common Stock/Restricted Stock Units",
     "Common Stock and Restricted Stock Units",
     "Securities of the Issuer",
+    "Common Stock & Preferred Stock",
+    "Cumulative Preferred and Common Stock",
+    "Common stock, par value $0.01 per share and Series A Preferred",
+    "Common Stock issuable upon conversion of Series A Preferred Stock",
+    "Common Stock, convertible into Preferred",
+    "Preferred Apartment Communities Common Stock",
   ],
 }
 

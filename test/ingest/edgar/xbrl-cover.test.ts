@@ -52,6 +52,8 @@ const unclearSecurities = [
   "acme:OrdinarySharesRepresentedByAmericanDepositarySharesMember",
   "acme:OrdinarySharesUnderlyingWarrantsMember",
   "acme:CommonStockHeldInTreasuryMember",
+  "acme:BeadsMember",
+  "us-gaap:RestrictedStockMember",
 ]
 
 describe("The cover of an instance", () => {
@@ -183,10 +185,8 @@ describe("The cover of an instance", () => {
       "acme:SubordinateVotingSharesMember",
       "acme:ClassAOrdinarySharesIncludedAsPartOfTheUnitsMember",
       "acme:SeriesCCommonStockMember",
-      "acme:BeadsMember",
-      "acme:UnitedClassMember",
     ]
-    assert.strictEqual(sumOf({ counts: members.map((member) => ({ shares: 10, member })) }), 60)
+    assert.strictEqual(sumOf({ counts: members.map((member) => ({ shares: 10, member })) }), 10 * members.length)
   })
 
   it("adds units if they are the shares of a partnership, and not beside the shares that they contain", () => {
@@ -375,7 +375,7 @@ describe("Random instances", () => {
       classA,
       classB,
       "us-gaap:CommonStockMember",
-      "ifrs-full:OrdinarySharesMember",
+      "a:NonvotingCommonSharesMember",
       "a:SubordinateSharesMember",
     ],
     other: otherSecurities,

@@ -23,7 +23,8 @@ export interface ReportingPerson {
 const doubt = <A>(reading: Reading<A>, describe: (value: A) => Required<Omit<Problem, "reason">>, reason: string) =>
   reading.value === null ? reading : makeUnknown({ ...describe(reading.value), reason })
 
-const doubtShares = (reading: Reading<string>, reason: string) =>
+/** Makes a stated number of shares unknown. */
+export const doubtShares = (reading: Reading<string>, reason: string) =>
   doubt(reading, (shares) => ({ read: shares, confirmable: shares }), reason)
 
 const describePercentage = (percentage: bigint) => ({

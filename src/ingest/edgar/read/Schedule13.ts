@@ -8,12 +8,13 @@ import {
   getValues,
   makeReading,
   type OwnershipHolders,
+  type Reading,
   readRequired,
   readStated,
   readStatedDate,
   unknownHolding,
 } from "./OwnershipHolders.ts"
-import { doubtContradictions, type ReportingPerson } from "./ReportingPersons.ts"
+import { doubtContradictions, doubtShares, type ReportingPerson } from "./ReportingPersons.ts"
 import * as Xml from "./XmlValues.ts"
 import { classifySharesByTitle } from "./SecurityTitles.ts"
 import { findChildElements, findOnlyChildElement, readElementText, type XmlElement } from "./XmlDocument.ts"
@@ -75,6 +76,18 @@ export const findOwnerType = (percentage: bigint | null) =>
     ? "five_percent_owner"
     : null
 
+/** Returns the amount if the title of the class is that of this kind of shares. */
+const readAmountOfKind = (
+  amount: Reading<string>,
+  stated: ReturnType<typeof classifySharesByTitle>,
+  kind: "common" | "preferred",
+) =>
+  stated === undefined
+    ? doubtShares(amount, "is of a class whose title does not say whether it is common or preferred shares")
+    : stated === kind
+    ? amount
+    : makeReading<string>(null)
+
 /** Makes the columns of a reporting person. Several usually report the same shares, so they must not be added. */
 const makeColumns = (
   element: XmlElement,
@@ -87,8 +100,8 @@ const makeColumns = (
     owner_cik: hasNoCik
       ? makeReading<string>(null)
       : readStated(findOnlyChildElement(element, "reportingPersonCIK"), Xml.readCikElement),
-    common_shares_amount: sharesKind === "common" ? amount : makeReading<string>(null),
-    preferred_shares_amount: sharesKind === "preferred" ? amount : makeReading<string>(null),
+    common_shares_amount: readAmountOfKind(amount, sharesKind, "common"),
+    preferred_shares_amount: readAmountOfKind(amount, sharesKind, "preferred"),
     sole_voting_shares: soleVotes,
     shared_voting_shares: sharedVotes,
   }

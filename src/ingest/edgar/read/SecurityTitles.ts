@@ -27,6 +27,12 @@ const otherSecurityPattern = new RegExp(
 const describesCommonSharesPattern =
   /\b(convertible(?= (class [a-z] )?(common|ordinary) (stock|shares?))|exchangeable(?= (subordinate|limited) voting))/g
 
+/** `Preferred Stock convertible into Common Stock` is preferred stock. */
+const intoCommonPattern = /\b(convertible|exchangeable|exercisable) (into|to|for)\b.*\b(common|ordinary)\b.*$/
+
+/** Whether a title of preferred shares names common ones, too: `Common Stock issuable upon conversion of Preferred`. */
+const namesCommonShares = (title: string) => /\b(common|ordinary|ord|cmn)\b/.test(title.replace(intoCommonPattern, ""))
+
 const isPreferredTitle = (title: string) => /\b(preferred|preference|pref|pfd)\b/.test(title)
 
 const commonPattern = new RegExp(
@@ -45,11 +51,13 @@ const isUnclearTitle = (title: string) =>
 
 /**
  * Returns the kind of shares that a title such as `Class A Common Stock` names; `other` if it names another security,
- * such as `Common Units`. Undefined if no rule matches the title, so it may be that of any security.
+ * such as `Common Units`. Undefined if no rule matches the title, so it may be that of any security, or if it names
+ * both common and preferred shares.
  */
 export const classifySharesByTitle = (title: string): "common" | "preferred" | "other" | undefined => {
   const main = getMainTitle(title)
   if (isPreferredTitle(main)) {
+    if (namesCommonShares(main)) return undefined
     return otherSecurityPattern.test(main.replace("convertible", "")) ? "other" : "preferred"
   }
   const isCommon = commonPattern.test(main)

@@ -2,58 +2,8 @@
  * Chooses the members of share classes whose counts are those of common shares
  * (docs/decisions/0103-unknown-values-of-filings.md).
  */
-
-/**
- * What a name says of its member. `class` is one without a kind, such as `ClassB`. The number of `unclear` members may
- * be one of common shares, or not.
- */
-type MemberKind = "common" | "class" | "unit" | "total" | "receipt" | "other" | "unclear"
-
-/** The words that name a kind. Short ones need capital letters: `Ads` in `ClassAAds`, but not in `Beads`. */
-const kindPatterns: ReadonlyArray<readonly [MemberKind, RegExp]> = [
-  ["receipt", /deposit[ao]ry|receipt/i],
-  ["receipt", /(?:(?<![A-Z])|(?<=Class[A-Z]))(?:AD[SR]|GD[SR]|Ad[sr]|Gd[sr])s?(?![a-z])/],
-  ["other", /prefer(?:red|ence)|warrant|treasury/i],
-  ["other", /(?:Right|Note|Debenture|Bond|Option)s?(?![a-z])/],
-  ["unit", /Units?(?![a-z])/],
-  ["common", /common|ordinary/i],
-]
-
-/** `TotalMember`, `us-gaap:ClassOfStockDomain`, `ifrs-full:ClassesOfShareCapitalMember` */
-const totalPattern = /^(?:Total|All|Aggregate|Combined)(?![a-z])|Total$|^ClassOfStock$|^ClassesOf\w*Share(?:s|Capital)$/
-
-/** `CommonStockPurchaseWarrants` */
-const claimPattern = /^(?:Class[A-Z])?(?:Common|Ordinary)(?:Stock|Shares?)?(?:Purchase)?(?:Warrant|Right)s?$/
-
-/** Common shares with rights, in units or of a partnership: `OrdinarySharesIncludedAsPartOfTheUnits`, `CommonUnits` */
-const commonWithOtherPattern = /(?:And|With)(?!.*Warrant).*Rights$|PartOf\w*Units?$|Common(?:Limited\w*)?Units?$/
-
-/** Returns the kind that the name has first: `WarrantsToPurchaseCommonStock` are warrants. */
-const classifyName = (name: string): MemberKind => {
-  if (totalPattern.test(name)) return "total"
-  if (claimPattern.test(name)) return "other"
-  const [first, ...others] = kindPatterns.map(([kind, pattern]) => ({ kind, at: name.search(pattern) }))
-    .filter(({ at }) => at >= 0).toSorted((one, other) => one.at - other.at)
-  if (first === undefined) return "class"
-  const isAlone = others.every(({ kind }) => kind === first.kind)
-  return first.kind !== "common" || isAlone || commonWithOtherPattern.test(name) ? first.kind : "unclear"
-}
-
-/** Writes a title as a name: `Class A common stock` is `ClassACommonStock`. */
-const makeNameOfTitle = (title: string) =>
-  title.split(/[^A-Za-z0-9]+/).map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")
-
-/** Returns the kind of a member by its name or, if that has none, by the titles under which it is listed. */
-const classifyMember = (member: string, titles: ReadonlyArray<string>): MemberKind => {
-  const name = member.replace(/^.*:/, "").replace(/(?:Member|Domain)$/, "")
-  const kind = classifyName(name)
-  if (kind !== "class") return kind
-  const ofTitles = new Set(titles.map((title) => classifyName(makeNameOfTitle(title))))
-  if (ofTitles.has("receipt") || ofTitles.size > 1) return "unclear"
-  if (ofTitles.has("other")) return "other"
-  // A series is one of preferred shares as often as one of common shares.
-  return /Series(?![a-z])/.test(name) && !ofTitles.has("common") ? "unclear" : "class"
-}
+import { classifySharesByTitle } from "./SecurityTitles.ts"
+import { type ClassKind, readClassName } from "./ShareClassNames.ts"
 
 export interface ChosenMembers {
   /** The members whose counts are added up. */
@@ -64,6 +14,56 @@ export interface ChosenMembers {
   readonly others: ReadonlyArray<string>
 }
 
+interface Member {
+  readonly name: string
+  readonly kind: ClassKind
+  readonly identity: string
+}
+
+/** Kinds of names about which the title of the security may say more. */
+const describedByTitle: ReadonlySet<ClassKind> = new Set(["class", "series", "shares", "unknown"])
+
+/** Ordinary shares are often listed under the title of the receipts for them. */
+const receiptPattern = /\bdeposit[ao]ry\b|\b[ag]d[rs]s?\b/i
+
+/** Returns the kind of a member by its name or, if that says too little, by the titles under which it is listed. */
+const readMember = (name: string, titles: ReadonlyArray<string>): Member => {
+  const { identity, kind } = readClassName(name.replace(/^.*:/, ""))
+  if (!describedByTitle.has(kind)) return { name, kind, identity }
+  const ofTitles = new Set(titles.flatMap((title) => classifySharesByTitle(title) ?? []))
+  if (ofTitles.size > 1 || titles.some((title) => receiptPattern.test(title))) {
+    return { name, kind: "unclear", identity }
+  }
+  if (ofTitles.has("other") || ofTitles.has("preferred")) return { name, kind: "other", identity }
+  return { name, kind: ofTitles.has("common") && kind !== "class" ? "common" : kind, identity }
+}
+
+const getNames = (members: ReadonlyArray<Member>) => members.map(({ name }) => name)
+
+/** Returns what a company without shares has instead, or why its units may not be added up. */
+const chooseUnits = (units: ReadonlyArray<Member>, receipts: ReadonlyArray<Member>): ReadonlyArray<string> | string => {
+  const [first] = units
+  // Beside units, receipts for them count nothing new. Without units, they are the only equity of a partnership.
+  if (first === undefined) return receipts.length === 1 ? getNames(receipts) : []
+  const other = units.find(({ kind }) => kind === "unit" || kind !== first.kind)
+  return other === undefined || units.length === 1
+    ? getNames(units)
+    : `is stated for ${other.name}, which may not be common units`
+}
+
+/**
+ * Returns the member that is a part of the others or another security. Shares without a description are all shares of a
+ * company if no others are stated, and so are its series.
+ */
+const findUnclear = (shares: ReadonlyArray<Member>, bare: ReadonlyArray<Member>) => {
+  const isClear = shares.length === 0 && (bare.length === 1 || bare.every(({ kind }) => kind === "series"))
+  return isClear ? undefined : bare[0]
+}
+
+/** Returns two members whose names may be those of one class. */
+const findRepeated = (members: ReadonlyArray<Member>) =>
+  Array.from(Map.groupBy(members, ({ identity }) => identity).values()).find(({ length }) => length > 1)
+
 /**
  * Chooses the members of common shares. Receipts are claims on shares that are counted already, and units contain them;
  * the units of a company without shares are its shares. Returns the reason, as a clause, if a name does not say enough.
@@ -72,21 +72,28 @@ export const chooseMembers = (
   members: ReadonlyArray<string>,
   findTitles: (member: string) => ReadonlyArray<string>,
 ): ChosenMembers | string => {
-  const kinds = new Map(members.map((member) => [member, classifyMember(member, findTitles(member))]))
-  const select = (...chosen: ReadonlyArray<MemberKind>) =>
-    members.filter((member) => chosen.some((kind) => kind === kinds.get(member)))
-  const [unclear] = select("unclear")
-  if (unclear !== undefined) return `is stated for ${unclear}, which may not be common shares`
-  const [units, common, classes] = [select("unit"), select("common"), select("class")]
-  const [shares, totals, others] = [select("common", "class"), select("total"), select("receipt", "other")]
-  if (common.some((member) => /Units?(?:Member|Domain)?$/.test(member)) || shares.length === 0) {
-    const added = [...shares, ...units]
-    if (added.length > 0) return { added, totals, others }
-    if (totals.length === 1 && others.length === 0) return { added: totals, totals: [], others }
-    return "is stated only for other securities than common shares"
-  }
+  const read = members.map((member) => readMember(member, findTitles(member)))
+  const select = (...kinds: ReadonlyArray<ClassKind>) => read.filter(({ kind }) => kinds.includes(kind))
+  const [common, shares, bare] = [select("common"), select("common", "class"), select("series", "shares")]
+  const units = select("commonUnit", "classUnit", "unit")
+  const receipts = select("depositaryUnit")
+  const [totals, others] = [getNames(select("total")), getNames(select("other"))]
+  const [unclear = findUnclear(shares, bare)] = select("unclear", "unknown")
+  if (unclear !== undefined) return `is stated for ${unclear.name}, which may not be common shares`
+  const added = [...shares, ...bare]
+  const repeated = findRepeated(added)
+  if (repeated !== undefined) return `is stated for ${getNames(repeated).join(" and ")}, which may be one class`
   const [unit] = units
-  return unit !== undefined && classes.length > 0 && common.length === 0
-    ? `is stated for ${unit}, which may contain other shares`
-    : { added: shares, totals, others: [...others, ...units] }
+  if (added.length > 0) {
+    return unit !== undefined && common.length === 0
+      ? `is stated for ${unit.name}, which may contain other shares`
+      : { added: getNames(added), totals, others: [...others, ...getNames([...units, ...receipts])] }
+  }
+  const chosen = chooseUnits(units, receipts)
+  if (typeof chosen === "string") return chosen
+  const left = getNames(receipts).filter((name) => !chosen.includes(name))
+  if (chosen.length > 0) return { added: chosen, totals, others: [...others, ...left] }
+  return totals.length === 1 && others.length === 0 && receipts.length === 0
+    ? { added: totals, totals: [], others }
+    : "is stated only for other securities than common shares"
 }
