@@ -495,8 +495,9 @@ export const readTextFile = (path: string) =>
 
 /**
  * Returns the rows of a file as a stream. The extension of `path` (`.csv`, `.ndjson` or `.jsonl`, and `.gz` or `.zst`
- * after it, in upper or lower case) determines the format. Cells of `listColumns` are parsed as lists; all others are text. A row that cannot be parsed
- * has a `problem`; the stream fails with `UnreadableLoadFile` if no further row can be read.
+ * after it, in upper or lower case) determines the format. Cells of `listColumns` are parsed as lists; all others are
+ * text. A row that cannot be parsed has a `problem`; the stream fails with `UnreadableLoadFile` if no further row can
+ * be read.
  */
 export const readFileRows = (
   path: string,
