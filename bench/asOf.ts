@@ -11,6 +11,7 @@ import { authorizationHeaders, sendRequest } from "./httpClient.ts"
 import { dataFolder, query, startPostgres } from "./postgres.ts"
 import { makeCleanup } from "./processes.ts"
 import { startServer } from "./servers/index.ts"
+import { median } from "./statistics.ts"
 import { makeTickerSymbol } from "./symbols.ts"
 
 const tickers = 1000
@@ -48,9 +49,6 @@ const fill = async (url: string) => {
   await client.end()
   return moments
 }
-
-const median = (values: ReadonlyArray<number>) =>
-  values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] ?? Number.NaN
 
 const runners = "/v1/intraday-runners"
 

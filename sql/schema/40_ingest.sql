@@ -9,7 +9,7 @@ create table edgar_access (
 
 insert into edgar_access default values;
 
--- Headers of the last answer, for conditional requests.
+-- Headers of the last response from each URL, for conditional requests.
 create table edgar_validators (
   url           text primary key,
   etag          text,
@@ -17,9 +17,10 @@ create table edgar_validators (
   check (num_nonnulls(etag, last_modified) > 0)
 );
 
+-- One row for each run of the ingest, also while it is running.
 create table edgar_runs (
   run_id      bigint generated always as identity primary key,
-  -- Started by INGEST_EDGAR, not by a command.
+  -- Whether INGEST_EDGAR started the run, instead of a command.
   scheduled   boolean not null,
   -- Null if the run covers all companies.
   tickers     text[],
@@ -29,7 +30,7 @@ create table edgar_runs (
   -- next run reads the daily indexes from this day on.
   archive_day date,
   started_at  timestamptz(3) not null,
-  -- A run that does not update this has died.
+  -- A running process updates this regularly. If it stops, the process has died.
   seen_at     timestamptz(3) not null default now(),
   finished_at timestamptz(3),
   status      text not null default 'running'
@@ -44,7 +45,7 @@ create table edgar_runs (
 create table edgar_progress (
   cik               cik not null,
   dataset           text not null,
-  -- Filings of this day and later were ingested.
+  -- Filings from this day on were ingested.
   since             date not null,
   last_accession    text,
   last_filing_date  date,
@@ -54,7 +55,7 @@ create table edgar_progress (
   primary key (cik, dataset)
 );
 
--- Documents of the SEC that still have to be read. A row is written with the progress of its company, and deleted with
+-- SEC documents that still have to be read. A row is written with the progress of its company, and deleted with
 -- the rows of its document, each in one transaction.
 create table edgar_work (
   -- The SEC's address. A fragment names one element of the document.
@@ -65,15 +66,15 @@ create table edgar_work (
   cik             cik,
   -- `form` and `instance`: a run over all companies has listed an ownership form, a statement or an XBRL instance, and
   -- has not requested it yet (decision 0128).
-  -- `decided`: an operator has decided on a doubt, or a close is known by now, and what depends on it is made again.
+  -- `decided`: an operator has decided on a doubt, or a close is known by now, and what depends on it is computed again.
   -- `absent` and `rejected`: the SEC did not send the document, or sent something unreadable (decision 0105).
   kind            text not null check (kind in ('form', 'instance', 'decided', 'absent', 'rejected')),
-  -- What the company's list says of the filing of a form.
+  -- For a form: its filing, as the company's list of filings describes it.
   filing          jsonb,
-  -- Why the document could not be read; null if it was only listed. Contains no text of the document.
+  -- Why the document could not be read; null if it has not been requested yet. Contains no text from the document.
   reason          text,
   attempts        int not null default 0 check (attempts >= 0),
-  -- Null if only `--retry-rejected` or a newer parser puts the document back.
+  -- Null if the document is requested again only by `--retry-rejected`, or by a newer parser.
   next_try_at     timestamptz(3),
   first_failed_at timestamptz(3),
   last_failed_at  timestamptz(3),
@@ -88,7 +89,8 @@ create table edgar_work (
 
 create index on edgar_work (cik);
 
--- Listed forms follow when all companies have been visited, newest first, because each is a request.
+-- Finds the newest listed forms. A run requests them after it has visited all companies, because each form costs a
+-- request.
 create index edgar_work_newest_forms_idx
   on edgar_work ((filing ->> 'filingDate') desc, (filing ->> 'accession') desc) where kind = 'form';
 
@@ -113,7 +115,7 @@ create table edgar_instances (
   cik        cik not null,
   accession  text not null,
   -- The date of the counts, and each class with its member, symbol and number of shares, or why they cannot be read.
-  -- Null: no counts.
+  -- Null if the instance has no counts.
   cover      jsonb,
   filed_on   fact_day not null,
   primary key (cik, accession)
@@ -157,8 +159,8 @@ create table edgar_registration_ends (
 
 create index on edgar_registration_ends (cik);
 
--- Values that documents of the SEC state, and that are not believed (operations/ingest-edgar). A document that is read
--- again replaces its doubts, except those about which an operator has decided.
+-- Implausible values in SEC documents, which are not published (operations/ingest-edgar). A document that is read
+-- again replaces its doubts, except those that an operator has decided.
 create table edgar_doubts (
   doubt_id    bigint generated always as identity primary key,
   cik         cik not null,
@@ -176,19 +178,19 @@ create table edgar_doubts (
   published   text,
   reason      text not null,
   decision    text check (decision in ('confirmed', 'corrected')),
-  -- What the row has because of the decision; null if the value is unknown.
+  -- What the row has since the decision; null if the value is unknown.
   decided     text check (decision is not null or decided is null),
   unique (dataset, url, field, read)
 );
 
 create index on edgar_doubts (cik);
 
--- Sums of the bars that `tickerline ingest prices` has read (decision 0127): one row per symbol, day and part of the
+-- Totals of the bars that `tickerline ingest prices` has read (decision 0127): one row per symbol, day and part of the
 -- day. The rows of the datasets are computed from them. Only the role that owns the tables writes it.
 create table price_periods (
   ticker        ticker not null,
   date          fact_day not null,
-  -- `day` is a bar of a whole day; the others are sums of minute bars.
+  -- `day` is a bar of a whole day; the others are totals of minute bars.
   period        text not null check (period in ('day', 'premarket', 'regular', 'afterhours')),
   open          price not null,
   high          price not null,
@@ -213,7 +215,7 @@ create table price_periods (
   primary key (ticker, date, period)
 );
 
--- Find the days whose closes are known: those with day bars, or whose last minute bar is at the close.
+-- These find the days whose closes are known: those with day bars, or whose last minute bar is at the close.
 create index on price_periods (date) where period = 'day';
 create index on price_periods (date, last_minute);
 

@@ -134,23 +134,27 @@ const readUsageIds = Effect.fnUntraced(function* (account_id: number) {
   return rows.map(({ key_id, request_id }) => `${key_id} ${request_id}`)
 })
 
+/** What `readUsageIds` returns after an erasure: a key 0 and an empty request id. */
 const anonymous = ["0 "]
 
+/** Records requests in one batch. */
 const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Parameters<typeof makeUsageRecord>[0]>) {
   const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(records.map(makeUsageRecord)))
 })
 
+/** Runs a command of `tickerline`. */
 const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   return yield* runCommandInProcess(args, { DATABASE_URL: yield* Service.databaseUrl })
 })
 
+/** Erases what an erasure has left for later. */
 const finish = Effect.fnUntraced(function* (account_id: number) {
   yield* Erasure.finishErasure(account_id)
   assert.notInclude((yield* Erasure.listUnfinishedErasures).map((found) => found.account_id), account_id)
 })
 
-const target = "/v1/account"
+const accountPath = "/v1/account"
 
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An erasure", (it) => {
   it.effect("covers every table that may identify a customer (operations/erasure)", () =>
@@ -312,7 +316,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("cached")
-      yield* Service.waitForResponseStatus(target, key, 200)
+      yield* Service.waitForResponseStatus(accountPath, key, 200)
       const { endpoint_id } = yield* createWebhookEndpoint({
         account: "cached",
         url: "https://hook.example/",
@@ -321,7 +325,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
         tickers: null,
       })
       const name = yield* Erasure.eraseAccount("cached")
-      yield* Service.waitForResponseStatus(target, key, 401)
+      yield* Service.waitForResponseStatus(accountPath, key, 401)
       const limits = { name: "k", expires: null, endpoints: null, networks: null }
       const errors = [
         yield* Effect.flip(createApiKey({ account: name, ...limits })),
@@ -374,6 +378,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
       yield* settleUsage
       assert.deepStrictEqual(yield* readUsageIds(account_id), anonymous)
       const { daily, totals } = yield* readSums(account_id)
+      // Four requests for 7 microdollars each and two throttled ones, which are free. The balance was 100.
       assert.deepInclude(totals, { requests: 6, cost: "28", balance: "72" })
       assert.lengthOf(daily, 1)
       assert.lengthOf(yield* sql`select from api_keys where account_id = ${account_id}`, 0)
@@ -390,24 +395,25 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("An 
           requested_at: Date.parse(`2026-06-01T12:00:${second}0Z`),
         })))
       }
-      const left = Effect.fnUntraced(function* (name: string) {
+      /** Returns how many rows still have a key or a request id, and whether the erasure is finished. */
+      const readProgress = Effect.fnUntraced(function* (name: string) {
         const { finished_at, usage_rows } = yield* Erasure.readErasureState(name)
         return [usage_rows, finished_at !== null]
       })
       const name = yield* Erasure.eraseAccount("by command")
       yield* sql`select continue_erasure(${byCommand.account_id}, 2)`
-      assert.deepStrictEqual(yield* left(name), [3, false])
+      assert.deepStrictEqual(yield* readProgress(name), [3, false])
       assert.lengthOf(yield* readUsageIds(byCommand.account_id), 2)
       assert.include((yield* run("doctor")).out, `unfinished: ${name} since`)
       assert.strictEqual((yield* run("accounts", "erase", name, "--yes")).code, 0)
-      assert.deepStrictEqual(yield* left(name), [0, true])
+      assert.deepStrictEqual(yield* readProgress(name), [0, true])
       assert.deepStrictEqual(yield* readUsageIds(byCommand.account_id), anonymous)
 
       const other = yield* Erasure.eraseAccount("by job")
       const job = yield* Erasure.erasureJob.prepare()
       assert.isTrue(job._tag === "Some")
       if (job._tag === "Some") yield* job.value
-      assert.deepStrictEqual(yield* left(other), [0, true])
+      assert.deepStrictEqual(yield* readProgress(other), [0, true])
       assert.deepStrictEqual(yield* readUsageIds(byJob.account_id), anonymous)
     }))
 })

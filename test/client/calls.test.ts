@@ -9,9 +9,10 @@ import {
   makeClient,
   type ResponseMetadata,
 } from "../../src/client/Client.ts"
-import { createServer } from "node:http"
+import { createServer, type RequestListener } from "node:http"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
+import { awaitRejection } from "../support/ChangeFeedStub.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import * as ListClients from "../support/ListClients.ts"
@@ -20,6 +21,7 @@ import * as Service from "../support/Service.ts"
 
 const serviceUrl = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
 
+/** Makes an Effect client of the service, with a key for all endpoints. */
 const makeEffectClient = Effect.fnUntraced(function* (options: Partial<ClientOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
   const clientOptions = { baseUrl: yield* serviceUrl, apiKey: Redacted.make(ultimate), ...options }
@@ -28,30 +30,34 @@ const makeEffectClient = Effect.fnUntraced(function* (options: Partial<ClientOpt
 
 type PromiseOptions = Parameters<typeof createClient>[0]
 
+/** Makes a Promise client of the service, with a key for all endpoints. */
 const makePromiseClient = Effect.fnUntraced(function* (options: Partial<PromiseOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
   return createClient({ baseUrl: yield* serviceUrl, apiKey: ultimate, ...options })
 })
 
-const rejectionOf = (promise: () => Promise<unknown>) =>
-  Effect.promise(async () => {
-    try {
-      await promise()
-    } catch (error) {
-      return error
-    }
-    return assert.fail("The call was not rejected")
-  })
-
-/** A query with only the required parameters. */
-const queryOf = (endpoint: DocumentedEndpoints.DocumentedEndpoint) =>
+/** Returns a query with only the required parameters. */
+const makeQuery = (endpoint: DocumentedEndpoints.DocumentedEndpoint) =>
   Object.fromEntries(DocumentedEndpoints.makeRequiredQuery(endpoint))
 
-const method = (client: object, path: string, name: string) => {
+/** Finds a method of a client, such as `get`, for the endpoint with this path. */
+const findMethod = (client: object, path: string, name: string) => {
   const resource: unknown = Reflect.get(client, toEndpointName(path))
   const found: unknown = Predicate.isObject(resource) ? Reflect.get(resource, name) : undefined
   return Predicate.isFunction(found) ? found : undefined
 }
+
+/** Starts a server on a free port until the end of the test. Returns its address. */
+const startServer = (respond: RequestListener) =>
+  Effect.gen(function* () {
+    const server = yield* Effect.acquireRelease(
+      Effect.sync(() => createServer(respond)),
+      (server) => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
+    )
+    yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+    const address = server.address()
+    return `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
+  })
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (it) => {
   it.effect("both clients have a method for every endpoint, with pages and rows for lists (§4.5)", () =>
@@ -63,15 +69,15 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
       assert.deepStrictEqual(Object.keys(promises).toSorted(), names)
       for (const endpoint of jsonEndpoints) {
-        const paged = endpoint.parameters.some(({ name }) => name === "page")
+        const hasPages = endpoint.parameters.some(({ name }) => name === "page")
         for (const client of [effects, promises]) {
-          for (const name of ["get", "getWithMetadata"]) assert.isDefined(method(client, endpoint.path, name))
+          for (const name of ["get", "getWithMetadata"]) assert.isDefined(findMethod(client, endpoint.path, name))
           for (const name of ["pages", "rows", "download"]) {
-            assert.strictEqual(method(client, endpoint.path, name) !== undefined, paged, endpoint.path)
+            assert.strictEqual(findMethod(client, endpoint.path, name) !== undefined, hasPages, endpoint.path)
           }
         }
-        const query = { ...queryOf(endpoint), ...(paged ? { limit: 100 } : {}) }
-        const get = method(promises, endpoint.path, "get")
+        const query = { ...makeQuery(endpoint), ...(hasPages ? { limit: 100 } : {}) }
+        const get = findMethod(promises, endpoint.path, "get")
         const outcome: unknown = yield* Effect.promise(async () => {
           try {
             return await get?.(query)
@@ -92,14 +98,14 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       const { ultimate } = yield* Service.TestKeys
       let compared = 0
       for (const endpoint of DocumentedEndpoints.documentedDatasetEndpoints) {
-        const query = { ...queryOf(endpoint), ticker: "GAP7" }
+        const query = { ...makeQuery(endpoint), ticker: "GAP7" }
         const response = yield* Service.requestJson(
           DocumentedEndpoints.buildUrl(endpoint.path, Object.entries(query)),
           {
             key: ultimate,
           },
         )
-        const get = method(promises, endpoint.path, "get")
+        const get = findMethod(promises, endpoint.path, "get")
         const outcome: unknown = yield* Effect.promise(async () => {
           try {
             return await get?.(query)
@@ -134,7 +140,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       assert.strictEqual(refusal.error.details.candidates.length, 2)
       assert.strictEqual(refusal.error.details.candidate_count, 2)
       const promises = yield* makePromiseClient()
-      const error = yield* rejectionOf(() => promises.tickerChanges.get({ ticker: "META" }))
+      const error = yield* awaitRejection(() => promises.tickerChanges.get({ ticker: "META" }))
       if (!TickerlineError.is(error, "ambiguous_ticker_lineage")) return assert.fail(String(error))
       assert.strictEqual(
         error.details.candidates[1]?.current_ticker,
@@ -148,7 +154,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
   it.effect("the Promise client leaves the validation of parameters to the service (D11)", () =>
     Effect.gen(function* () {
       const promises = yield* makePromiseClient()
-      const error = yield* rejectionOf(() => promises.intradayRunners.get({ ticker: [], limit: 1000 }))
+      const error = yield* awaitRejection(() => promises.intradayRunners.get({ ticker: [], limit: 1000 }))
       if (!TickerlineError.is(error, "validation_error")) return assert.fail(String(error))
       assert.sameMembers(error.details.fields.map(({ field }) => field), ["ticker", "limit"])
     }))
@@ -156,16 +162,16 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
   it.effect("both clients quote the values of a list that contain a comma (D33)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
-      const count = Effect.fnUntraced(function* (industry: string | ReadonlyArray<string>) {
+      const countByBoth = Effect.fnUntraced(function* (industry: string | ReadonlyArray<string>) {
         const { count } = yield* effects.screener.get({ industry })
         assert.strictEqual((yield* Effect.promise(() => promises.screener.get({ industry }))).count, count)
         return count
       })
-      const found = yield* count("Biotechnology")
+      const found = yield* countByBoth("Biotechnology")
       assert.isAbove(found, 0)
-      assert.strictEqual(yield* count("other, Biotechnology"), found, "text is a list already")
-      assert.strictEqual(yield* count(["other, Biotechnology"]), 0)
-      assert.strictEqual(yield* count([`"other", x`, "biotechnology"]), found)
+      assert.strictEqual(yield* countByBoth("other, Biotechnology"), found, "text is a list already")
+      assert.strictEqual(yield* countByBoth(["other, Biotechnology"]), 0)
+      assert.strictEqual(yield* countByBoth([`"other", x`, "biotechnology"]), found)
     }))
 
   it.effect("both clients return each row of all pages once, and request only the pages that are read (D8)", () =>
@@ -264,7 +270,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       })
       assert.strictEqual(csv.rows, rows)
       assert.strictEqual(csv.text.trimEnd().split("\r\n").length, parquet.rows.length + 1)
-      const refused = yield* rejectionOf(() => promises.gapStats.download({ ticker: "GAP7", page: 2 }))
+      const refused = yield* awaitRejection(() => promises.gapStats.download({ ticker: "GAP7", page: 2 }))
       assert.isTrue(TickerlineError.is(refused, "validation_error"))
       const failed = yield* Effect.flip(effects.gapStats.download({ ticker: "GAP7", page: 2 }))
       assert.strictEqual(failed._tag, "ValidationError")
@@ -272,25 +278,21 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
 
   it.effect("both clients fail if a downloaded file is cut off (client guide)", () =>
     Effect.gen(function* () {
-      const server = createServer((_, response) => {
+      const baseUrl = yield* startServer((_, response) => {
         response.writeHead(200, { "Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "9" }).end(
           "PAR1 half",
         )
       })
-      yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-      yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
-      const address = server.address()
-      const baseUrl = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
       const file = yield* Effect.flatMap(makeEffectClient({ baseUrl }), (client) => client.gapStats.download())
       assert.strictEqual((yield* Effect.flip(Stream.runDrain(file.bytes)))._tag, "NoAnswer")
       const promises = yield* makePromiseClient({ baseUrl })
-      const refused = yield* rejectionOf(async () => {
+      const refused = yield* awaitRejection(async () => {
         const { bytes, rows } = await promises.gapStats.download()
         assert.strictEqual(rows, 9)
         for await (const chunk of bytes) assert.strictEqual(chunk.length, 9)
       })
       assert.isTrue(TickerlineError.is(refused, "no_answer"))
-      const other = yield* rejectionOf(() => promises.gapStats.download({ format: "csv" }))
+      const other = yield* awaitRejection(() => promises.gapStats.download({ format: "csv" }))
       assert.isTrue(TickerlineError.is(other, "unreadable_answer"))
     }).pipe(Effect.scoped))
 
@@ -303,15 +305,11 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       for (const format of ["csv", "ndjson"] as const) {
         const bytes = Buffer.from(files[format].body)
         let length = bytes.length
-        const server = createServer((_, response) => {
+        const baseUrl = yield* startServer((_, response) => {
           response.writeHead(200, { "Content-Type": files[format].type, "X-Row-Count": "2" }).end(
             bytes.subarray(0, length),
           )
         })
-        yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-        yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
-        const address = server.address()
-        const baseUrl = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
         const client = yield* makeEffectClient({ baseUrl })
         for (; length >= 0; length -= 1) {
           const file = yield* client.gapStats.download({ format })
@@ -448,7 +446,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
     Effect.gen(function* () {
       const promises = createClient({ baseUrl: yield* serviceUrl })
       assert.isAbove((yield* Effect.promise(() => promises.endpoints.get())).count, 20)
-      const error = yield* rejectionOf(() => promises.news.get())
+      const error = yield* awaitRejection(() => promises.news.get())
       assert.isTrue(TickerlineError.is(error, "missing_api_key"))
     }))
 
@@ -462,16 +460,16 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
             controller.abort(new Error("enough"))
           }),
       })
-      const during = yield* rejectionOf(() => promises.news.get({}, { signal: controller.signal }))
+      const during = yield* awaitRejection(() => promises.news.get({}, { signal: controller.signal }))
       assert.strictEqual(String(during), "Error: enough")
-      const before = yield* rejectionOf(() => promises.news.get({}, { signal: AbortSignal.abort("no") }))
+      const before = yield* awaitRejection(() => promises.news.get({}, { signal: AbortSignal.abort("no") }))
       assert.strictEqual(before, "no")
     }))
 
   it.effect("the Promise client fails with no_answer if no service runs, and throws on invalid options (client guide)", () =>
     Effect.gen(function* () {
       const promises = createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 })
-      const error = yield* rejectionOf(() => promises.healthLive.get())
+      const error = yield* awaitRejection(() => promises.healthLive.get())
       if (!TickerlineError.is(error, "no_answer")) return assert.fail(String(error))
       assert.deepStrictEqual([error.status, error.retry_after_seconds], [null, null])
       assert.isDefined(error.cause)
@@ -482,21 +480,15 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
     Effect.gen(function* () {
       let requests = 0
       const body = JSON.stringify({ status: "ok" })
-      const server = createServer((_, response) => {
+      const baseUrl = yield* startServer((_, response) => {
         requests += 1
         response.writeHead(200, { "Content-Type": "application/json", "Content-Length": body.length })
         if (requests % 2 === 0) return void response.end(body)
         response.write(body.slice(0, 5), () => response.destroy())
       })
-      yield* Effect.acquireRelease(
-        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-        () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void))),
-      )
-      const at = server.address()
-      const baseUrl = `http://127.0.0.1:${typeof at === "object" && at !== null ? at.port : 0}`
       const response = yield* Effect.promise(() => createClient({ baseUrl }).healthLive.getWithMetadata())
       assert.deepStrictEqual([response.body, response.metadata.attempts], [{ status: "ok" }, 2])
-      const error = yield* rejectionOf(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
+      const error = yield* awaitRejection(() => createClient({ baseUrl, retries: 0 }).healthLive.get())
       assert.isTrue(TickerlineError.is(error, "no_answer"))
     }))
 })

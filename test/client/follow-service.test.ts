@@ -12,6 +12,7 @@ import { waitUntil } from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 
+/** Makes an Effect client and a Promise client for the service on a port. */
 const makeClients = Effect.fnUntraced(function* (port: number, apiKey: string) {
   const baseUrl = `http://127.0.0.1:${port}`
   const effects = yield* Effect.provide(
@@ -21,6 +22,7 @@ const makeClients = Effect.fnUntraced(function* (port: number, apiKey: string) {
   return { effects, promises: createClient({ baseUrl, apiKey }) }
 })
 
+/** Makes clients whose connections go through a proxy. `start` is the cursor after all existing changes. */
 const setUp = Effect.gen(function* () {
   const { ultimate } = yield* Service.TestKeys
   const proxy = yield* startTcpProxy(yield* Service.servicePort)
@@ -50,9 +52,9 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
         })()
         const rejected = following.then(() => false, (error: unknown) => error === controller.signal.reason)
         const choose = makeRandomChooser(7)
-        const list = Effect.map(effects.changes.get({ after: start, limit: 1000 }), ({ results }) => results)
+        const listChanges = Effect.map(effects.changes.get({ after: start, limit: 1000 }), ({ results }) => results)
         const untilCaughtUp = Effect.gen(function* () {
-          const { length } = yield* list
+          const { length } = yield* listChanges
           yield* waitUntil(() => found.length >= length && json.length >= length)
         })
         for (const round of range(30)) {
@@ -60,7 +62,7 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
           if (round % 2 === 0) yield* proxy.cut
           if (round % 5 === 4) yield* untilCaughtUp
         }
-        const results = yield* list
+        const results = yield* listChanges
         assert.deepStrictEqual(found, results.map(({ cursor }) => cursor))
         const listed = yield* Effect.promise(() => promises.changes.get({ after: start, limit: 1000 }))
         assert.deepStrictEqual<ReadonlyArray<unknown>>(json, listed.results)

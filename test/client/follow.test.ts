@@ -24,6 +24,7 @@ import { getInputCount } from "../support/Thoroughness.ts"
 /** Nine retries, because the longest script refuses the first connection nine times. */
 const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
 
+/** Makes an Effect client that uses `fetch`. */
 const makeFetchClient = (baseUrl: string, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl, apiKey: Redacted.make("key"), retries, ...options }), FetchHttpClient.layer)
 
@@ -39,6 +40,7 @@ const follow = Effect.fnUntraced(function* (
   return found.map(({ cursor }) => Number.parseInt(cursor, 10))
 })
 
+/** Returns the numbers from 1 to `count`. */
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
 /** Returns the number of the last change before a cursor of the stub; 0 without a cursor. */
@@ -56,7 +58,8 @@ const Connection = Schema.Struct({
 })
 type Connection = typeof Connection.Type
 
-const refuse = (refusal: Connection["refusal"]): FeedStubReply | undefined => {
+/** Returns the reply of a connection that refuses the request; undefined if it does not. */
+const makeRefusal = (refusal: Connection["refusal"]): FeedStubReply | undefined => {
   if (refusal === "429") return { status: 429, body: makeErrorBody("rate_limit_exceeded") }
   if (refusal === "503") return { status: 503, body: makeErrorBody("data_refreshing") }
   return refusal === "lost" ? "lost" : undefined
@@ -83,7 +86,7 @@ const playConnection = (after: string | null, { blocks, cut, ending }: Connectio
 }
 
 /** Returns the newest id in the complete blocks of a connection; `after` if there is none. */
-const newestId = (bytes: Buffer, after: string | null) => {
+const findNewestId = (bytes: Buffer, after: string | null) => {
   const complete = bytes.toString("utf8").split("\n\n").slice(0, -1)
   const ids = complete.flatMap((block) => [...block.matchAll(/^id: (.*)$/gm)].map(([, id = ""]) => id))
   return ids.at(-1) ?? after
@@ -92,6 +95,7 @@ const newestId = (bytes: Buffer, after: string | null) => {
 /** The response to a poll: the number of changes on the page, or an error. */
 const Poll = Schema.Union([Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })), Connection.fields.refusal])
 
+/** How many changes a client reads from scripted connections. */
 const total = 12
 
 layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
@@ -104,7 +108,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         const { requests, url } = yield* startChangeFeedStub(({ query }, index) => {
           const after = query.get("after")
           const connection = connections[index]
-          const refusal = connection === undefined ? undefined : refuse(connection.refusal)
+          const refusal = connection === undefined ? undefined : makeRefusal(connection.refusal)
           if (refusal !== undefined) {
             expected.push(after)
             return refusal
@@ -114,7 +118,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
             return { events: left.map(formatChangeEvent).join(""), ending: "open" }
           }
           const events = playConnection(after, connection)
-          expected.push(newestId(events, after))
+          expected.push(findNewestId(events, after))
           return { events, ending: connection.ending === "end" ? "end" : "reset" }
         })
         const found = yield* follow(url, total)
@@ -131,7 +135,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       Effect.scoped(Effect.gen(function* () {
         const { requests, url } = yield* startChangeFeedStub(({ query }, index) => {
           const poll = polls[index] ?? total
-          if (typeof poll === "string") return refuse(poll) ?? { status: 502, body: "<html>" }
+          if (typeof poll === "string") return makeRefusal(poll) ?? { status: 502, body: "<html>" }
           const number = numberOf(query.get("after"))
           const results = numbersTo(number + poll).slice(number).map(makeStubChange)
           const body = { count: poll, results, cursor: makeStubCursor(number + poll), has_more: poll > 0 }
@@ -206,8 +210,9 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
           ? Effect.void
           : Effect.repeat(isStuck, { until: (stuck) => stuck, schedule: Schedule.spaced("300 millis") })
       })
-      yield* changes.follow().pipe(Stream.tap(() => busy), Stream.take(5_000), Stream.runDrain)
-      assert.strictEqual(found, 5_000)
+      const wanted = 5_000
+      yield* changes.follow().pipe(Stream.tap(() => busy), Stream.take(wanted), Stream.runDrain)
+      assert.strictEqual(found, wanted)
       // 500 MB in all, of which the sockets and buffers hold only a few.
       assert.isBelow(blocks, 100)
     }))
@@ -298,7 +303,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     }))
 
   it.effect.each(["stream", "polling"] as const)(
-    "rejects in a waiting Promise client when its signal is aborted (%s)",
+    "rejects in a waiting Promise client when its signal is aborted (%s, guides/changes)",
     (via) =>
       Effect.gen(function* () {
         const { requests, url } = yield* startChangeFeedStub(({ path }) =>
@@ -347,16 +352,17 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
 })
 
 type Controller = ReadableStreamDefaultController<Uint8Array>
+/** A status with a body, or a function that sends the bytes of a stream. */
 type ScriptedReply = Extract<FeedStubReply, { readonly status: number }> | ((stream: Controller) => void)
 
 /** Returns a reply that sends the events, and then ends or stays open. */
-const events = (text: string, ending: "end" | "open"): ScriptedReply => (stream) => {
+const sendEvents = (text: string, ending: "end" | "open"): ScriptedReply => (stream) => {
   stream.enqueue(Buffer.from(text))
   if (ending === "end") stream.close()
 }
 
 /** Returns an HTTP client with scripted responses. `reply` returns the response to the request with the given index. */
-const scripted = (reply: (index: number) => ScriptedReply) => {
+const makeScript = (reply: (index: number) => ScriptedReply) => {
   const urls: Array<string> = []
   const toResponse = (reply: ScriptedReply) => {
     if (typeof reply !== "function") return new Response(JSON.stringify(reply.body), reply)
@@ -374,7 +380,7 @@ const scripted = (reply: (index: number) => ScriptedReply) => {
 
 /** Follows scripted responses in the background. */
 const followScript = Effect.fnUntraced(function* (
-  script: ReturnType<typeof scripted>,
+  script: ReturnType<typeof makeScript>,
   { options = {}, ...clientOptions }: Partial<ClientOptions> & { readonly options?: FollowOptions } = {},
 ) {
   const client = makeClient({ baseUrl: "http://x.example", apiKey: Redacted.make("key"), ...clientOptions })
@@ -388,13 +394,14 @@ const followScript = Effect.fnUntraced(function* (
 /** Lets the bytes of a scripted response arrive, which takes a few turns of the event loop. */
 const settle = Effect.promise(() => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve))))
 
+/** Advances the clock, and lets the bytes before and after arrive. */
 const advance = (duration: Parameters<typeof TestClock.adjust>[0]) =>
   Effect.andThen(Effect.andThen(settle, TestClock.adjust(duration)), settle)
 
 describe("A follower", () => {
   it.effect("considers a connection lost after 45 seconds of silence, not earlier (guides/changes)", () =>
     Effect.gen(function* () {
-      const script = scripted(() => (events(formatChangeEvent(1), "open")))
+      const script = makeScript(() => sendEvents(formatChangeEvent(1), "open"))
       const { fiber, found } = yield* followScript(script)
       yield* advance("44 seconds")
       assert.deepStrictEqual([script.urls.length, found], [1, [makeStubCursor(1)]])
@@ -410,8 +417,8 @@ describe("A follower", () => {
         body: makeErrorBody("rate_limit_exceeded"),
         headers: { "retry-after": after },
       })
-      const script = scripted((index) =>
-        index === 0 ? events(formatChangeEvent(1), "end") : limited(index === 1 ? "20" : "31")
+      const script = makeScript((index) =>
+        index === 0 ? sendEvents(formatChangeEvent(1), "end") : limited(index === 1 ? "20" : "31")
       )
       const { fiber } = yield* followScript(script)
       yield* advance("250 millis")
@@ -426,7 +433,7 @@ describe("A follower", () => {
 
   it.effect("retries the first connection like any other request (client guide)", () =>
     Effect.gen(function* () {
-      const script = scripted(() => ({ status: 503, body: makeErrorBody("data_refreshing") }))
+      const script = makeScript(() => ({ status: 503, body: makeErrorBody("data_refreshing") }))
       const { fiber } = yield* followScript(script, { retries: { times: 2 } })
       yield* advance("1 minute")
       const result = yield* Fiber.join(fiber)
@@ -438,11 +445,15 @@ describe("A follower", () => {
     "gives up after ten failures in a row: %s (guides/changes)",
     (failure) =>
       Effect.gen(function* () {
-        const lost = events(formatHeartbeat(), "end")
+        const lost = sendEvents(formatHeartbeat(), "end")
         const refused: ScriptedReply = { status: 503, body: makeErrorBody("data_refreshing") }
         // Two series of failures, with a change in between.
-        const script = scripted((index) =>
-          index === 0 || index === 8 ? events(formatChangeEvent(index + 1), "end") : failure === "cut" ? lost : refused
+        const script = makeScript((index) =>
+          index === 0 || index === 8
+            ? sendEvents(formatChangeEvent(index + 1), "end")
+            : failure === "cut"
+            ? lost
+            : refused
         )
         const { fiber, found } = yield* followScript(script)
         let minutes = 0
@@ -460,7 +471,7 @@ describe("A follower", () => {
   it.effect("never gives up if each connection lasts for some time, even without changes (guides/changes)", () =>
     Effect.gen(function* () {
       let sendHeartbeat = () => {}
-      const script = scripted(() => (stream) => {
+      const script = makeScript(() => (stream) => {
         sendHeartbeat = () => {
           stream.enqueue(Buffer.from(formatHeartbeat()))
           stream.close()
@@ -483,7 +494,7 @@ describe("A follower", () => {
         status: 200,
         body: { count: 1, results: [makeStubChange(number)], cursor: makeStubCursor(number), has_more },
       })
-      const script = scripted((index) => page(index + 1, index === 0))
+      const script = makeScript((index) => page(index + 1, index === 0))
       const { fiber, found } = yield* followScript(script, { options: { via: "polling", interval: "5 seconds" } })
       yield* advance("4999 millis")
       assert.deepStrictEqual(found, [1, 2].map((number) => makeStubCursor(number)))

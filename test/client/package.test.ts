@@ -47,6 +47,7 @@ const runOrFail = Effect.fnUntraced(function* (
 /** The path of a program from an npm package of this project. */
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
+/** What `npm pack --json` prints. */
 const Packed = Schema.Array(
   Schema.Struct({
     filename: Schema.String,
@@ -91,6 +92,7 @@ const guideExamples = readCodeBlocks("docs/guides/client.md").flatMap(({ languag
   language === "ts" ? [{ code: text, output: blocks[at + 1]?.text ?? "" }] : []
 )
 
+/** Two projects in which the packed package is installed. */
 class Project extends Context.Service<Project, {
   /** Folder with the package, its peer dependency, `consumer.ts` and the examples of the guide. */
   readonly folder: string
@@ -134,11 +136,13 @@ class Project extends Context.Service<Project, {
   )
 }
 
+/** Flags for the strictest checks that users of the package may choose. */
 const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "esnext"]
 
 /** Flags for a single checker. Several would each check the types of Effect, and use more than twice the CPU time. */
 const oneChecker = ["--checkers", "1"]
 
+/** A line that the program prints after each example. */
 const separator = "--- end of example ---"
 
 /** Runs the examples of the guide with the published package in one process; `test/docs` runs them with the sources. */
@@ -205,7 +209,11 @@ const runPlainProgram = Effect.fnUntraced(function* (command: string, args: Read
 })
 
 /** Returns a declaration file and every file that it imports, directly or indirectly. */
-const importedFiles = (folder: string, file: string, found: ReadonlySet<string> = new Set()): ReadonlySet<string> => {
+const listImportedFiles = (
+  folder: string,
+  file: string,
+  found: ReadonlySet<string> = new Set(),
+): ReadonlySet<string> => {
   if (found.has(file)) return found
   const names = Array.from(
     readFileSync(join(folder, file), "utf8").matchAll(/^(?:import|export)\b[^"';]*?\bfrom "([^"]+)";?$/gm),
@@ -213,7 +221,7 @@ const importedFiles = (folder: string, file: string, found: ReadonlySet<string> 
   )
   return names.reduce<ReadonlySet<string>>(
     (known, name) =>
-      importedFiles(
+      listImportedFiles(
         folder,
         name.startsWith(".") ? `${join(file, "..", name).replace(/\.[jt]s$/, "")}.d.ts` : name,
         known,
@@ -240,7 +248,7 @@ const runConsumer = Effect.fnUntraced(function* (command: string, args: Readonly
 })
 
 /** Bundles and minifies a module as a web site would, and returns its compressed size in bytes. */
-const compressedSizeOf = (input: string) =>
+const measureCompressedSize = (input: string) =>
   Effect.promise(async () => {
     const bundle = await rolldown({ input, platform: "browser" })
     const { output: [{ code }] } = await bundle.generate({ format: "esm", minify: true })
@@ -263,7 +271,7 @@ const callEndpoint = async (client: unknown, path: string, query: object): Promi
 }
 
 /** The ways in which a body may be damaged in transit, or changed by a newer service. */
-const changesOfBodies = [
+const bodyChanges = [
   (body: string) => body,
   (body: string) => body.replaceAll(/:(null|true|false)/g, ":0"),
   (body: string) => body.replaceAll(/:-?[\d.]+/g, ":-1.5"),
@@ -278,7 +286,7 @@ const changesOfBodies = [
 const service = Layer.provideMerge(Project.layer, Service.sampleServiceLayer)
 
 layer(service, { excludeTestServices: true })("The npm package", (it) => {
-  it.effect("contains exactly the listed files (client guide); `npm test -- package -u` updates the list", () =>
+  it.effect("contains exactly the files of a list that `npm test -- package -u` updates (client guide)", () =>
     Effect.gen(function* () {
       const { files } = yield* Project
       yield* Effect.promise(() => expect(`${files.join("\n")}\n`).toMatchFileSnapshot("package-files.txt"))
@@ -313,7 +321,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
         "tickerline",
       ])
       const dist = join(plain, "node_modules/tickerline/dist/client")
-      const types = Array.from(importedFiles(dist, "PromiseClient.d.ts"))
+      const types = Array.from(listImportedFiles(dist, "PromiseClient.d.ts"))
       assert.includeMembers(types, ["PromiseContract.d.ts", "ResponseMetadata.d.ts", "TickerlineError.d.ts"])
       // An import of a package would fail, because the folder contains no packages.
       for (const file of types) assert.isTrue(existsSync(join(dist, file)), file)
@@ -327,7 +335,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
   it.effect("has a Promise client of at most 80 KB, minified and compressed (client guide)", () =>
     Effect.gen(function* () {
       const { plain } = yield* Project
-      const bytes = yield* compressedSizeOf(join(plain, "node_modules/tickerline/dist/client/PromiseClient.js"))
+      const bytes = yield* measureCompressedSize(join(plain, "node_modules/tickerline/dist/client/PromiseClient.js"))
       assert.isAtMost(bytes, 80_000)
     }))
 
@@ -353,7 +361,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
           fetch(`${baseUrl}${url}`, { headers: { authorization: `Bearer ${ultimate}` } })
         )
         const body = yield* Effect.promise(() => response.text())
-        for (const change of changesOfBodies) {
+        for (const change of bodyChanges) {
           const fetchChanged: typeof fetch = () => Promise.resolve(new Response(change(body), response))
           const options = { baseUrl, apiKey: ultimate, fetch: fetchChanged, retries: 0, onDeprecated: () => {} }
           const [expected, actual] = yield* Effect.promise(() =>

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import lock from "../../package-lock.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
-import { oldestNodeVersion } from "../../src/operate/cli/NodeVersion.js"
+import { isSupportedNode, oldestNodeVersion } from "../../src/operate/cli/NodeVersion.js"
 import { projectRoot } from "../support/Processes.ts"
 
 const textOf = (file: string) => readFileSync(`${projectRoot}/${file}`, "utf8")
@@ -16,6 +16,8 @@ describe("The Node version", () => {
     // The first releases of Node 23 lack zstd, and Vitest supports none of them.
     assert.strictEqual(node, `^${oldestNodeVersion}.0 || >=24.0.0`)
     assert.strictEqual(lock.packages[""].engines.node, node)
+    const versions = ["20.19.0", "22.18.9", "22.19.0", "22.20.1", "23.11.1", "24.0.0", "25.1.0"]
+    assert.deepStrictEqual(versions.filter(isSupportedNode), ["22.19.0", "22.20.1", "24.0.0", "25.1.0"])
     for (const file of ["README.md", "src/operate/cli/tickerline"]) {
       assert.deepStrictEqual(textOf(file).match(/(?<=Node )[\d.]+(?= or newer)/g), [oldestNodeVersion], file)
     }

@@ -768,12 +768,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         yield* takeScreenshot(page, "invoices-320")
 
-        // The width of an A4 page without margins.
-        yield* runInBrowser(() => page.setViewportSize({ width: 718, height: 1_000 }))
+        // The width of an A4 page without margins: 210 mm, with 96 pixels per inch.
+        yield* runInBrowser(() => page.setViewportSize({ width: 794, height: 1_000 }))
         yield* runInBrowser(() => page.emulateMedia({ media: "print" }))
         assert.strictEqual(yield* findHorizontalOverflow(page), "")
         assert.strictEqual((yield* findCutTables(page)).scrolling, 0)
-        // The width of an A4 page with the usual margins.
+        // The width of an A4 page with the usual margins of 10 mm.
         yield* runInBrowser(() => page.setViewportSize({ width: 718, height: 1_000 }))
         const lines = runInBrowser(() => page.locator("td time").first().evaluate((day) => day.getClientRects().length))
         assert.strictEqual(yield* lines, 1, "days are in one line")

@@ -1,5 +1,5 @@
 /** Interrupts effects between any two of their operations, as a client that disconnects may. */
-import { Array, Effect, Fiber, References } from "effect"
+import { Array, Deferred, Effect, Fiber, References } from "effect"
 
 /** After this many operations, a fiber always yields. */
 const maxOperations = 100
@@ -38,3 +38,13 @@ export const interruptAfterEachOperation = <A, E, R, E2, R2>(
   effect: (operations: number) => Effect.Effect<A, E, R>,
   check: (operations: number) => Effect.Effect<void, E2, R2>,
 ) => yieldAfterEachOperation(effect, (fiber, operations) => Effect.andThen(Fiber.interrupt(fiber), check(operations)))
+
+/**
+ * Waits for a signal from a fiber before it is interrupted or killed. If the fiber ends without the signal, fails with
+ * the result of the fiber: otherwise the test would wait until its timeout.
+ */
+export const awaitWhileRunning = <A, E>(signal: Deferred.Deferred<void>, fiber: Fiber.Fiber<A, E>) =>
+  Effect.raceFirst(
+    Deferred.await(signal),
+    Effect.flatMap(Fiber.await(fiber), (exit) => Effect.die(new Error(`The fiber ended too early: ${String(exit)}`))),
+  )

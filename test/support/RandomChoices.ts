@@ -16,6 +16,11 @@ export const makeRandomChooser = (seed: number) => {
 /** The function that `makeRandomChooser` returns. */
 export type RandomChooser = ReturnType<typeof makeRandomChooser>
 
+/** Returns the values in a random order. */
+export const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>) =>
+  values.map((value) => ({ value, key: choose([1, 2, 3, 4, 5, 6, 7, 8, 9]) * 10 + choose([1, 2, 3, 4, 5, 6, 7]) }))
+    .toSorted((one, other) => one.key - other.key).map(({ value }) => value)
+
 const numbers: Choices<string> = ["0", "7", "1000", "5.25", "1e4", "-1e300", "1e300", "9223372036854775807.5"]
 const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "integer" | "ticker">, Choices<string>>> = {
   number: numbers,

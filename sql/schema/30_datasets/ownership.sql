@@ -1,6 +1,6 @@
--- Reported holdings, one row per owner, with the filing's columns repeated (§2.7: ownership). Amounts are shares;
+-- Reported holdings (§2.7: ownership): one row per owner, which repeats the columns of its filing. Amounts are shares;
 -- percent_of_class is a fraction. Two owners may share a name, but a fully identical row is a duplicate.
--- If all owner columns (owner_name to event_date) are null, the filing is known but its table of owners is not.
+-- If all owner columns (owner_name to event_date) are null, only the filing is known, not its owners.
 create table ownership (
   ticker                         ticker not null,
   reported_date                  fact_day,
@@ -29,8 +29,8 @@ create table ownership (
     sole_voting_shares, shared_voting_shares, event_date)
 );
 
--- Its first entry for a ticker is the latest filing with known owners; the unique index then finds these owners.
--- Filters apply to these few rows, so they need no indexes.
+-- The first index entry for a ticker is its latest filing with known owners. The unique index then finds these owners.
+-- Filters apply only to these few rows, so they need no indexes.
 create index on ownership (ticker, filed_at desc, reported_date desc nulls last, accession_number desc)
   where num_nonnulls(owner_name, owner_cik, owner_type, title, common_shares_amount, preferred_shares_amount,
     options_amount, warrants_amount, shares_underlying_convertibles, percent_of_class, sole_voting_shares,

@@ -4,6 +4,7 @@ import { Data, Effect, FileSystem, type PlatformError, Predicate, Stream } from 
 import { Csv } from "effect/encoding"
 import { createGunzip, createZstdDecompress } from "node:zlib"
 import type { RowCells } from "../../contract/Datasets.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { describeReadError } from "./FileErrors.ts"
 import { byteOrderMark, removeFormulaApostrophe } from "../../query/rows/CsvCells.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
@@ -112,7 +113,7 @@ const parseCsvRow = (
   record: ReadonlyArray<string>,
 ): ParsedFileRow => {
   if (record.length !== header.length) {
-    const reason = `has ${record.length} cells; the header has ${header.length}`
+    const reason = `has ${formatCountWithNoun(record.length, "cell")}; the header has ${header.length}`
     return { line, cells: {}, problem: { column: "", reason } }
   }
   const cells: Record<string, RowCells[string]> = {}
@@ -422,15 +423,23 @@ const readSize = Effect.fnUntraced(function* (path: string) {
   })
 })
 
-/** The supported compressions, by file extension. */
+/** The supported compressions, by file extension in lower case. */
 const decompressors = [
   { extension: ".gz", name: "gzip", create: () => createGunzip() },
   { extension: ".zst", name: "Zstandard", create: () => createZstdDecompress() },
 ]
 
+const findDecompressor = (path: string) => decompressors.find(({ extension }) => path.toLowerCase().endsWith(extension))
+
+/** Returns a file name in lower case, without `.gz` or `.zst` at its end, so that its format is at the end. */
+export const removeCompressionExtension = (path: string) => {
+  const name = path.toLowerCase()
+  return name.slice(0, name.length - (findDecompressor(path)?.extension.length ?? 0))
+}
+
 /** Decompresses a file if its extension says so. Fails if it is compressed with gzip although it does not. */
 const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableLoadFile, R>) => {
-  const found = decompressors.find(({ extension }) => path.toLowerCase().endsWith(extension))
+  const found = findDecompressor(path)
   return found !== undefined
     ? NodeStream.pipeThroughDuplex(bytes, {
       evaluate: found.create,
@@ -485,16 +494,17 @@ export const readTextFile = (path: string) =>
   Stream.unwrap(Effect.map(readSize(path), (size) => readText(path, size, false)))
 
 /**
- * Returns the rows of a file as a stream. The extension of `path` (`.csv`, `.ndjson` or `.jsonl`, and `.gz` after it)
- * determines the format. Cells of `listColumns` are parsed as lists; all others are text. A row that cannot be parsed
- * has a `problem`; the stream fails with `UnreadableLoadFile` if no further row can be read.
+ * Returns the rows of a file as a stream. The extension of `path` (`.csv`, `.ndjson` or `.jsonl`, and `.gz` or `.zst`
+ * after it, in upper or lower case) determines the format. Cells of `listColumns` are parsed as lists; all others are
+ * text. A row that cannot be parsed has a `problem`; the stream fails with `UnreadableLoadFile` if no further row can
+ * be read.
  */
 export const readFileRows = (
   path: string,
   listColumns: ReadonlySet<string>,
   options: FileReaderOptions = {},
 ): Stream.Stream<ParsedFileRow, UnreadableLoadFile, FileSystem.FileSystem> => {
-  const name = path.replace(/\.gz$/, "")
+  const name = removeCompressionExtension(path)
   return Stream.unwrap(Effect.map(readSize(path), (size) => {
     const isCsv = name.endsWith(".csv")
     const text = readText(path, size, isCsv)
@@ -509,7 +519,7 @@ export const readFileRows = (
     return Stream.fail(
       new UnreadableLoadFile({
         message: `${path} has no supported extension. Load takes .csv, .ndjson and .jsonl files, and each of them ` +
-          "compressed (.gz).",
+          "compressed (.gz or .zst).",
       }),
     )
   }))

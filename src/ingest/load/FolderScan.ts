@@ -7,7 +7,7 @@ import { findDataset, loadableDatasets } from "../../contract/Datasets.ts"
 export class InvalidLoadFolder extends Data.TaggedError("InvalidLoadFolder")<{ readonly message: string }> {}
 
 /** Matches the name of a file that `load` can read. The group is the name of its dataset. */
-const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
+const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz|\.zst)?$/i
 
 const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 

@@ -1,9 +1,16 @@
 /** Streams the bars of a CSV or Parquet file in batches, without holding the file in memory. */
 import { Data, Effect, FileSystem, Result, Stream } from "effect"
 import { readDomainBounds } from "../load/ColumnBounds.ts"
-import { type CellProblem, readTextFile, refuseOtherSeparators, UnreadableLoadFile } from "../load/FileReader.ts"
+import {
+  type CellProblem,
+  readTextFile,
+  refuseOtherSeparators,
+  removeCompressionExtension,
+  UnreadableLoadFile,
+} from "../load/FileReader.ts"
 import { formatLoadCellErrors, type LoadCellError, maxReportedBadRows } from "../load/RowValidation.ts"
 import { OperationProgress } from "../../postgres/metrics/Progress.ts"
+import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import {
   type Bar,
@@ -119,7 +126,7 @@ const refuseFolder = Effect.fnUntraced(function* (path: string) {
 /** Reads the rows of a file, in the way that its extension tells. */
 const readRows = (path: string) => {
   if (/\.parquet$/i.test(path)) return readParquetRows(path)
-  if (/\.csv(\.gz|\.zst)?$/i.test(path)) return readCsvRows(path)
+  if (removeCompressionExtension(path).endsWith(".csv")) return readCsvRows(path)
   return Stream.fail(new UnreadableLoadFile({ message: `${path} has no supported extension. ${extensions}` }))
 }
 
@@ -158,9 +165,10 @@ const parseHeader = (
 }
 
 const parseCells = (cells: ReadonlyArray<string>, { parse, width }: BarHeader): Result.Result<Bar, CellProblem> =>
-  cells.length === width
-    ? parse(cells)
-    : Result.fail({ column: "", reason: `has ${cells.length} cells; the header has ${width}` })
+  cells.length === width ? parse(cells) : Result.fail({
+    column: "",
+    reason: `has ${formatCountWithNoun(cells.length, "cell")}; the header has ${width}`,
+  })
 
 /** Returns whether a bar is to be ingested. If not, notes why. */
 const keepsBar = (bar: Bar, skipped: SkippedBars) => {

@@ -163,7 +163,7 @@ export const loadCommand = Command.make(
     ),
     // `Path` accepts a folder, unlike `File`; the load then rejects the folder with a more helpful message.
     file: Argument.Path("file").pipe(
-      Argument.withDescription("A .csv, .ndjson or .jsonl file, optionally compressed (.gz)"),
+      Argument.withDescription("A .csv, .ndjson or .jsonl file, optionally compressed (.gz or .zst)"),
       Argument.optional,
     ),
     all: Flag.Path("all").pipe(

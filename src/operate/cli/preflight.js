@@ -8,7 +8,7 @@ import { join } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { installCommand, startCommand } from "../../postgres/ProjectCommands.js"
-import { oldestNodeVersion } from "./NodeVersion.js"
+import { supportedNodeVersions } from "./NodeVersion.js"
 
 /**
  * Returns the reason why the service cannot start, or undefined if it can.
@@ -30,7 +30,7 @@ export const findStartupProblem = ({ missing, node, platform, root, runsTypeScri
   }
   if (!runsTypeScript) {
     return `Node ${node} is too old to run TypeScript. Use \`npm start\` or \`npm run tickerline\`, which run the ` +
-      `Node that \`npm ci\` installs, or install Node ${oldestNodeVersion} or newer.`
+      `Node that \`npm ci\` installs, or install Node ${supportedNodeVersions}.`
   }
   return undefined
 }

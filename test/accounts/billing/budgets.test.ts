@@ -15,6 +15,7 @@ import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { databaseWithKeysLayer, requestOverWire, startServiceInstance } from "../../support/ServiceInstances.ts"
 import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
+/** The percentages of a budget that cause an alert when they are spent. */
 const thresholds = [75, 90, 100]
 
 /** Last month, this month and next month in New York: the first day, and times of the first and last usage. */
@@ -32,6 +33,10 @@ const readMonths = Effect.flatMap(
   `,
 )
 
+/**
+ * Reads what an account has spent of its budget: as the account says (`spent`) and as the daily sums since the beginning
+ * of the budget's month say (`daily`). An alert is a month, a budget and a percentage, such as `2026-06-01 100 75`.
+ */
 const readBudget = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{
@@ -62,6 +67,7 @@ const readBudget = Effect.fnUntraced(function* (account_id: number) {
   return row ?? (yield* Effect.die(new Error(`no account ${account_id}`)))
 })
 
+/** Reads the cost of all requests of an account, in microdollars. */
 const readSpent = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly cost: number }>`
@@ -79,6 +85,7 @@ const createBudgeted = Effect.fnUntraced(function* (name: string, budget: Budget
   return { ...customer, name }
 })
 
+/** Records requests with these costs at the beginning of this month, and charges them. */
 const writeCosts = Effect.fnUntraced(function* (account_id: number, ...costs: ReadonlyArray<number>) {
   const { makeBatch, write } = yield* makeRecordWriter
   const [, current] = yield* readMonths
@@ -223,7 +230,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
       assert.deepStrictEqual(yield* readEvents, [...first, event(75, 120, 105, true)])
     }))
 
-  it.effect("no longer limits the account, or streams that are open, once it is removed (D13)", () =>
+  it.effect("no longer limits the account, not even its open streams, once it is removed (D13)", () =>
     Effect.gen(function* () {
       const { getRemaining, update } = yield* PrepaidBalances
       const stream = { account_id: 1, spendable_microdollars: 5 }
@@ -282,6 +289,7 @@ layer(databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds"
     }))
 })
 
+/** Stores enough news for a page with a cost. */
 const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)

@@ -18,6 +18,7 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
 // @module-tag slow
 
+/** A response, as its client received it. */
 interface ReceivedResponse {
   readonly account: string
   readonly status: number
@@ -44,6 +45,7 @@ class KillableDatabase
   )
 }
 
+/** Kills PostgreSQL with SIGKILL. The service starts it again. */
 const killDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const { home } = yield* KillableDatabase
@@ -83,6 +85,7 @@ const startInstance = Effect.gen(function* () {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
+/** Sends a request over one of many persistent connections, and reads the whole response. */
 const sendRequest = (port: number, account: string, key: string, path: string) =>
   Effect.callback<ReceivedResponse, Error>((resume) => {
     const request = get({ agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key } }, (response) => {
@@ -123,7 +126,7 @@ const paths = [
 /** Initial balances in microdollars: one covers all requests, one is used up. Null makes the account postpaid. */
 const balances = { lasting: 50_000_000, ending: 10_000, later: null }
 
-const requests = 3_000
+const requestCount = 3_000
 
 /** Reads the balance, the usage and the daily sums of an account. */
 const readAccount = Effect.fnUntraced(function* (name: string) {
@@ -172,37 +175,38 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
             }
             return { name, key }
           }))
-        const started = Effect.map(
+        const readStartTime = Effect.map(
           sql<{ readonly at: string }>`select pg_postmaster_start_time()::text as at`,
           ([row]) => row?.at,
         )
-        const before = yield* started
+        const before = yield* readStartTime
         const instances = [yield* startInstance, yield* startInstance]
+        const creditInterval = 300
         let receivedCount = 0
         const killed = { first: false, second: false }
-        const one = Effect.fnUntraced(function* (at: number) {
+        const sendNext = Effect.fnUntraced(function* (at: number) {
           const { key, name } = keys[at % keys.length] ?? { name: "", key: "" }
           const port = instances[yield* Random.nextIntBetween(0, 1)]?.port ?? 0
           const path = paths[yield* Random.nextIntBetween(0, paths.length - 1)] ?? ""
           const response = yield* sendRequest(port, name, key, path)
           receivedCount += 1
-          if (!killed.first && receivedCount > requests / 3) {
+          if (!killed.first && receivedCount > requestCount / 3) {
             killed.first = true
             yield* killDatabase
           }
-          if (!killed.second && receivedCount > (2 * requests) / 3) {
+          if (!killed.second && receivedCount > (2 * requestCount) / 3) {
             killed.second = true
             // The first kill may not have happened yet.
-            yield* CustomerUsage.retryUntil(withRetries(started), (at) => at !== before)
+            yield* CustomerUsage.retryUntil(withRetries(readStartTime), (at) => at !== before)
             yield* killDatabase
           }
-          if (at % 300 === 0) {
+          if (at % creditInterval === 0) {
             const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, mayBecomePrepaid: false }
             yield* withRetries(Effect.catchTag(Accounts.creditAccount(credit), "AlreadyCredited", () => Effect.void))
           }
           return response
         })
-        const responses = yield* Effect.forEach(Array.from({ length: requests }, (_, at) => at), one, {
+        const responses = yield* Effect.forEach(Array.from({ length: requestCount }, (_, at) => at), sendNext, {
           concurrency: "unbounded",
         })
         // The shutdown must write all waiting rows.
@@ -215,9 +219,9 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
           [],
         )
         for (const status of [200, 402, 403, 404, 422]) assert.isAbove(statuses.get(status) ?? 0, 0, String(status))
-        assert.isAbove(statuses.get(200) ?? 0, requests / 4)
+        assert.isAbove(statuses.get(200) ?? 0, requestCount / 4)
         assert.strictEqual(killed.first && killed.second, true)
-        assert.notStrictEqual(yield* withRetries(started), before, "the database was started again")
+        assert.notStrictEqual(yield* withRetries(readStartTime), before, "the database was started again")
 
         const identified = responses.filter((response) => response.isAccountKnown)
         // The service does not record requests whose account it could not identify. Each of them must have got 503.

@@ -26,13 +26,14 @@ import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 
 /** Creates an account with the given time of creation. */
-const createOld = Effect.fnUntraced(function* (name: string, created_at: string, options: CustomerOptions = {}) {
+const createCustomerAt = Effect.fnUntraced(function* (name: string, created_at: string, options: CustomerOptions = {}) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* createCustomer(name, options)
   yield* sql`update accounts set created_at = ${created_at}::text::timestamptz where account_id = ${customer.account_id}`
   return { ...customer, name }
 })
 
+/** Records requests in one batch. */
 const writeUsage = Effect.fnUntraced(function* (...records: ReadonlyArray<Partial<UsageRecord>>) {
   const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(records.map(makeUsageRecord)))
@@ -50,9 +51,11 @@ const correctSums = Effect.fnUntraced(function* (account_id: number, day: string
   `
 })
 
+/** Closes a month for an account, or for all accounts if it is null. */
 const close = (month: string, account: string | null, skipsEarlierUsage = false) =>
   closeMonth({ month, account, skipsEarlierUsage })
 
+/** An invoice line, as text. */
 interface Line {
   readonly month: string
   readonly text: string
@@ -69,6 +72,10 @@ const readLines = Effect.fnUntraced(function* (account_id: number) {
   return lines.map(({ month, text }) => `${month}: ${text}`)
 })
 
+/**
+ * Reads the cost of an account from six places: its invoice lines, its invoices, the daily sums before a day, all daily
+ * sums, its recorded requests, and what was taken from its balance.
+ */
 const readSums = Effect.fnUntraced(function* (account_id: number, until: string) {
   const sql = yield* SqlClient.SqlClient
   const [sums] = yield* sql<Readonly<Record<string, string>>>`
@@ -102,7 +109,7 @@ const sha256 = (data: string | Uint8Array) => createHash("sha256").update(data).
 const months = ["2026-04", "2026-05", "2026-06", "2026-07"] as const
 
 /** The first and last millisecond of a day in New York in summer. */
-const dayEdges = (day: string) =>
+const getDayEdges = (day: string) =>
   [Date.parse(`${day}T00:00:00.000-04:00`), Date.parse(`${day}T23:59:59.999-04:00`)] as const
 
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Invoices", (it) => {
@@ -112,7 +119,9 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
       const writeCounts = yield* makeThrottledRequestCountWriter
       for (let seed = 1; seed <= getInputCount(40); seed++) {
         const choose = makeRandomChooser(seed)
-        const { account_id, name } = yield* createOld(`random ${seed}`, "2026-04-01T12:00:00-04:00", { balance: 0 })
+        const { account_id, name } = yield* createCustomerAt(`random ${seed}`, "2026-04-01T12:00:00-04:00", {
+          balance: 0,
+        })
         /** Requests, bytes and cost by day, endpoint, kind and price. */
         const expected = new Map<string, [requests: number, bytes: number, cost: number]>()
         const expectLine = (
@@ -124,11 +133,12 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
           cost: number,
         ) => {
           const key = `${day} ${endpoint} ${line}`
-          const [r, b, c] = expected.get(key) ?? [0, 0, 0]
-          expected.set(key, [r + requests, b + bytes, c + cost])
+          const [requestsBefore, bytesBefore, costBefore] = expected.get(key) ?? [0, 0, 0]
+          expected.set(key, [requestsBefore + requests, bytesBefore + bytes, costBefore + cost])
         }
         const chooseDay = () => `${choose(months)}-${choose(["01", "02", "15", "30"])}`
-        const seen: Array<string> = []
+        /** The invoices after the last closing, which must never change. */
+        const closedInvoices: Array<string> = []
         let [closed, throttled] = [0, 0]
         for (let step = 0; step < 20 || closed < months.length; step++) {
           const action = choose(["write", "write", "write", "throttled", "corrected", "credit", "close"] as const)
@@ -150,7 +160,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
                 bytes,
                 cost_microdollars: cost,
                 price_per_gb_microdollars: cost > 0 ? price : 0,
-                requested_at: choose(dayEdges(day)),
+                requested_at: choose(getDayEdges(day)),
               })
             })
             const batch = makeBatch(rows)
@@ -159,7 +169,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
           } else if (action === "throttled") {
             const day = chooseDay()
             const requests = choose([1, 7])
-            const refusal = makeUsageRecord({ account_id, status_code: 429, requested_at: choose(dayEdges(day)) })
+            const refusal = makeUsageRecord({ account_id, status_code: 429, requested_at: choose(getDayEdges(day)) })
             throttled += 1
             yield* writeCounts([{
               id: `00000000-0000-4000-8000-${String(seed * 1_000 + throttled).padStart(12, "0")}`,
@@ -184,8 +194,12 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             yield* close(month, name)
             closed += 1
             const invoices = yield* readInvoices(account_id)
-            assert.deepStrictEqual(invoices.slice(0, -1).map(({ csv, row }) => csv + row), seen, `seed ${seed}`)
-            seen.splice(0, Infinity, ...invoices.map(({ csv, row }) => csv + row))
+            assert.deepStrictEqual(
+              invoices.slice(0, -1).map(({ csv, row }) => csv + row),
+              closedInvoices,
+              `seed ${seed}`,
+            )
+            closedInvoices.splice(0, Infinity, ...invoices.map(({ csv, row }) => csv + row))
             const { closed: billed, lines } = yield* readSums(account_id, `2026-0${4 + closed}-01`)
             assert.strictEqual(lines, billed, `seed ${seed}`)
           }
@@ -214,7 +228,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
 
   it.effect("contain late requests of earlier months as lines with their own day (D27)", () =>
     Effect.gen(function* () {
-      const { account_id, name } = yield* createOld("late", "2026-04-01T00:00:00Z")
+      const { account_id, name } = yield* createCustomerAt("late", "2026-04-01T00:00:00Z")
       const request = { account_id, requested_at: Date.parse("2026-05-31T23:30:00-04:00") }
       yield* writeUsage(request)
       yield* close("2026-05", name)
@@ -231,7 +245,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
   it.effect("subtract what operators have taken back (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, name } = yield* createOld("forgiven", "2026-04-01T00:00:00Z")
+      const { account_id, name } = yield* createCustomerAt("forgiven", "2026-04-01T00:00:00Z")
       yield* writeUsage({ account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") })
       yield* close("2026-05", name)
       yield* sql`update usage_daily set cost_microdollars = 2 where account_id = ${account_id}`
@@ -247,8 +261,8 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* Service.databaseUrl }
       const run = (...args: ReadonlyArray<string>) => runCommandInProcess(["invoices", ...args], environment)
-      const { account_id } = yield* createOld("ordered", "2026-04-01T00:00:00Z")
-      yield* createOld("new", "2026-06-10T00:00:00Z")
+      const { account_id } = yield* createCustomerAt("ordered", "2026-04-01T00:00:00Z")
+      yield* createCustomerAt("new", "2026-06-10T00:00:00Z")
       yield* writeUsage(
         { account_id, requested_at: Date.parse("2026-04-15T12:00:00Z") },
         { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") },
@@ -288,9 +302,9 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
       ])
     }))
 
-  it.effect("contain usage that is written while a month is being closed exactly once (D27, D29)", () =>
+  it.effect("contain usage exactly once even if it is written while a month is being closed (D27, D29)", () =>
     Effect.gen(function* () {
-      const { account_id, name } = yield* createOld("concurrent", "2026-05-01T00:00:00Z")
+      const { account_id, name } = yield* createCustomerAt("concurrent", "2026-05-01T00:00:00Z")
       const request = { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") }
       const { commit } = yield* beginTransaction(Effect.andThen(writeUsage(request), settleUsage))
       const closing = yield* Effect.forkChild(Effect.all([close("2026-05", name), close("2026-05", name)], {
@@ -308,7 +322,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
   it.effect("cannot be changed, not even by the owner of the tables (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, name } = yield* createOld("fixed", "2026-05-01T00:00:00Z")
+      const { account_id, name } = yield* createCustomerAt("fixed", "2026-05-01T00:00:00Z")
       yield* writeUsage({ account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") })
       yield* close("2026-05", name)
       const statements = [
@@ -345,8 +359,8 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
   it.effect("are the same in the API, its exports and the command, with the SHA-256 that they state (D27)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* Service.databaseUrl }
-      const { account_id, key, name } = yield* createOld("shown", "2026-05-01T00:00:00Z")
-      const other = yield* createOld("neighbor", "2026-05-01T00:00:00Z")
+      const { account_id, key, name } = yield* createCustomerAt("shown", "2026-05-01T00:00:00Z")
+      const other = yield* createCustomerAt("neighbor", "2026-05-01T00:00:00Z")
       const request = { account_id, requested_at: Date.parse("2026-05-15T12:00:00Z") }
       const free = { cost_microdollars: 0, price_per_gb_microdollars: 0 }
       yield* writeUsage(
@@ -452,10 +466,10 @@ layer(serviceWithSettings({ PRICE_PER_GB_MICRODOLLARS: "123456789", ENDPOINT_PRI
       assert.deepStrictEqual(rows.filter(({ cost, text }) => cost > 0 !== text.includes("charged")), [])
     }))
 
-  it.effect("of all other accounts are closed even if one account has a later invoice (D27)", () =>
+  it.effect("become invoices of all other accounts even if one account has a later invoice (D27)", () =>
     Effect.gen(function* () {
-      const first = yield* createOld("closed first", "2026-05-01T00:00:00Z")
-      const second = yield* createOld("closed second", "2026-05-01T00:00:00Z")
+      const first = yield* createCustomerAt("closed first", "2026-05-01T00:00:00Z")
+      const second = yield* createCustomerAt("closed second", "2026-05-01T00:00:00Z")
       yield* close("2026-06", first.name)
       const environment = { DATABASE_URL: yield* Service.databaseUrl }
       const { code, out } = yield* runCommandInProcess(["invoices", "close", "2026-05"], environment)

@@ -41,9 +41,11 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 import { makeRandomChooser } from "../../support/RandomChoices.ts"
 import { getInputCount, skipUnlessThorough } from "../../support/Thoroughness.ts"
 
+/** Overrides settings. */
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
+/** The address of the test's database. */
 class Url extends Context.Service<Url, Redacted.Redacted>()("test/accounts/Url") {}
 
 const base = Layer.unwrap(Effect.map(
@@ -67,6 +69,7 @@ const startMetering = Effect.fnUntraced(function* (values: Record<string, string
   return { meter, stop: Scope.close(scope, Exit.void) }
 })
 
+/** Reads the number of recorded requests, their number in the daily sums, and the balance of account 1. */
 const readSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
@@ -77,8 +80,12 @@ const readSums = Effect.gen(function* () {
   return row
 })
 
+/** Repeats an effect until its value satisfies a condition, for at most 20 seconds. */
 const until = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 1_000 })
+
+/** The cost of a request from `makeUsageRecord`, in microdollars. */
+const recordCost = 7
 
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage metering", (it) => {
   it.effect("counts a batch once even if all or part of it is sent again (D29)", () =>
@@ -95,9 +102,9 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       yield* write(second)
       yield* write(first)
       yield* write(second)
-      assert.deepStrictEqual(yield* readSums, { rows: 3, requests: 3, balance: 1000 - 14 })
+      assert.deepStrictEqual(yield* readSums, { rows: 3, requests: 3, balance: 1000 - 2 * recordCost })
       yield* Effect.all([settleUsage, settleUsage, write(second)], { concurrency: "unbounded" })
-      assert.deepStrictEqual(yield* readSums, { rows: 3, requests: 3, balance: 1000 - 14 })
+      assert.deepStrictEqual(yield* readSums, { rows: 3, requests: 3, balance: 1000 - 2 * recordCost })
       const daily = yield* sql`
         select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int
         from usage_totals
@@ -108,7 +115,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
         requests: 3,
         errors: 1,
         bytes: 300,
-        cost_microdollars: 14,
+        cost_microdollars: 2 * recordCost,
       }])
     }))
 
@@ -134,10 +141,12 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       yield* waitUntilBlocked
       yield* commit
       yield* Fiber.join(settling)
+      // Of each batch of 50 requests, 17 are those of account 1.
+      const requestsOfFirst = 2 * 17 + 1
       assert.deepStrictEqual(yield* readSums, {
         rows: (before?.rows ?? 0) + 101,
         requests: (before?.requests ?? 0) + 101,
-        balance: (before?.balance ?? 0) - 35 * 7 + 5,
+        balance: (before?.balance ?? 0) - requestsOfFirst * recordCost + 5,
       })
       assert.lengthOf(yield* sql`select from unsettled_usage`, 0)
     }))
@@ -162,20 +171,25 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
   it.effect("keeps the balance exact even if concurrent writers repeat each batch (D29)", () =>
     Effect.gen(function* () {
       const before = yield* readSums
+      const [writers, batches, batchSize] = [8, 5, 25]
       const writeTwice = Effect.gen(function* () {
         const { makeBatch, write } = yield* makeRecordWriter
-        for (let at = 0; at < 5; at++) {
-          const batch = makeBatch(Array.from({ length: 25 }, () => makeUsageRecord()))
+        for (let at = 0; at < batches; at++) {
+          const batch = makeBatch(Array.from({ length: batchSize }, () => makeUsageRecord()))
           // Sends the batch twice at the same time, as if the first attempt had lost its connection.
           yield* Effect.all([write(batch), write(batch)], { concurrency: "unbounded" })
           if (at % 2 === 0) yield* settleUsage
         }
       })
-      yield* Effect.forEach(Array.from({ length: 8 }), () => writeTwice, { concurrency: "unbounded", discard: true })
+      yield* Effect.forEach(Array.from({ length: writers }), () => writeTwice, {
+        concurrency: "unbounded",
+        discard: true,
+      })
+      const written = writers * batches * batchSize
       assert.deepStrictEqual(yield* readSums, {
-        rows: (before?.rows ?? 0) + 1_000,
-        requests: (before?.requests ?? 0) + 1_000,
-        balance: (before?.balance ?? 0) - 7_000,
+        rows: (before?.rows ?? 0) + written,
+        requests: (before?.requests ?? 0) + written,
+        balance: (before?.balance ?? 0) - written * recordCost,
       })
     }))
 
@@ -199,7 +213,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       yield* sql`alter table usage_away rename to usage_batches`
       yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
       yield* until(readSums, (now) => now?.rows === (before?.rows ?? 0) + 4)
-      assert.strictEqual((yield* readSums)?.balance, (before?.balance ?? 0) - 28)
+      assert.strictEqual((yield* readSums)?.balance, (before?.balance ?? 0) - 4 * recordCost)
       yield* stop
     }))
 
@@ -272,7 +286,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
         countsAfter: { requests: to, bytes: 5 * to },
       })
       const [one, other] = ["01a00000-0000-7000-8000-000000000001", "01a00000-0000-7000-8000-000000000002"]
-      const found = Effect.gen(function* () {
+      /** Reads the count and the bytes of each row, then the requests, errors and bytes of each day. */
+      const readCounts = Effect.gen(function* () {
         const rows = yield* sql<{ readonly count: number; readonly bytes: number }>`
           select request_count::int as count, bytes::int from usage where endpoint = '/v1/again' order by usage_id
         `
@@ -283,17 +298,17 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       })
       yield* write([grow(one, 0, 3)])
       yield* write([grow(one, 0, 3)])
-      assert.deepStrictEqual(yield* found, [[3, 15], [3, 3, 15]])
+      assert.deepStrictEqual(yield* readCounts, [[3, 15], [3, 3, 15]])
       yield* write([grow(one, 3, 10), grow(other, 0, 4)])
       yield* write([grow(one, 0, 3)])
       yield* write([grow(one, 3, 10), grow(other, 0, 4)])
-      assert.deepStrictEqual(yield* found, [[10, 50], [4, 20], [14, 14, 70]])
+      assert.deepStrictEqual(yield* readCounts, [[10, 50], [4, 20], [14, 14, 70]])
       yield* Effect.forEach(
         Array.from({ length: 20 }, () => [grow(one, 10, 11), grow(other, 4, 9)]),
         (batch) => write(batch),
         { concurrency: 8, discard: true },
       )
-      assert.deepStrictEqual(yield* found, [[11, 55], [9, 45], [20, 20, 100]])
+      assert.deepStrictEqual(yield* readCounts, [[11, 55], [9, 45], [20, 20, 100]])
     }))
 
   it.effect("records other requests while the counts of refused requests cannot be written (D29)", () =>
@@ -323,9 +338,10 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
     Effect.gen(function* () {
       const before = yield* readSums
       const { meter, stop } = yield* startMetering()
-      for (let row = 0; row < 12_000; row++) meter.record(makeUsageRecord())
+      const waiting = 12_000
+      for (let row = 0; row < waiting; row++) meter.record(makeUsageRecord())
       yield* stop
-      assert.strictEqual((yield* readSums)?.rows, (before?.rows ?? 0) + 12_000)
+      assert.strictEqual((yield* readSums)?.rows, (before?.rows ?? 0) + waiting)
     }))
 
   it.effect("writes exactly what was recorded, in order, and counts it once, whatever was being written (D29)", () =>
@@ -433,17 +449,17 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       yield* write(
         makeBatch(months.map((requested_at) => makeUsageRecord({ requested_at: Date.parse(requested_at) }))),
       )
-      const kept = sql<
+      const countRemaining = sql<
         { readonly rows: number }
       >`select count(*)::int as rows from usage_requests where requested_at < '2025-01-01'`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2024-02-29T23:59:59Z'`), [
         "usage_2024_01",
       ])
-      assert.strictEqual((yield* kept)[0]?.rows, 2)
+      assert.strictEqual((yield* countRemaining)[0]?.rows, 2)
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(sql`timestamptz '2024-03-01T00:00:00Z'`), [
         "usage_2024_02",
       ])
-      assert.strictEqual((yield* kept)[0]?.rows, 0)
+      assert.strictEqual((yield* countRemaining)[0]?.rows, 0)
       const [daily] = yield* sql<{ readonly requests: number }>`
         select sum(requests)::int as requests from usage_totals where usage_date < '2025-01-01'
       `
@@ -504,16 +520,17 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
         const key = yield* Service.ensureAccountWithKey("killed", "ultimate")
         const { base, child } = yield* serve
         const received: Array<{ readonly id: string; readonly at: number }> = []
-        const ask = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } }).pipe(
-          Effect.timeout("30 seconds"),
-          Effect.flatMap(({ headers }) =>
-            Effect.map(Clock.currentTimeMillis, (at) => {
-              received.push({ id: headers["x-request-id"] ?? "", at })
-            })
-          ),
-        )
+        const sendRequest = HttpClient.get(`${base}/v1/ticker-changes?ticker=KILL`, { headers: { "X-API-Key": key } })
+          .pipe(
+            Effect.timeout("30 seconds"),
+            Effect.flatMap(({ headers }) =>
+              Effect.map(Clock.currentTimeMillis, (at) => {
+                received.push({ id: headers["x-request-id"] ?? "", at })
+              })
+            ),
+          )
         const start = yield* Clock.currentTimeMillis
-        yield* Effect.repeat(ask, {
+        yield* Effect.repeat(sendRequest, {
           until: () => received.length > 100 && (received.at(-1)?.at ?? 0) > start + 2_500,
         })
         child.kill("SIGKILL")

@@ -37,6 +37,7 @@ const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 /** Ports of two instances that share only the database. */
 class Ports extends Context.Service<Ports, readonly [number, number]>()("test/accounts/Ports") {}
 
+/** Allows more concurrent exports than the tests send. */
 const manyExports = { WHOLE_LISTS: "16" }
 
 const services = Layer.effect(
@@ -47,6 +48,7 @@ const services = Layer.effect(
   Layer.provideMerge(databaseWithKeysLayer),
 )
 
+/** The amounts of an account in microdollars, and the number of its recorded requests. */
 interface Account {
   /** The prepaid balance, or what remains of the budget. */
   readonly balance: number
@@ -87,7 +89,8 @@ const assertExact = Effect.fnUntraced(function* (account_id: number, initial: nu
   return account
 })
 
-const listOf = (format: string, ticker = "LARGE") => `/v1/news?limit=all&format=${format}&ticker=${ticker}`
+/** Returns the path of an export of all news for a ticker. */
+const exportOf = (format: string, ticker = "LARGE") => `/v1/news?limit=all&format=${format}&ticker=${ticker}`
 
 /** Returns the cost of a request, which must be complete. */
 const measureCost = Effect.fnUntraced(function* (port: number, path: string) {
@@ -109,8 +112,9 @@ type Limit = "balance" | "budget"
 const limits = ["balance", "budget"] as const
 
 let customers = 0
+
 /** Creates an account that can spend an amount. */
-const customer = Effect.fnUntraced(function* (amount: number, limit: Limit = "balance") {
+const createLimitedCustomer = Effect.fnUntraced(function* (amount: number, limit: Limit = "balance") {
   const name = `prepaid ${++customers}`
   const created = yield* createCustomer(name, limit === "balance" ? { balance: amount } : {})
   if (limit === "budget") yield* setBudget(name, { microdollars: BigInt(amount), stops: true })
@@ -128,10 +132,10 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
     ([format, limit]) =>
       Effect.gen(function* () {
         const ports = yield* Ports
-        const path = listOf(format, "SMALL")
+        const path = exportOf(format, "SMALL")
         const cost = yield* measureCost(ports[0], path)
         const initial = Math.floor(cost * 1.5)
-        const { account_id, key } = yield* customer(initial, limit)
+        const { account_id, key } = yield* createLimitedCustomer(initial, limit)
         const exports = yield* Effect.forEach(
           [0, 1, 0, 1] as const,
           (at) => download(ports[at], path, key),
@@ -162,7 +166,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
         // The second address is cached at the second request, so it is sent by the response cache.
         for (const path of [(at: number) => `${page}&page=1&ticker=SMALL,X${at}`, () => `${page}&ticker=SMALL`]) {
           const initial = Math.floor(cost * 2.5)
-          const { account_id, key } = yield* customer(initial, limit)
+          const { account_id, key } = yield* createLimitedCustomer(initial, limit)
           const pages = yield* Effect.forEach(
             Array.from({ length: 60 }, (_, at) => at),
             (at) => requestOverWire(port, path(at), key),
@@ -189,7 +193,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
       Effect.gen(function* () {
         const ports = yield* Ports
         const exports = ["csv", "ndjson", "parquet"].flatMap((format) =>
-          ["SMALL", "TINY"].map((ticker) => listOf(format, ticker))
+          ["SMALL", "TINY"].map((ticker) => exportOf(format, ticker))
         )
         const largestPage = `${page}&ticker=SMALL`
         const pages = [largestPage, "/v1/news?limit=10&format=ndjson", "/v1/screener", "/v1/news?limit=0"]
@@ -201,7 +205,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
           const initial = Math.floor(largestCost * choose([0.03, 0.2, 0.7, 1.4, 2, 2.6, 4, 7]))
           const hasPages = choose([true, false])
           const [first = "", ...others] = hasPages ? [...exports, ...pages] : exports
-          const { account_id, key } = yield* customer(initial, choose(limits))
+          const { account_id, key } = yield* createLimitedCustomer(initial, choose(limits))
           const requests = Array.from({ length: 10 }, () => ({
             port: choose(ports),
             path: choose([first, ...others]),
@@ -228,10 +232,10 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const ports = yield* Ports
-      const cost = yield* measureCost(ports[0], listOf("csv"))
-      const { account_id, key } = yield* customer(cost)
+      const cost = yield* measureCost(ports[0], exportOf("csv"))
+      const { account_id, key } = yield* createLimitedCustomer(cost)
       yield* Effect.gen(function* () {
-        yield* startPausedDownload(ports[0], listOf("csv"), key)
+        yield* startPausedDownload(ports[0], exportOf("csv"), key)
         assert.strictEqual((yield* readAccount(account_id)).reserved, cost)
         // The other process learns of the reservation within half a second.
         const refused = yield* Effect.repeat(requestOverWire(ports[1], "/v1/screener", key), {
@@ -243,7 +247,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
         yield* sql`
           update accounts set balance_microdollars = balance_microdollars + 1000 where account_id = ${account_id}
         `
-        const other = yield* Effect.repeat(download(ports[1], listOf("csv"), key), {
+        const other = yield* Effect.repeat(download(ports[1], exportOf("csv"), key), {
           until: ({ text }) => text.includes("export costs"),
           schedule: Schedule.spaced("20 millis"),
         })
@@ -262,7 +266,7 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("Concurre
   it.effect("of an account without a limit reserve nothing (D27)", () =>
     Effect.gen(function* () {
       const [port] = yield* Ports
-      yield* whileNothingCanBeReserved(measureCost(port, listOf("csv")))
+      yield* whileNothingCanBeReserved(measureCost(port, exportOf("csv")))
     }))
 })
 
@@ -275,13 +279,13 @@ layer(services, { excludeTestServices: true, timeout: "300 seconds" })("The numb
         const sql = yield* SqlClient.SqlClient
         const largestPage = `${page}&ticker=SMALL`
         const pageCost = yield* measureCost(port, largestPage)
-        const priced = [largestPage, "/v1/news?limit=10&format=ndjson", "/v1/screener", listOf("csv", "TINY")]
+        const priced = [largestPage, "/v1/news?limit=10&format=ndjson", "/v1/screener", exportOf("csv", "TINY")]
         const free = ["/v1/account", "/v1/ticker-changes", "/v1/news?limit=no"]
         for (let seed = 1; seed <= getInputCount(12); seed++) {
           const choose = makeRandomChooser(seed)
           const limit = choose(limits)
           const initial = choose([0, 1, pageCost, 7 * pageCost, 20 * pageCost])
-          const { key } = yield* customer(initial, limit)
+          const { key } = yield* createLimitedCustomer(initial, limit)
           // Some usage cannot be written until the end.
           const isHeld = choose([false, false, true])
           let [spent, requests] = [0, 0]
@@ -340,9 +344,9 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
     (limit) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const { account_id, key } = yield* customer(balance, limit)
+        const { account_id, key } = yield* createLimitedCustomer(balance, limit)
         const { port, running } = yield* startServiceProcess(yield* Service.databaseUrl)
-        yield* startPausedDownload(port, listOf("csv"), key)
+        yield* startPausedDownload(port, exportOf("csv"), key)
         assert.isAbove((yield* readAccount(account_id)).reserved, 0)
         yield* endProcess(running, "SIGKILL")
         const killed = yield* readAccount(account_id)
@@ -351,10 +355,10 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
         // Instead of waiting for a minute.
         yield* sql`update balance_reservations set expires_at = now()`
         const other = yield* startServiceInstance()
-        const cost = yield* measureCost(other, listOf("csv"))
+        const cost = yield* measureCost(other, exportOf("csv"))
         const column = sql(limit === "balance" ? "balance_microdollars" : "budget_microdollars")
         yield* sql`update accounts set ${column} = ${cost}::float8::bigint where account_id = ${account_id}`
-        assert.isTrue((yield* download(other, listOf("csv"), key)).isComplete)
+        assert.isTrue((yield* download(other, exportOf("csv"), key)).isComplete)
         assert.strictEqual((yield* assertExact(account_id, cost, 1)).balance, 0)
         const [left] = yield* sql`select from balance_reservations`
         assert.isUndefined(left, "the next reservation removes expired ones")
@@ -364,13 +368,13 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
   it.effect("is renewed while the client pauses (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* customer(balance)
+      const { account_id, key } = yield* createLimitedCustomer(balance)
       const port = yield* Effect.provideService(startServiceInstance(), ReservationTimes, {
         lease: Duration.seconds(2),
         renewalInterval: Duration.millis(100),
         holderTtl: Duration.seconds(1),
       })
-      const response = yield* startPausedDownload(port, listOf("csv"), key)
+      const response = yield* startPausedDownload(port, exportOf("csv"), key)
       const [first] = yield* sql<{ readonly at: number }>`
         select extract(epoch from expires_at)::float8 as at from balance_reservations where account_id = ${account_id}
       `
@@ -393,8 +397,8 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
         holderTtl: Duration.millis(1),
       })
       for (const left of [balance, 30_000]) {
-        const { account_id, key } = yield* customer(balance)
-        const response = yield* startPausedDownload(port, listOf("csv"), key)
+        const { account_id, key } = yield* createLimitedCustomer(balance)
+        const response = yield* startPausedDownload(port, exportOf("csv"), key)
         yield* sql`delete from balance_reservations`
         yield* sql`update accounts set balance_microdollars = ${left}::float8::bigint where account_id = ${account_id}`
         const isComplete = yield* finishDownload(response)
@@ -411,29 +415,29 @@ layer(Layer.provideMerge(Layer.effectDiscard(insertNews), databaseWithKeysLayer)
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const port = yield* startServiceInstance()
-      const failed = yield* customer(balance)
-      const response = yield* startPausedDownload(port, listOf("csv"), failed.key)
+      const failed = yield* createLimitedCustomer(balance)
+      const response = yield* startPausedDownload(port, exportOf("csv"), failed.key)
       yield* sql`
         select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()
       `
       assert.isFalse(yield* finishDownload(response))
       assert.strictEqual((yield* assertExact(failed.account_id, balance, 1)).balance, balance)
 
-      const gone = yield* customer(balance)
-      yield* Effect.scoped(startPausedDownload(port, listOf("csv"), gone.key))
+      const gone = yield* createLimitedCustomer(balance)
+      yield* Effect.scoped(startPausedDownload(port, exportOf("csv"), gone.key))
       assert.isBelow((yield* assertExact(gone.account_id, balance, 1)).balance, balance)
     }).pipe(Effect.scoped))
 
   it.effect("is not made by HEAD, an estimate or a refused request (D28)", () =>
     Effect.gen(function* () {
       const port = yield* startServiceInstance()
-      const { account_id, key } = yield* customer(balance)
-      const estimate = `/estimate?endpoint=${listOf("csv").replace("?", "&")}`
+      const { account_id, key } = yield* createLimitedCustomer(balance)
+      const estimate = `/estimate?endpoint=${exportOf("csv").replace("?", "&")}`
       yield* whileNothingCanBeReserved(Effect.gen(function* () {
-        assert.strictEqual((yield* requestOverWire(port, listOf("csv"), key, { method: "HEAD" })).status, 200)
+        assert.strictEqual((yield* requestOverWire(port, exportOf("csv"), key, { method: "HEAD" })).status, 200)
         assert.strictEqual((yield* requestOverWire(port, estimate, key)).status, 200)
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=all&format=json", key)).status, 422)
-        assert.strictEqual((yield* requestOverWire(port, listOf("csv"), key)).status, 503)
+        assert.strictEqual((yield* requestOverWire(port, exportOf("csv"), key)).status, 503)
       }))
       assert.strictEqual((yield* readAccount(account_id)).balance, balance)
     }).pipe(Effect.scoped))

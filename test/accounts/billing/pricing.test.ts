@@ -9,11 +9,12 @@ import * as DocumentedEndpoints from "../../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 
-const { valueAt: at, insertRows, TestKeys } = Service
+const { valueAt, insertRows, TestKeys } = Service
 
+/** The paths of endpoints whose data have a price, except endless streams. */
 const priced = Endpoints.catalogueEndpoints.filter(({ isEndless, isPriced }) => isPriced && !isEndless)
   .map(({ row }) => row.path)
-const free = Endpoints.catalogueEndpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
+const free = Endpoints.catalogueEndpoints.filter(({ isPriced }) => !isPriced).map(({ row }) => row.path)
 
 const gigabyte = 1_000_000_000n
 const maxPrice = 1_000_000_000_000
@@ -94,15 +95,16 @@ type Settings = Readonly<Record<string, string>>
 /** Returns the function that looks up the price of a path. Fails if the settings would prevent the service's start. */
 const loadPrices = (settings: Settings) =>
   PriceLookup.pipe(
-    Effect.map(({ getPricePerGigabyte: of }) => of),
+    Effect.map(({ getPricePerGigabyte }) => getPricePerGigabyte),
     Effect.provide(
       PriceList.priceListLayer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings)))),
     ),
   )
 
+/** Asserts that the service does not start with these settings. Returns the message, which contains `name`. */
 const assertRefused = Effect.fnUntraced(function* (settings: Settings, name: string) {
   const exit = yield* Effect.exit(loadPrices(settings))
-  assert.isTrue(Exit.isFailure(exit), `${JSON.stringify(settings)} was taken`)
+  assert.isTrue(Exit.isFailure(exit), `${JSON.stringify(settings)} was accepted`)
   const message = String(Exit.isFailure(exit) ? exit.cause : "")
   assert.include(message, name, JSON.stringify(settings))
   return message
@@ -112,37 +114,37 @@ describe("The service", () => {
   it.effect("charges the default price for all data if PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES are missing or empty (D27)", () =>
     Effect.gen(function* () {
       for (const settings of [{}, { PRICE_PER_GB_MICRODOLLARS: "", ENDPOINT_PRICES: "" }]) {
-        const of = yield* loadPrices(settings)
-        for (const path of priced) assert.strictEqual(of(path), 10_000_000)
+        const getPrice = yield* loadPrices(settings)
+        for (const path of priced) assert.strictEqual(getPrice(path), 10_000_000)
       }
     }))
 
   it.effect("gives the endpoints in ENDPOINT_PRICES their own price (D27)", () =>
     Effect.gen(function* () {
-      const of = yield* loadPrices({
+      const getPrice = yield* loadPrices({
         PRICE_PER_GB_MICRODOLLARS: "3",
         ENDPOINT_PRICES: " /v1/news=20000000 , /v1/research-reports=0,/v1/screener=1000000000000",
       })
-      assert.strictEqual(of("/v1/news"), 20_000_000)
-      assert.strictEqual(of("/v1/research-reports"), 0)
-      assert.strictEqual(of("/v1/screener"), 1_000_000_000_000)
-      assert.strictEqual(of("/v1/news-basic"), 3)
-      assert.strictEqual(of("/v1/research-reports-tldr"), 3)
+      assert.strictEqual(getPrice("/v1/news"), 20_000_000)
+      assert.strictEqual(getPrice("/v1/research-reports"), 0)
+      assert.strictEqual(getPrice("/v1/screener"), 1_000_000_000_000)
+      assert.strictEqual(getPrice("/v1/news-basic"), 3)
+      assert.strictEqual(getPrice("/v1/research-reports-tldr"), 3)
     }))
 
   it.effect("accepts the lowest and the highest price (D27)", () =>
     Effect.gen(function* () {
       for (const price of ["0", "1", String(maxPrice)]) {
         assert.strictEqual((yield* loadPrices({ PRICE_PER_GB_MICRODOLLARS: price }))("/v1/news"), Number(price))
-        const of = yield* loadPrices({ ENDPOINT_PRICES: `/v1/news=${price}` })
-        assert.strictEqual(of("/v1/news"), Number(price))
+        const getPrice = yield* loadPrices({ ENDPOINT_PRICES: `/v1/news=${price}` })
+        assert.strictEqual(getPrice("/v1/news"), Number(price))
       }
     }))
 
   it.effect("accepts a price for every priced endpoint (D27)", () =>
     Effect.gen(function* () {
-      const of = yield* loadPrices({ ENDPOINT_PRICES: priced.map((path, at) => `${path}=${at + 1}`).join(",") })
-      assert.deepStrictEqual(priced.map(of), priced.map((_, at) => at + 1))
+      const getPrice = yield* loadPrices({ ENDPOINT_PRICES: priced.map((path, at) => `${path}=${at + 1}`).join(",") })
+      assert.deepStrictEqual(priced.map(getPrice), priced.map((_, at) => at + 1))
     }))
 
   it.effect.each(["-1", "1.5", "x", "1e400", "NaN", "Infinity", "10 dollars", " ", "1,000", String(maxPrice + 1)])(
@@ -185,6 +187,7 @@ describe("The service", () => {
 const generalPrice = 5_000_000_000
 const endpointPrice = 333_333_333_333
 
+/** The service with generated rows and three prices, one of which is 0. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(120)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provide(ConfigProvider.layerAdd(
@@ -196,6 +199,7 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(120)).pipe(
   )),
 )
 
+/** Sends a request with a key for all endpoints. */
 const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
@@ -228,9 +232,9 @@ layer(service, { excludeTestServices: true })("Billing", (it) => {
         if (price > 0) assert.isAbove(Number(cost), bytes)
 
         const estimate = yield* sendRequest(`/estimate?endpoint=${request.replace("?", "&")}`)
-        assert.strictEqual(at(estimate.body, "results", 0, "price_per_gb_microdollars"), price)
-        assert.strictEqual(at(estimate.body, "results", 0, "estimated_bytes"), bytes)
-        assert.strictEqual(String(at(estimate.body, "results", 0, "estimated_cost_microdollars")), cost)
+        assert.strictEqual(valueAt(estimate.body, "results", 0, "price_per_gb_microdollars"), price)
+        assert.strictEqual(valueAt(estimate.body, "results", 0, "estimated_bytes"), bytes)
+        assert.strictEqual(String(valueAt(estimate.body, "results", 0, "estimated_cost_microdollars")), cost)
       }),
   )
 
@@ -271,8 +275,8 @@ layer(service, { excludeTestServices: true })("Billing", (it) => {
   it.effect("charges for the few bytes of an empty list (D27)", () =>
     Effect.gen(function* () {
       const { body, headers, text } = yield* sendRequest("/v1/screener?ticker=NOBODY")
-      assert.strictEqual(at(body, "count"), 0)
-      assert.strictEqual(Number(headers["x-cost-microdollars"]), text.length * 5)
+      assert.strictEqual(valueAt(body, "count"), 0)
+      assert.strictEqual(Number(headers["x-cost-microdollars"]), text.length * generalPrice / 1_000_000_000)
     }))
 
   it.effect("charges nothing for errors (D13, D27)", () =>

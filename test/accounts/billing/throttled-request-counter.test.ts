@@ -61,10 +61,11 @@ it.effect.prop(
       while (refusals.countWaitingRows() > 0) flush(3, true)
       assert.strictEqual(refusals.countWaitingRequests(), 0)
       const rows = Array.from(table.rows.values())
-      const sum = (of: (refused: ThrottledRequestCount) => number) => rows.reduce((total, row) => total + of(row), 0)
+      const sum = (getNumber: (row: ThrottledRequestCount) => number) =>
+        rows.reduce((total, row) => total + getNumber(row), 0)
       assert.deepStrictEqual({
-        requests: sum(({ countsAfter: to }) => to.requests),
-        bytes: sum(({ countsAfter: to }) => to.bytes),
+        requests: sum(({ countsAfter }) => countsAfter.requests),
+        bytes: sum(({ countsAfter }) => countsAfter.bytes),
       }, sent)
       const names = rows.map(({ row }) => `${row.account_id} ${row.endpoint} ${Math.floor(row.requested_at / 60_000)}`)
       assert.strictEqual(new Set(names).size, names.length)

@@ -13,8 +13,10 @@ const uuid = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 
 const start = Date.parse("2026-06-01T12:00:04.500Z")
 
+/** Request ids that customers may send. */
 const ownIds: Choices<string> = ["a", "A-b_c.9", "x".repeat(128), uuid, uuid, uuid.toUpperCase()]
 
+/** Makes a random record. Values at the limits of one, two and four bytes are likely, because columns have a width. */
 const makeRecord = (choose: RandomChooser, accounts: Choices<number>, ids: Choices<string | undefined>) => {
   const requested_at = start + choose([-70_000, 0, 0, 1, 300, 499, 500, 4_999])
   const status_code = choose([200, 200, 304, 503])
@@ -43,6 +45,10 @@ const readPacked = (packed: Uint8Array, place: number) => {
   return packed.subarray(1 + width * place, 1 + width * (place + 1)).reduce((number, byte) => number * 256 + byte, 0)
 }
 
+/**
+ * Reads a request id. Ids from customers are stored as text, or after `=` as base64 if they are UUIDs; those of the
+ * service consist of the time and a number.
+ */
 const readRequestId = ({ id_numbers, own_ids }: PackedUsage, place: number, time: number) => {
   const own = own_ids.split(" ")[place] ?? ""
   if (own.startsWith("=")) {

@@ -25,6 +25,7 @@ const start = Date.parse("2026-06-01T03:59:55.000Z")
 const createSender = (name: string) =>
   Effect.map(createCustomer(name), ({ account_id, key_id }) => ({ account_id, key_id }))
 
+/** Records requests in one batch. */
 const writeRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<UsageRecord>) {
   const { makeBatch, write } = yield* makeRecordWriter
   yield* write(makeBatch(rows))
@@ -40,8 +41,10 @@ const makeNewId = (now: number): string => {
   return id
 }
 
+/** Searches for a request id. */
 const find = (id: string, search: Partial<Search.UsageSearch> = {}) => Search.findRequests({ id, ...search })
 
+/** Returns the error of a search that finds nothing. */
 const findError = Effect.fnUntraced(function* (id: string, search: Partial<Search.UsageSearch> = {}) {
   const found = yield* Effect.result(find(id, search))
   return Result.isFailure(found)
@@ -49,11 +52,12 @@ const findError = Effect.fnUntraced(function* (id: string, search: Partial<Searc
     : assert.fail(JSON.stringify(found.success))
 })
 
+/** Returns the fields that recorded and found requests have in common. */
 const pickFields = ({ account_id, bytes, cost_microdollars, endpoint, key_id, request_id, status_code }:
   | UsageRecord
   | Search.FoundRequest) => ({ account_id, bytes, cost_microdollars, endpoint, key_id, request_id, status_code })
 
-/** Compares without an order, because several requests may have the same time. */
+/** Compares requests in any order, because several requests may have the same time. */
 const assertSameRequests = (
   found: ReadonlyArray<Search.FoundRequest>,
   expected: ReadonlyArray<UsageRecord>,
@@ -139,8 +143,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
       const customer = yield* createSender("settled")
       const record = makeUsageRecord({ ...customer, requested_at: start, request_id: makeNewId(start) })
       yield* writeRecords([record])
-      const read = Effect.map(find(record.request_id), ({ requests: [request] }) => request)
-      assert.deepInclude(yield* read, {
+      const readFound = Effect.map(find(record.request_id), ({ requests: [request] }) => request)
+      assert.deepInclude(yield* readFound, {
         account: "settled",
         key_name: "test",
         key_status: "active",
@@ -149,7 +153,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
       })
       yield* settleUsage
       yield* sql`update api_keys set revoked_at = now() where key_id = ${customer.key_id}`
-      assert.deepInclude(yield* read, { key_status: "revoked", is_settled: true })
+      assert.deepInclude(yield* readFound, { key_status: "revoked", is_settled: true })
     }))
 
   it.effect("shows the newest requests if a client repeats an id, including rows that count 429 responses (D29)", () =>
@@ -161,10 +165,11 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
           makeUsageRecord({ ...customer, requested_at: start + index * 40, request_id: "retry", bytes: index }),
       )
       yield* writeRecords(records)
+      const shown = 20
       const { requests } = yield* find("retry", { account: "repeats" })
       assert.deepStrictEqual(
         requests.map(({ bytes }) => bytes),
-        records.slice(-20).map(({ bytes }) => bytes).toReversed(),
+        records.slice(-shown).map(({ bytes }) => bytes).toReversed(),
       )
       const request_id = makeNewId(start)
       yield* insertUsageRow(
@@ -187,30 +192,34 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage s
       ])
       const now = yield* Clock.currentTimeMillis
       const unknown = makeNewId(start + 3_600_000)
-      const fail = Effect.fnUntraced(function* (tag: string, message: RegExp, ...search: Parameters<typeof findError>) {
-        const error = yield* findError(...search)
-        assert.strictEqual(error.tag, tag, error.message)
-        assert.match(error.message, message)
+      const assertFails = Effect.fnUntraced(
+        function* (tag: string, message: RegExp, ...search: Parameters<typeof findError>) {
+          const error = yield* findError(...search)
+          assert.strictEqual(error.tag, tag, error.message)
+          assert.match(error.message, message)
+        },
+      )
+      yield* assertFails("RequestNotFound", /^There is no request .*2026-06-01T04:59:55.000Z.*429.*--account/, unknown)
+      yield* assertFails("AccountRequired", /is shortened. .*36 characters.*--account NAME/, id.slice(0, 23))
+      yield* assertFails("AccountRequired", /--account NAME/, "mine")
+      yield* assertFails("AccountRequired", /--account NAME/, "ffffffff-ffff-7000-8000-000000000000")
+      yield* assertFails("RequestNotFound", /There is no request/, makeNewId(Date.parse("9999-12-31T23:59:59.999Z")))
+      yield* assertFails("AccountRequired", /To search days, add --account/, id, { from: "2026-06-01" })
+      yield* assertFails("RequestNotFound", /is not of the account innocent, but of mistakes/, id, {
+        account: "innocent",
       })
-      yield* fail("RequestNotFound", /^There is no request .*2026-06-01T04:59:55.000Z.*429.*--account/, unknown)
-      yield* fail("AccountRequired", /is shortened. .*36 characters.*--account NAME/, id.slice(0, 23))
-      yield* fail("AccountRequired", /--account NAME/, "mine")
-      yield* fail("AccountRequired", /--account NAME/, "ffffffff-ffff-7000-8000-000000000000")
-      yield* fail("RequestNotFound", /There is no request/, makeNewId(Date.parse("9999-12-31T23:59:59.999Z")))
-      yield* fail("AccountRequired", /To search days, add --account/, id, { from: "2026-06-01" })
-      yield* fail("RequestNotFound", /is not of the account innocent, but of mistakes/, id, { account: "innocent" })
-      yield* fail("RequestNotFound", /innocent has no request mine to 2026-06-02/, "mine", {
+      yield* assertFails("RequestNotFound", /innocent has no request mine to 2026-06-02/, "mine", {
         account: "innocent",
         to: "2026-06-02",
       })
-      yield* fail("NoSuchAccount", /accounts list/, "mine", { account: "mistake" })
-      yield* fail("RequestNotFound", /not recorded yet.*Try again/, makeNewId(now - 1_000))
-      yield* fail("RequestNotFound", /USAGE_RETENTION/, makeNewId(Date.parse("2001-01-01T00:00:00Z")))
+      yield* assertFails("NoSuchAccount", /accounts list/, "mine", { account: "mistake" })
+      yield* assertFails("RequestNotFound", /not recorded yet.*Try again/, makeNewId(now - 1_000))
+      yield* assertFails("RequestNotFound", /USAGE_RETENTION/, makeNewId(Date.parse("2001-01-01T00:00:00Z")))
       assert.lengthOf((yield* find("mine", { account: "mistakes" })).requests, 1)
       const erased = yield* eraseAccount("mistakes")
       yield* finishErasure(customer.account_id)
-      yield* fail("RequestNotFound", /erased accounts are removed/, id)
-      yield* fail("RequestNotFound", /is erased/, "mine", { account: erased })
+      yield* assertFails("RequestNotFound", /erased accounts are removed/, id)
+      yield* assertFails("RequestNotFound", /is erased/, "mine", { account: erased })
       assert.lengthOf(yield* sql`select from usage_batches where account_id = ${customer.account_id}`, 1)
     }))
 

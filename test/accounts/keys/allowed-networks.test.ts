@@ -38,17 +38,19 @@ describe("Networks", () => {
       [["0.0.0.0/0", "::/0"], "unix socket", false],
     ] as const
     for (const [networks, address, isAllowed] of cases) {
-      const account_ = { ...account, networks: compile(networks) }
-      assert.strictEqual(canKeyUseAddress(account_, address), isAllowed, `${networks.join()} ${address}`)
+      const limitedAccount = { ...account, networks: compile(networks) }
+      assert.strictEqual(canKeyUseAddress(limitedAccount, address), isAllowed, `${networks.join()} ${address}`)
     }
     assert.isTrue(canKeyUseAddress({ ...account, networks: null }, undefined))
   })
 })
 
+/** The service behind a trusted proxy. */
 const proxied = Service.layer.pipe(
   Layer.provide(settingsLayer({ TRUSTED_PROXIES: "127.0.0.1,::1", CACHE_MEGABYTES: "16" })),
 )
 
+/** Reads the address of a key's last use, and whether it has been used. */
 const readKey = Effect.fnUntraced(function* (key_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly address: string | null; readonly used: boolean }>`
@@ -57,7 +59,8 @@ const readKey = Effect.fnUntraced(function* (key_id: number) {
   return row
 })
 
-const from = (address: string | null) => address === null ? {} : { "X-Forwarded-For": address }
+/** Returns the header with which a trusted proxy names the client's address. */
+const forwardedFor = (address: string | null) => address === null ? {} : { "X-Forwarded-For": address }
 
 layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with networks", (it) => {
   const networks = ["203.0.113.0/24", "2001:db8::/32"] as const
@@ -69,7 +72,7 @@ layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with
       const seen = [["198.51.100.7", "198.51.100.7"], ["::ffff:198.51.100.7", "198.51.100.7"], [null, null]] as const
       for (const target of [...targets, "/v1/changes/stream"]) {
         for (const [address, expected] of seen) {
-          const { body, headers, status, text } = yield* requestJson(target, { key, headers: from(address) })
+          const { body, headers, status, text } = yield* requestJson(target, { key, headers: forwardedFor(address) })
           assert.strictEqual(status, 403, target)
           assert.strictEqual(valueAt(body, "error", "code"), "address_not_allowed")
           assert.deepStrictEqual(valueAt(body, "error", "details"), { address: expected })
@@ -80,7 +83,7 @@ layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with
       assert.deepStrictEqual(yield* readKey(key_id), { address: null, used: false })
       for (const target of targets) {
         for (const address of ["203.0.113.9", "::ffff:203.0.113.9", "2001:db8::5", "192.0.2.1, 203.0.113.9"]) {
-          assert.strictEqual((yield* requestJson(target, { key, headers: from(address) })).status, 200, target)
+          assert.strictEqual((yield* requestJson(target, { key, headers: forwardedFor(address) })).status, 200, target)
         }
       }
       const used = yield* retryUntil(readKey(key_id), (row) => row?.used === true)
@@ -91,10 +94,11 @@ layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("cached", { networks })
-      const ask = (address: string) => requestJson("/v1/screener?ticker=CACHED", { key, headers: from(address) })
+      const sendFrom = (address: string) =>
+        requestJson("/v1/screener?ticker=CACHED", { key, headers: forwardedFor(address) })
       // The second response comes from the query cache, so it is stored.
-      for (const _ of [1, 2, 3]) assert.strictEqual((yield* ask("203.0.113.9")).status, 200)
-      assert.strictEqual((yield* ask("198.51.100.7")).status, 403)
+      for (const _ of [1, 2, 3]) assert.strictEqual((yield* sendFrom("203.0.113.9")).status, 200)
+      assert.strictEqual((yield* sendFrom("198.51.100.7")).status, 403)
       const usage = sql`
         select endpoint, status_code, cost_microdollars::int as cost from usage_requests
         where account_id = ${account_id} and status_code <> 200
@@ -110,7 +114,7 @@ layer(proxied, { excludeTestServices: true, timeout: "60 seconds" })("A key with
       const message = { jsonrpc: "2.0", id: 1, method: "ping" }
       const post = (address: string) =>
         postMcpMessage(port, message, {
-          headers: { ...from(address), "X-API-Key": key, Accept: "application/json, text/event-stream" },
+          headers: { ...forwardedFor(address), "X-API-Key": key, Accept: "application/json, text/event-stream" },
         })
       const refused = yield* post("198.51.100.7")
       assert.strictEqual(refused.status, 403)

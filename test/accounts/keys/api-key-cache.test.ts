@@ -17,6 +17,7 @@ const account = CurrentAccount.of({
   networks: null,
 })
 
+/** Returns the digest by which the cache finds a key. */
 const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 
 /** Creates a cache whose `add` takes the time of the lookup from the test clock. */
@@ -44,11 +45,12 @@ layer(Layer.empty)("The API key cache", (it) => {
   it.effect("deletes keys within a second even if no request follows (D2)", () =>
     Effect.gen(function* () {
       const { add, getSize } = yield* makeTestKeys
-      for (let number = 0; number < 100; number++) add(`key ${number}`)
-      assert.strictEqual(getSize(), 100)
+      const keyCount = 100
+      for (let number = 0; number < keyCount; number++) add(`key ${number}`)
+      assert.strictEqual(getSize(), keyCount)
       yield* TestClock.adjust("300 millis")
       add("a later key")
-      assert.strictEqual(getSize(), 101)
+      assert.strictEqual(getSize(), keyCount + 1)
       yield* TestClock.adjust("450 millis")
       assert.strictEqual(getSize(), 1)
       yield* TestClock.adjust("300 millis")

@@ -16,23 +16,27 @@ import { makeObjectEncoder } from "../../../src/contract/rules/EndpointResult.ts
 import * as Service from "../../support/Service.ts"
 import { serveApi } from "../../support/SmallApis.ts"
 
-const { requestJson, valueAt: at, TestKeys } = Service
+const { requestJson, valueAt, TestKeys } = Service
 
-const target = "/v1/ticker-changes?ticker=AUTH"
+const path = "/v1/ticker-changes?ticker=AUTH"
 
-const withHeaders = (headers: Readonly<Record<string, string>>) => requestJson(target, { key: null, headers })
+/** Sends a request whose only credentials are in these headers. */
+const requestWithHeaders = (headers: Readonly<Record<string, string>>) => requestJson(path, { key: null, headers })
 
+/** Asserts that a request with these headers gets 401 with this code. */
 const assertRefused = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>, code: string) {
-  const response = yield* withHeaders(headers)
+  const response = yield* requestWithHeaders(headers)
   assert.strictEqual(response.status, 401, JSON.stringify(headers))
-  assert.strictEqual(at(response.body, "error", "code"), code, JSON.stringify(headers))
+  assert.strictEqual(valueAt(response.body, "error", "code"), code, JSON.stringify(headers))
   assert.strictEqual(response.headers["www-authenticate"], "Bearer")
-  assert.strictEqual(at(response.body, "request_id"), response.headers["x-request-id"])
-  assert.isUndefined(at(response.body, "error", "details"))
+  assert.strictEqual(valueAt(response.body, "request_id"), response.headers["x-request-id"])
+  assert.isUndefined(valueAt(response.body, "error", "details"))
 })
 
-const newKey = (account: string) => Service.ensureAccountWithKey(account, "basic")
+/** Creates a key, with an account of its own if there is none with this name. */
+const createKey = (account: string) => Service.ensureAccountWithKey(account, "basic")
 
+/** Returns the digest by which the database stores a key. */
 const hashKey = (key: string) => createHash("sha256").update(key).digest("hex")
 
 /** Reads the row of a key, by its digest. */
@@ -47,7 +51,7 @@ const readKeyRow = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-const waitForStatus = (key: string, status: number) => Service.waitForResponseStatus(target, key, status)
+const waitForStatus = (key: string, status: number) => Service.waitForResponseStatus(path, key, status)
 
 const readLastUse = (key: string) => Effect.map(readKeyRow(key), (row) => row.last_used_at?.getTime() ?? null)
 
@@ -72,7 +76,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
           { "X-Api-Key": `  ${basic}  ` },
         ]
       ) {
-        const response = yield* withHeaders(headers)
+        const response = yield* requestWithHeaders(headers)
         assert.strictEqual(response.status, 200, JSON.stringify(headers))
         assert.isUndefined(response.headers["www-authenticate"])
       }
@@ -140,7 +144,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
           { Authorization: "", "X-API-Key": basic },
         ]
       ) {
-        assert.strictEqual((yield* withHeaders(headers)).status, 200, JSON.stringify(headers))
+        assert.strictEqual((yield* requestWithHeaders(headers)).status, 200, JSON.stringify(headers))
       }
       yield* assertRefused({ Authorization: "Bearer nonsense", "X-API-Key": "nonsense" }, "invalid_api_key")
       yield* assertRefused({ Authorization: "Bearer nonsense", "X-API-Key": "" }, "invalid_api_key")
@@ -150,7 +154,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("refuses two different credentials, whatever their types (D2)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
-      const revoked = yield* newKey("revoked, beside another")
+      const revoked = yield* createKey("revoked, beside another")
       yield* ApiKeys.revokeApiKey(Number((yield* readKeyRow(revoked)).key_id))
       const unknown = Redacted.value(yield* generateApiKey)
       const pairs = [[basic, pro], [basic, "nonsense"], [basic, unknown], [basic, revoked], [revoked, unknown]] as const
@@ -161,17 +165,17 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       for (const authorization of ["Basic eDp5", `Token ${basic}`, `Bearer${basic}`, "nonsense"]) {
         yield* assertRefused({ Authorization: authorization, "X-API-Key": basic }, "invalid_api_key")
       }
-      const { body } = yield* withHeaders({ Authorization: `Bearer ${basic}`, "X-API-Key": pro })
-      assert.match(String(at(body, "error", "message")), /two different credentials.*Send one API key/)
+      const { body } = yield* requestWithHeaders({ Authorization: `Bearer ${basic}`, "X-API-Key": pro })
+      assert.match(String(valueAt(body, "error", "message")), /two different credentials.*Send one API key/)
     }))
 
   it.effect("returns 401 api_key_disabled for a revoked, disabled or expired key in either header (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [revoked, disabled, expired] = [
-        yield* newKey("revoked"),
-        yield* newKey("disabled"),
-        yield* newKey("expired"),
+        yield* createKey("revoked"),
+        yield* createKey("disabled"),
+        yield* createKey("expired"),
       ]
       yield* ApiKeys.revokeApiKey(Number((yield* readKeyRow(revoked)).key_id))
       yield* sql`update api_keys set disabled_at = now() - interval '1 year' where key_id = ${
@@ -188,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("lasting", "basic", { expires: "9999-12-30" })
-      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson(path, { key })).status, 200)
       for (
         const [expires, instant] of [["2026-07-01", "2026-07-02T04:00:00.000Z"], [
           "2027-01-01",
@@ -212,21 +216,21 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         (id: bigint) => ApiKeys.revokeApiKey(Number(id)),
       ]
       for (const end of ends) {
-        const key = yield* newKey("watched")
+        const key = yield* createKey("watched")
         const { key_id } = yield* readKeyRow(key)
-        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(path, { key })).status, 200)
         yield* end(key_id)
         yield* waitForStatus(key, 401)
-        assert.strictEqual(at((yield* requestJson(target, { key })).body, "error", "code"), "api_key_disabled")
+        assert.strictEqual(valueAt((yield* requestJson(path, { key })).body, "error", "code"), "api_key_disabled")
       }
     }))
 
   it.effect("accepts a key within a second each time it is enabled again (D2)", () =>
     Effect.gen(function* () {
-      const key = yield* newKey("mended")
+      const key = yield* createKey("mended")
       const id = Number((yield* readKeyRow(key)).key_id)
       for (const _ of [1, 2]) {
-        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(path, { key })).status, 200)
         yield* ApiKeys.disableApiKey(id)
         yield* waitForStatus(key, 401)
         yield* ApiKeys.enableApiKey(id)
@@ -234,10 +238,10 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("is replaced once, by a key with its expiry; the error of another rotation names that key (D2)", () =>
+  it.effect("replaces a key once, by one with the same expiry; the error of a second rotation names that key (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const id = Number((yield* readKeyRow(yield* newKey("rotated twice"))).key_id)
+      const id = Number((yield* readKeyRow(yield* createKey("rotated twice"))).key_id)
       yield* sql`update api_keys set expires_at = '2099-01-02T05:00:00Z' where key_id = ${id}`
       const { key_id } = yield* ApiKeys.rotateApiKey(id, Duration.hours(1))
       const refused = yield* Effect.flip(ApiKeys.rotateApiKey(id, Duration.hours(1)))
@@ -253,7 +257,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
 
   it.effect("never accepts a revoked key again (D2)", () =>
     Effect.gen(function* () {
-      const key = yield* newKey("gone for good")
+      const key = yield* createKey("gone for good")
       const id = Number((yield* readKeyRow(key)).key_id)
       yield* ApiKeys.revokeApiKey(id)
       const { revoked_at } = yield* readKeyRow(key)
@@ -270,35 +274,35 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const endpoints = ["/v1/ticker-changes", "/v1/news"]
       const key = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints })
-      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson(path, { key })).status, 200)
       assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
       for (const path of ["/v1/news-basic", "/v1/research-reports", "/v1/account"]) {
         const { body, headers, status } = yield* requestJson(`${path}?nonsense=1`, { key })
         assert.strictEqual(status, 403, path)
-        assert.strictEqual(at(body, "error", "code"), "endpoint_not_allowed")
-        assert.deepStrictEqual(at(body, "error", "details"), { endpoint: path, allowed: endpoints })
-        assert.strictEqual(at(body, "request_id"), headers["x-request-id"])
+        assert.strictEqual(valueAt(body, "error", "code"), "endpoint_not_allowed")
+        assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: path, allowed: endpoints })
+        assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
         assert.isUndefined(headers["www-authenticate"])
       }
       // The tier is checked before the list of endpoints that the key may use.
       const low = yield* Service.ensureAccountWithKey("narrow and low", "basic", { endpoints })
       const { body } = yield* requestJson("/v1/research-reports", { key: low })
-      assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
+      assert.strictEqual(valueAt(body, "error", "code"), "insufficient_tier")
     }))
 
   it.effect("writes last_used_at on the first use, and then at most once a minute (§2.5, §8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey("first use")
+      const key = yield* createKey("first use")
       assert.strictEqual(yield* readLastUse(key), null)
       const sent = yield* Clock.currentTimeMillis
-      yield* requestJson(target, { key })
+      yield* requestJson(path, { key })
       const first = (yield* waitForLastUse(key, null)) ?? 0
       assert.isAtLeast(first, sent)
       assert.isAtMost(first, yield* Clock.currentTimeMillis)
 
       // Neither key is in a cache. One was last used 61 seconds ago, the other 50 seconds ago.
-      const [old, fresh] = [yield* newKey("used long ago"), yield* newKey("used lately")]
+      const [old, fresh] = [yield* createKey("used long ago"), yield* createKey("used lately")]
       yield* sql`update api_keys set last_used_at = now() - interval '61 seconds' where key_id = ${
         (yield* readKeyRow(old)).key_id
       }`
@@ -306,8 +310,8 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         (yield* readKeyRow(fresh)).key_id
       }`
       const [oldBefore, freshBefore] = [yield* readLastUse(old), yield* readLastUse(fresh)]
-      yield* requestJson(target, { key: fresh })
-      yield* requestJson(target, { key: old })
+      yield* requestJson(path, { key: fresh })
+      yield* requestJson(path, { key: old })
       assert.isAbove((yield* waitForLastUse(old, oldBefore)) ?? 0, oldBefore ?? 0)
       assert.strictEqual(yield* readLastUse(fresh), freshBefore)
     }))
@@ -315,33 +319,33 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("writes last_used_at once for concurrent uses (§2.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey("busy")
-      const version = Effect.map(
+      const key = yield* createKey("busy")
+      const readRowVersion = Effect.map(
         sql<{ readonly xmin: string }>`select xmin::text as xmin from api_keys where key_hash = decode(${
           hashKey(key)
         }, 'hex')`,
         ([row]) => row?.xmin,
       )
-      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
+      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(path, { key })), { concurrency: 30 })
       const first = yield* waitForLastUse(key, null)
-      const [before, stamp] = [yield* version, first]
-      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
+      const [before, stamp] = [yield* readRowVersion, first]
+      yield* Effect.all(Array.from({ length: 30 }, () => requestJson(path, { key })), { concurrency: 30 })
       // Updates run in order: once the update for this key is visible, all earlier updates are, too.
-      const later = yield* newKey("later")
-      yield* requestJson(target, { key: later })
+      const later = yield* createKey("later")
+      yield* requestJson(path, { key: later })
       yield* waitForLastUse(later, null)
-      assert.strictEqual(yield* version, before)
+      assert.strictEqual(yield* readRowVersion, before)
       assert.strictEqual(yield* readLastUse(key), stamp)
     }))
 
   it.effect("delays no request while the row of its key is locked (§2.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey("locked row")
+      const key = yield* createKey("locked row")
       const { key_id } = yield* readKeyRow(key)
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`select 1 from api_keys where key_id = ${key_id} for update`
-        assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+        assert.strictEqual((yield* requestJson(path, { key })).status, 200)
       }))
       assert.isNotNull(yield* waitForLastUse(key, null))
     }))
@@ -349,11 +353,11 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("does not count a refused key as used (§2.5)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey("refused")
+      const key = yield* createKey("refused")
       yield* sql`update api_keys set disabled_at = now() where key_id = ${(yield* readKeyRow(key)).key_id}`
       yield* assertRefused({ "X-API-Key": key }, "api_key_disabled")
-      const later = yield* newKey("after the refused")
-      yield* requestJson(target, { key: later })
+      const later = yield* createKey("after the refused")
+      yield* requestJson(path, { key: later })
       yield* waitForLastUse(later, null)
       assert.strictEqual(yield* readLastUse(key), null)
     }))
@@ -361,7 +365,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("stores only the SHA-256 of a key and its first 12 characters (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey("stored")
+      const key = yield* createKey("stored")
       const [row] = yield* sql<{ readonly hint: string; readonly whole: string }>`
         select key_hint as hint, row_to_json(api_keys)::text || row_to_json(accounts)::text as whole
         from api_keys join accounts using (account_id) where key_hash = decode(${hashKey(key)}, 'hex')
@@ -373,9 +377,10 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
 
   it.effect("generates keys of tl_live_, 32 random base62 characters and a six-character checksum (D2)", () =>
     Effect.gen(function* () {
-      const keys = yield* Effect.replicateEffect(Effect.map(generateApiKey, Redacted.value), 200)
+      const keyCount = 200
+      const keys = yield* Effect.replicateEffect(Effect.map(generateApiKey, Redacted.value), keyCount)
       keys.forEach((key) => assert.match(key, /^tl_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/))
-      assert.strictEqual(new Set(keys).size, 200)
+      assert.strictEqual(new Set(keys).size, keyCount)
       // Among 6,400 random letters, each of the 62 possible letters occurs about 103 times.
       const counts = Map.groupBy(keys.flatMap((key) => key.slice(8, 40).split("")), (letter) => letter)
       assert.strictEqual(counts.size, 62)
@@ -385,7 +390,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
   it.effect("refuses a mistyped key without a database query (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const key = yield* newKey("mistyped")
+      const key = yield* createKey("mistyped")
       yield* sql.withTransaction(Effect.gen(function* () {
         // The lock would delay a query for seconds, and the response would be 503.
         yield* sql`lock table api_keys, accounts in access exclusive mode`
@@ -398,7 +403,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         }
         yield* assertRefused({}, "missing_api_key")
       }))
-      assert.strictEqual((yield* requestJson(target, { key })).status, 200)
+      assert.strictEqual((yield* requestJson(path, { key })).status, 200)
     }))
 })
 
@@ -413,19 +418,19 @@ layer(Service.layer.pipe(Layer.provide(lowWrongKeyLimit)), { excludeTestServices
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
         const wrong = Redacted.value(yield* generateApiKey)
-        assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
+        assert.strictEqual((yield* requestWithHeaders({ "X-API-Key": basic })).status, 200)
         for (const _ of [1, 2, 3]) {
           yield* assertRefused({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic }, "invalid_api_key")
         }
         for (const _ of [1, 2]) {
           yield* assertRefused({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong }, "invalid_api_key")
         }
-        const blocked = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong })
+        const blocked = yield* requestWithHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong })
         assert.strictEqual(blocked.status, 429)
-        const beside = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic })
+        const beside = yield* requestWithHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic })
         assert.strictEqual(beside.status, 401)
         assert.isUndefined(beside.headers["retry-after"])
-        assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
+        assert.strictEqual((yield* requestWithHeaders({ "X-API-Key": basic })).status, 200)
       }))
   },
 )
@@ -455,11 +460,13 @@ it.effect.prop(
 const TieredQuery = Schema.Struct({ n: Schema.optionalKey(Schema.Literal("1")) })
 const TieredResponse = Schema.Struct({ tier: Schema.String })
 
-const needs = <const Name extends Tier>(tier: Name) =>
+/** Declares an endpoint that requires a tier and is named after it. */
+const declareEndpoint = <const Name extends Tier>(tier: Name) =>
   HttpApiEndpoint.get(tier, `/v1/${tier}`, { query: TieredQuery, success: TieredResponse }).annotate(RequiredTier, tier)
 
+/** An API with an endpoint for each tier, whose response is the tier of the account. */
 class Tiered extends HttpApi.make("tiered")
-  .add(HttpApiGroup.make("tiered").add(needs("basic"), needs("pro"), needs("ultimate")))
+  .add(HttpApiGroup.make("tiered").add(declareEndpoint("basic"), declareEndpoint("pro"), declareEndpoint("ultimate")))
   .middleware(AuthorizationMiddleware)
   .middleware(AuthenticationMiddleware) {}
 
@@ -486,10 +493,10 @@ layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it
               assert.deepStrictEqual(response.body, { tier })
             } else {
               assert.strictEqual(response.status, 403)
-              assert.strictEqual(at(response.body, "error", "code"), "insufficient_tier")
-              assert.deepStrictEqual(at(response.body, "error", "details"), { required_tier, tier })
-              assert.include(String(at(response.body, "error", "message")), required_tier)
-              assert.strictEqual(at(response.body, "request_id"), response.headers["x-request-id"])
+              assert.strictEqual(valueAt(response.body, "error", "code"), "insufficient_tier")
+              assert.deepStrictEqual(valueAt(response.body, "error", "details"), { required_tier, tier })
+              assert.include(String(valueAt(response.body, "error", "message")), required_tier)
+              assert.strictEqual(valueAt(response.body, "request_id"), response.headers["x-request-id"])
               assert.isUndefined(response.headers["www-authenticate"])
             }
           }
@@ -519,7 +526,7 @@ layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it
           headers: { Authorization: `Bearer ${bearer}` },
         })
         assert.strictEqual(status, 401)
-        assert.strictEqual(at(body, "error", "code"), "invalid_api_key")
+        assert.strictEqual(valueAt(body, "error", "code"), "invalid_api_key")
       }
     }))
 
@@ -538,16 +545,16 @@ layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it
         const headers = { ..."headers" in more ? more.headers : {}, "X-Request-Id": `recorded.${id}` }
         yield* requestJson("/v1/ultimate?n=2", { key, headers })
       }
-      const recorded = sql`
+      const readRecorded = sql`
         select request_id, status_code::int, accounts.name, cost_microdollars::int as cost
         from usage_requests join accounts using (account_id) where request_id like 'recorded.%' order by requested_at, status_code
       `
-      yield* Effect.repeat(recorded, {
+      yield* Effect.repeat(readRecorded, {
         until: (rows) => rows.length >= 2,
         schedule: Schedule.spaced("20 millis"),
         times: 2_000,
       })
-      assert.deepStrictEqual(yield* recorded, [
+      assert.deepStrictEqual(yield* readRecorded, [
         { request_id: "recorded.low", status_code: 403, name: "test basic", cost: 0 },
         { request_id: "recorded.mistaken", status_code: 422, name: "test ultimate", cost: 0 },
       ])

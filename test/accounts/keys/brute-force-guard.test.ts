@@ -18,7 +18,7 @@ import * as StatementRecorder from "../../support/StatementRecorder.ts"
 const { requestJson, valueAt, TestKeys } = Service
 const { createCustomer } = CustomerUsage
 
-const target = "/v1/account"
+const accountPath = "/v1/account"
 
 type ReceivedResponse = Effect.Success<ReturnType<typeof requestJson>>
 
@@ -29,11 +29,13 @@ const generateKey = Effect.map(generateApiKey, Redacted.value)
 
 /** Sends a key with an `X-Forwarded-For` header, as proxies add it, or without the header if `forwarded` is null. */
 const sendFrom = (forwarded: string | null, key: string) =>
-  requestJson(target, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
+  requestJson(accountPath, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
 
+/** Like `sendFrom`, but returns only the status. */
 const statusFrom = (forwarded: string | null, key: string) =>
   Effect.map(sendFrom(forwarded, key), ({ status }) => status)
 
+/** Asserts that a request was refused because its address has sent too many wrong keys. */
 const assertBlocked = ({ body, headers, status, text }: ReceivedResponse) => {
   assert.strictEqual(status, 429, text)
   assert.strictEqual(valueAt(body, "error", "code"), "rate_limit_exceeded")
@@ -45,6 +47,7 @@ const assertBlocked = ({ body, headers, status, text }: ReceivedResponse) => {
   for (const name of ["limit", "remaining", "reset"]) assert.isUndefined(headers[`x-ratelimit-${name}`])
 }
 
+/** How many wrong keys an address may send in a minute. */
 const limit = 4
 const settings = { WRONG_KEYS_LIMIT: String(limit) }
 const proxied = { ...settings, TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8" }
@@ -76,7 +79,7 @@ describe("In one process,", () => {
       // Wrong, mistyped and valid but unused keys get the same response, so that nobody can find out which keys are
       // valid.
       for (const key of [yield* generateKey, mistypeKey(right), "nonsense", unseen]) {
-        const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
+        const bearer = yield* requestJson(accountPath, { key: null, headers: { Authorization: `Bearer ${key}` } })
         for (const response of [yield* sendFrom(null, key), bearer]) {
           assertBlocked(response)
           assert.strictEqual(response.headers["retry-after"], "60")
@@ -84,7 +87,7 @@ describe("In one process,", () => {
       }
       // A key that was used before still works, and a request without a key still gets 401.
       assert.strictEqual(yield* statusFrom(null, right), 200)
-      const { body, status } = yield* requestJson(target, { key: null })
+      const { body, status } = yield* requestJson(accountPath, { key: null })
       assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "missing_api_key"])
       assert.strictEqual((yield* requestJson("/endpoints", { key: "nonsense" })).status, 200)
 
@@ -123,7 +126,9 @@ describe("In one process,", () => {
         const { body, status } = yield* sendFrom(null, key)
         assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "api_key_disabled"])
       }
-      for (let sent = 0; sent < 9; sent++) assert.strictEqual((yield* requestJson(target, { key: null })).status, 401)
+      for (let sent = 0; sent < 9; sent++) {
+        assert.strictEqual((yield* requestJson(accountPath, { key: null })).status, 401)
+      }
       yield* sendWrongKeys(null)
     }).pipe(Effect.provide(unproxiedService)))
 
@@ -132,10 +137,10 @@ describe("In one process,", () => {
       const { key } = yield* createCustomer("mistyped")
       for (const wrong of ["nonsense", mistypeKey(key)]) assert.strictEqual(yield* statusFrom(null, wrong), 401)
       const differing = { key: mistypeKey(key), headers: { Authorization: `Bearer ${yield* generateKey}` } }
-      assert.strictEqual((yield* requestJson(target, differing)).status, 401)
+      assert.strictEqual((yield* requestJson(accountPath, differing)).status, 401)
       const wrong = yield* generateKey
       for (const _ of [1, 2]) {
-        const twice = yield* requestJson(target, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
+        const twice = yield* requestJson(accountPath, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
         assert.strictEqual(twice.status, 401)
       }
       assertBlocked(yield* sendFrom(null, yield* generateKey))
@@ -242,8 +247,11 @@ const withoutAddress = [
   "127.0.0.1, 127.0.0.1",
 ]
 
-/** Records the log of an instance. Returns the metrics port, too. */
-const startRecorded = Effect.fnUntraced(function* (trusted: string) {
+/**
+ * Starts an instance that trusts these proxies. Returns its port, the warnings about proxies that it has logged, and
+ * the metric that counts requests whose proxy names no client.
+ */
+const startWithRecordedLog = Effect.fnUntraced(function* (trusted: string) {
   const logged: Array<unknown> = []
   const metrics = yield* chooseFreePort
   const port = yield* startServiceInstance(
@@ -262,7 +270,7 @@ const startRecorded = Effect.fnUntraced(function* (trusted: string) {
 layer(databaseWithKeysLayer, { excludeTestServices: true })("A process", (it) => {
   it.effect("warns once, and counts each request, if a trusted proxy names no client (D18, operations/monitoring)", () =>
     Effect.gen(function* () {
-      const { count, port, warnings } = yield* startRecorded("::ffff:127.0.0.1")
+      const { count, port, warnings } = yield* startWithRecordedLog("::ffff:127.0.0.1")
       for (const path of ["/health/ready", "/health/live", "/endpoints"]) yield* requestOverWire(port, path, "")
       assert.deepStrictEqual(
         [warnings().length, yield* count],
@@ -270,25 +278,26 @@ layer(databaseWithKeysLayer, { excludeTestServices: true })("A process", (it) =>
         "requests without a key have no client to count",
       )
       for (let sent = 1; sent <= 2 * limit; sent++) {
-        assert.strictEqual((yield* requestOverWire(port, target, "nonsense")).status, 401)
+        assert.strictEqual((yield* requestOverWire(port, accountPath, "nonsense")).status, 401)
         assert.strictEqual(yield* count, sent)
       }
       assert.strictEqual(warnings().length, 1)
       assert.match(warnings()[0] ?? "", /^127\.0\.0\.1 is in TRUSTED_PROXIES, but /)
       const named = { headers: { "X-Forwarded-For": "203.0.113.7" } }
-      assert.strictEqual((yield* requestOverWire(port, target, "nonsense", named)).status, 401)
+      assert.strictEqual((yield* requestOverWire(port, accountPath, "nonsense", named)).status, 401)
       assert.strictEqual(yield* count, 2 * limit)
     }))
 
   it.effect("does not warn if no proxy is trusted (D18)", () =>
     Effect.gen(function* () {
-      const { count, port, warnings } = yield* startRecorded("10.0.0.0/8")
-      for (let sent = 0; sent < limit; sent++) yield* requestOverWire(port, target, "nonsense")
-      assert.strictEqual((yield* requestOverWire(port, target, "nonsense")).status, 429)
+      const { count, port, warnings } = yield* startWithRecordedLog("10.0.0.0/8")
+      for (let sent = 0; sent < limit; sent++) yield* requestOverWire(port, accountPath, "nonsense")
+      assert.strictEqual((yield* requestOverWire(port, accountPath, "nonsense")).status, 429)
       assert.deepStrictEqual([warnings().length, yield* count], [0, 0])
     }))
 })
 
+/** Returns the statements that look up keys. */
 const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => text.includes("from api_keys"))
 
@@ -304,7 +313,7 @@ layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { exclude
         const unknown = yield* generateKey
         const found: Array<StatementRecorder.SentStatement> = []
         for (const [sent, status] of [[key, 200], [unknown, 401], [ended, 401]] as const) {
-          const recorded = yield* StatementRecorder.recordStatements(requestJson(target, { key: sent }))
+          const recorded = yield* StatementRecorder.recordStatements(requestJson(accountPath, { key: sent }))
           assert.strictEqual(recorded.result.status, status)
           const [lookup, ...more] = lookups(recorded.sent)
           assert.deepStrictEqual(more, [])
@@ -321,6 +330,7 @@ layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { exclude
   },
 )
 
+/** The service with a small limit, whose statements are recorded. */
 const watched = Service.layer.pipe(
   Layer.provide(CustomerUsage.settingsLayer(settings)),
   Layer.provideMerge(StatementRecorder.layer),
@@ -333,13 +343,13 @@ layer(watched, { excludeTestServices: true })("Without a database query,", (it) 
       const wrong = [mistypeKey(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
       const statuses: Array<number> = []
       for (const key of wrong) {
-        const { result, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
+        const { result, sent } = yield* StatementRecorder.recordStatements(requestJson(accountPath, { key }))
         assert.deepStrictEqual(lookups(sent), [])
         statuses.push(result.status)
       }
       assert.deepStrictEqual(statuses, [401, 401, 401, 401, 429])
       for (const key of [yield* generateKey, basic]) {
-        const { result, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
+        const { result, sent } = yield* StatementRecorder.recordStatements(requestJson(accountPath, { key }))
         assertBlocked(result)
         assert.deepStrictEqual(lookups(sent), [])
       }
@@ -378,7 +388,7 @@ it.effect("the service does not start with an invalid WRONG_KEYS_LIMIT or TRUSTE
 layer(serviceAtNoon({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" }))(
   "With a limit of 30,",
   (it) => {
-    it.effect("of 60 concurrent wrong keys, exactly 30 get 401 and 30 get 429 (D18)", () =>
+    it.effect("of twice as many concurrent wrong keys, half get 401 and half get 429 (D18)", () =>
       Effect.gen(function* () {
         const statuses = yield* Effect.forEach(
           Array.range(1, 60),
@@ -406,19 +416,21 @@ it.effect("the guard warns about a proxy that names no client once an hour, not 
         assert.isUndefined(yield* findSender(request))
       }
     }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])))
+    // The guard first warns at once, then after 60 minutes, and again after another 60.
     assert.strictEqual(logged.length, 3)
   }).pipe(Effect.provide(settingsLayer({}))))
 
 it.effect("the guard remembers a limited number of addresses (D18)", () =>
   Effect.gen(function* () {
-    const guard = yield* makeBruteForceGuard(50)
+    const maxAddresses = 50
+    const guard = yield* makeBruteForceGuard(maxAddresses)
     const findSender = (address: string) => guard.findSender(makeApiRequest({ address }))
     const countWrongKey = (address: string) => Effect.flatMap(findSender(address), guard.countWrongKey)
     const isBlocked = (address: string) =>
       Effect.map(Effect.exit(Effect.flatMap(findSender(address), guard.requireUnblocked)), Exit.isFailure)
     yield* countWrongKey("first")
     assert.isTrue(yield* isBlocked("first"))
-    for (let number = 0; number < 50; number++) yield* countWrongKey(`address ${number}`)
+    for (let number = 0; number < maxAddresses; number++) yield* countWrongKey(`address ${number}`)
     assert.isFalse(yield* isBlocked("first"))
     assert.isTrue(yield* isBlocked("address 49"))
   }).pipe(Effect.provide(settingsLayer({ WRONG_KEYS_LIMIT: "1" }))))

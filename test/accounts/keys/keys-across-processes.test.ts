@@ -15,18 +15,20 @@ import { holdFault, waitUntilOldDataExpires } from "../../support/Pauses.ts"
 
 const { requestOverWire } = ServiceInstances
 
-const target = "/v1/account"
+const accountPath = "/v1/account"
 
 const generateKey = Effect.map(generateApiKey, Redacted.value)
 
 /** Returns request options with the header of a load balancer that forwards a request from this address. */
 const forwardedFrom = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
+/** Sends a request with a key, as if from this address, and returns its status. */
 const statusFrom = (port: number, address: string, key: string) =>
-  Effect.map(requestOverWire(port, target, key, forwardedFrom(address)), ({ status }) => status)
+  Effect.map(requestOverWire(port, accountPath, key, forwardedFrom(address)), ({ status }) => status)
 
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
+/** Starts two service instances that share the database. Returns their ports. */
 const startTwo = Effect.gen(function* () {
   return [
     yield* ServiceInstances.startServiceInstance(settings),
@@ -48,7 +50,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         }
         const { headers, status } = yield* requestOverWire(
           first,
-          target,
+          accountPath,
           yield* generateKey,
           forwardedFrom("203.0.113.7"),
         )
@@ -82,17 +84,17 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         url.pathname = `/${database}`
         const network = yield* startTcpProxy(Number(url.port))
         url.port = String(network.port)
-        const far = yield* Layer.build(
+        const databaseBehindProxy = yield* Layer.build(
           databaseClientLayer({ url: Redacted.make(url.href), applicationName: "tickerline-test" }),
         )
         const near = yield* ServiceInstances.startServiceInstance()
         const cut = yield* Effect.provide(
           ServiceInstances.startServiceInstance({ DATABASE_POOL_TIMEOUT: "1 second" }),
-          far,
+          databaseBehindProxy,
         )
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // The response cache answers all but the first requests.
+        // The response cache serves all but the first requests.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }
@@ -100,7 +102,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         yield* sql`update api_keys set revoked_at = now() where key_id = ${key_id}`
         const revoked = performance.now()
         const responses: Array<readonly [at: number, port: number, status: number]> = []
-        const ask = (port: number) =>
+        const sendRequest = (port: number) =>
           Effect.suspend(() => {
             const began = performance.now() - revoked
             return Effect.map(
@@ -109,7 +111,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
             )
           })
         const requestLoops = [near, cut].map((port) =>
-          Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
+          Effect.forkScoped(Effect.repeat(Effect.forkScoped(sendRequest(port)), Schedule.spaced("50 millis")))
         )
         yield* Effect.all(requestLoops)
         yield* holdFault("2500 millis")
@@ -129,23 +131,23 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const ports = yield* startTwo
         const { key, key_id } = yield* createCustomer("rises and falls")
         const sql = yield* SqlClient.SqlClient
-        const statuses = Effect.forEach(
+        const readStatuses = Effect.forEach(
           ports,
-          (port) => Effect.map(requestOverWire(port, "/v1/research-reports", key), (a) => a.status),
+          (port) => Effect.map(requestOverWire(port, "/v1/research-reports", key), ({ status }) => status),
         )
-        assert.deepStrictEqual(yield* statuses, [403, 403])
-        const within = (status: number) =>
+        assert.deepStrictEqual(yield* readStatuses, [403, 403])
+        const assertAppliedWithinSecond = (status: number) =>
           Effect.gen(function* () {
             // Requests sent a second after the change must see it, however long their responses take.
             yield* waitUntilOldDataExpires
-            assert.deepStrictEqual(yield* statuses, [status, status])
+            assert.deepStrictEqual(yield* readStatuses, [status, status])
           })
         yield* Accounts.updateAccount("rises and falls", { tier: "ultimate" })
-        yield* within(200)
+        yield* assertAppliedWithinSecond(200)
         yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
-        yield* within(401)
+        yield* assertAppliedWithinSecond(401)
         yield* sql`update api_keys set disabled_at = null where key_id = ${key_id}`
-        yield* within(200)
+        yield* assertAppliedWithinSecond(200)
       }).pipe(Effect.scoped))
 
     it.effect("no process serves paid data for more than a second after the balance is used up (D27, D29)", () =>
@@ -156,7 +158,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const path = "/v1/changelog"
         const costly = "/v1/screener"
         assert.strictEqual((yield* requestOverWire(ports[0] ?? 0, path, key)).status, 200)
-        const balance = Effect.map(
+        const readBalance = Effect.map(
           sql<{ readonly left: string }>`
           select current_balance(accounts)::text as left from accounts where account_id = ${account_id}
         `,
@@ -173,13 +175,13 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
           })))
         )
         yield* Effect.all(requestLoops)
-        const left = yield* retryUntil(balance, (now) => now <= 0)
+        const left = yield* retryUntil(readBalance, (now) => now <= 0)
         const usedUp = performance.now()
         assert.isAtMost(left, 0)
         yield* holdFault("2 seconds")
         assert.deepStrictEqual(sold.filter(({ began }) => began > usedUp + 1_000), [])
         const sum = sold.reduce((all, { cost }) => all + cost, 0)
-        assert.strictEqual(yield* retryUntil(balance, (now) => now === 1 - sum), 1 - sum)
+        assert.strictEqual(yield* retryUntil(readBalance, (now) => now === 1 - sum), 1 - sum)
       }).pipe(Effect.scoped))
   },
 )

@@ -24,6 +24,7 @@ const logger = Logger.make((options) => {
   }
 })
 
+/** Formats a value as JSON, with `bigint` as text. */
 const json = (value: unknown) =>
   JSON.stringify(value, (_, part: unknown) => typeof part === "bigint" ? String(part) : part)
 
@@ -42,6 +43,7 @@ const captureLayer = Layer.mergeAll(
   Layer.succeed(References.MinimumLogLevel, "All"),
 )
 
+/** The service with all logs and traces captured, and limits that no test reaches except that of the tier `pro`. */
 const capturedService = Service.listenerLayer.pipe(
   Layer.provideMerge(Server.layer),
   Layer.provide(captureLayer),
@@ -55,27 +57,29 @@ const capturedService = Service.listenerLayer.pipe(
   Layer.provideMerge(databaseWithKeysLayer),
 )
 
-const decoded = (text: string) =>
+/** Decodes percent-encoded ASCII, and leaves everything else as it is. */
+const decodePercent = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
 /** Length of the parts of a key that the tests search for: long enough that none occurs by chance. */
-const length = 10
+const partLength = 10
 
-/** Returns all parts of `length` characters that follow the public hint of the key, in lower case. */
+/** Returns all parts of `partLength` characters that follow the public hint of the key, in lower case. */
 const getKeyParts = (key: string) => {
   const hidden = key.slice(12).toLowerCase()
-  return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
+  return Array.range(0, hidden.length - partLength).map((start) => hidden.slice(start, start + partLength))
 }
 
 /** Returns the texts that contain a part of the key in upper or lower case, percent-encoded or not. */
 const findLeaks = (key: string, texts: ReadonlyArray<string>) => {
   const parts = getKeyParts(key)
   return texts.filter((text) => {
-    const plain = `${text} ${decoded(text)}`.toLowerCase()
+    const plain = `${text} ${decodePercent(text)}`.toLowerCase()
     return parts.some((part) => plain.includes(part))
   })
 }
 
+/** Percent-encodes every character. */
 const percentEncoded = (text: string) =>
   Array.fromIterable(text).map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("")
 
@@ -92,6 +96,7 @@ const waitForLogs = Effect.gen(function* () {
 /** Makes `fetch` return redirects instead of following them, so that their headers are searched. */
 const withoutRedirects = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
+/** A request in which a client sends a key. */
 interface SentRequest extends Service.TestRequestOptions {
   readonly path: string
   /** Name of a header that is not searched, because the specification requires that it repeats the request. */
@@ -122,6 +127,7 @@ const assertNoLeaks = Effect.fnUntraced(function* (key: string, requests: Readon
 
 const generateKey = Effect.map(generateApiKey, Redacted.value)
 
+/** Changes the last character of a key. */
 const mistypeKey = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
 layer(capturedService, { excludeTestServices: true })("With all logs and traces captured,", (it) => {
@@ -337,7 +343,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
       assert.strictEqual((yield* requestJson("/v1/registrations")).status, 200)
       yield* waitForLogs
       assert.isTrue(captured.some((text) => text.startsWith("span: ") && text.includes("db.")), "spans of the database")
-      assert.deepStrictEqual(captured.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
+      assert.deepStrictEqual(captured.filter((text) => `${text} ${decodePercent(text)}`.includes(password)), [])
     }))
 
   it.effect("a key sent as X-Request-Id is replaced, so that usage does not store it (D12)", () =>

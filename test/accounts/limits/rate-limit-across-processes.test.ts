@@ -23,6 +23,7 @@ type Process = Effect.Success<typeof startProcess>
 
 const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
+/** Timeouts that a busy machine does not reach. */
 const longTimeouts = Layer.succeed(TokenBucketStoreTimeouts, {
   query: Duration.minutes(1),
   request: Duration.minutes(2),
@@ -62,6 +63,7 @@ const fillBucket = Effect.fnUntraced(function* (account_id: number) {
   `
 })
 
+/** The last account number that a test has used. Buckets need no accounts. */
 let accounts = 1_000_000
 
 const makeAccount = Effect.gen(function* () {
@@ -70,6 +72,7 @@ const makeAccount = Effect.gen(function* () {
   return account_id
 })
 
+/** Reads how many tokens of an account's bucket are used, including those that processes have obtained in advance. */
 const readUsedTokens = (account_id: number) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -81,6 +84,7 @@ const readUsedTokens = (account_id: number) =>
 
 const addUp = (numbers: ReadonlyArray<number>) => numbers.reduce((sum, number) => sum + number, 0)
 
+/** Three processes that share one database. */
 class ThreeProcesses
   extends Context.Service<ThreeProcesses, readonly [Process, Process, Process]>()("test/accounts/ThreeProcesses") {
   static readonly layer = Layer.effect(ThreeProcesses, Effect.all([startProcess, startProcess, startProcess])).pipe(
@@ -136,7 +140,7 @@ it.live("a bucket that several processes share refills evenly, up to its size (D
     const sql = yield* SqlClient.SqlClient
     const account = yield* makeAccount
     const [first, second] = [yield* startProcess, yield* startProcess]
-    const pass = (seconds: number) =>
+    const passTime = (seconds: number) =>
       sql`
       update rate_limit_buckets set refilled_at = now() - make_interval(secs => ${seconds}::float8), used = round(used)
       where account_id = ${account}::float8
@@ -144,7 +148,7 @@ it.live("a bucket that several processes share refills evenly, up to its size (D
     assert.strictEqual(yield* countAllowed(first, account, 12, 20), 12)
     // One token is refilled every five seconds, so 100 seconds would refill more tokens than the bucket holds.
     for (const [seconds, expected] of [[26, 5], [41, 8], [100, 12]] as const) {
-      yield* pass(seconds)
+      yield* passTime(seconds)
       yield* retryUntil(consumeOne(second, account, 12), (left) => left >= 0)
       const allowed = 1 + (yield* countAllowed(second, account, 12, 20))
       assert.include([expected, expected + 1], allowed)
@@ -203,13 +207,13 @@ it.live(
   () =>
     Effect.gen(function* () {
       const [first, second] = [yield* startProcess, yield* startProcess]
-      const some = yield* Effect.replicateEffect(makeAccount, 150)
+      const accounts = yield* Effect.replicateEffect(makeAccount, 150)
       const found = yield* Effect.forEach(
-        some.toReversed().concat(some),
+        accounts.toReversed().concat(accounts),
         (account, index) => countAllowed(index % 2 === 0 ? first : second, account, 3, 4),
         { concurrency: "unbounded" },
       )
-      assert.strictEqual(addUp(found), 3 * some.length)
+      assert.strictEqual(addUp(found), 3 * accounts.length)
     }).pipe(Effect.scoped, Effect.provide(database)),
   30_000,
 )
@@ -233,7 +237,7 @@ it.live(
       const [laterWaits] = yield* Effect.timed(failures)
       assert.isBelow(Duration.toMillis(laterWaits), 50 * Duration.toMillis(firstWait), "100 failures")
       yield* network.resume
-      assert.isFalse(yield* retryUntil(Effect.sync(() => process.isUnavailable()), (isAway) => !isAway))
+      assert.isFalse(yield* retryUntil(Effect.sync(() => process.isUnavailable()), (isUnavailable) => !isUnavailable))
       const left = yield* consumeOne(process, account, 50)
       assert.isTrue(left <= 48 && left > 0, String(left))
       yield* network.cut
@@ -311,7 +315,8 @@ it.live(
   60_000,
 )
 
-const oneLimit = Layer.fresh(AccountRateLimiter.layer).pipe(
+/** Rate limiting with 15 requests per minute. */
+const limiterLayer = Layer.fresh(AccountRateLimiter.layer).pipe(
   Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ RATE_LIMIT_BASIC: "15" }))),
   Layer.provideMerge(database),
 )
@@ -359,6 +364,6 @@ it.effect(
           }, `seed ${seed}, step ${step}: ${tokens} tokens`)
         }
       }
-    }).pipe(Effect.scoped, Effect.provide(oneLimit)),
+    }).pipe(Effect.scoped, Effect.provide(limiterLayer)),
   120_000,
 )

@@ -45,6 +45,7 @@ const sendRequests = (key: string, times: number, path = freePath) =>
 
 const getStatuses = (responses: ReadonlyArray<Response>) => responses.map(({ status }) => status)
 
+/** Asserts that a request was refused because its account has used up the limit. */
 const assertExceeded = (response: Response, limit: number) => {
   const { body, headers, status, text } = response
   assert.strictEqual(status, 429, text)
@@ -191,12 +192,13 @@ layer(serviceAtNoon(smallLimits))("With small limits,", (it) => {
   it.effect("concurrent requests are allowed exactly up to the limit (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("at once", { tier: "ultimate" })
-      const responses = yield* Effect.forEach(Array.range(1, 40), () => requestJson(freePath, { key }), {
+      const [limit, sent] = [7, 40]
+      const responses = yield* Effect.forEach(Array.range(1, sent), () => requestJson(freePath, { key }), {
         concurrency: "unbounded",
       })
       assert.deepStrictEqual(getStatuses(responses).toSorted((a, b) => a - b), [
-        ...Array.replicate(200, 7),
-        ...Array.replicate(429, 33),
+        ...Array.replicate(200, limit),
+        ...Array.replicate(429, sent - limit),
       ])
       assert.deepStrictEqual(
         responses.filter(({ status }) => status === 200).map((response) => getLimitHeaders(response)[1]).toSorted(),
@@ -205,7 +207,8 @@ layer(serviceAtNoon(smallLimits))("With small limits,", (it) => {
     }))
 })
 
-const competing = [
+/** LIMA becomes two symbols, so its lineage is ambiguous. */
+const ambiguousChanges = [
   { old_ticker: "LIMA", new_ticker: "LIMB", effective_date: "2020-01-01", status: "confirmed" },
   { old_ticker: "LIMA", new_ticker: "LIMC", effective_date: "2021-01-01", status: "confirmed" },
 ]
@@ -213,7 +216,7 @@ const competing = [
 /** Causes failures: stores an ambiguous lineage (409), and removes a table (500). */
 const makeFailures = Layer.effectDiscard(Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* insertRows("ticker_changes", ...competing)
+  yield* insertRows("ticker_changes", ...ambiguousChanges)
   yield* sql`alter table afterhours_stats rename to gone`
 }))
 
@@ -254,11 +257,13 @@ layer(Layer.provideMerge(makeFailures, serviceAtNoon({ RATE_LIMIT_BASIC: "100" }
         ["/v1/news?limit=0", { key, method: "HEAD" }],
         ["/v1/afterhours-stats", { key }],
       ] as const
+      const secondsPerToken = 60 / 100
       for (const [index, [path, options]] of requests.entries()) {
         const [, remaining, reset] = getLimitHeaders(yield* requestJson(path, options))
         assert.deepStrictEqual([remaining, reset], [
           String(99 - index),
-          String(Math.ceil((index + 1) * 0.6 - 1e-9)),
+          // The subtraction undoes rounding: three times 0.6 is a little more than 1.8.
+          String(Math.ceil((index + 1) * secondsPerToken - 1e-9)),
         ], path)
       }
     }))
@@ -287,12 +292,12 @@ layer(Layer.provideMerge(makeFailures, serviceAtNoon({ RATE_LIMIT_BASIC: "100" }
 })
 
 it("OpenAPI documents 429 only for endpoints that require a key, and 402 only for priced endpoints (D13, D18)", () => {
-  assert.isAbove(catalogueEndpoints.filter(({ isPriced: charged }) => charged).length, 15)
-  for (const { isPriced: charged, row } of catalogueEndpoints) {
+  assert.isAbove(catalogueEndpoints.filter(({ isPriced }) => isPriced).length, 15)
+  for (const { isPriced, row } of catalogueEndpoints) {
     const responses = valueAt(getDefaultOpenApiDocument(), "paths", row.path, "get", "responses")
     if (responses === undefined) continue
     assert.strictEqual(valueAt(responses, "429") !== undefined, row.tier !== null, row.path)
-    assert.strictEqual(valueAt(responses, "402") !== undefined, charged, row.path)
+    assert.strictEqual(valueAt(responses, "402") !== undefined, isPriced, row.path)
     for (const [status, code] of [["429", "rate_limit_exceeded"], ["402", "insufficient_credits"]] as const) {
       if (valueAt(responses, status) === undefined) continue
       assert.include(
@@ -308,13 +313,13 @@ const settingsLayer = (values: Readonly<Record<string, string>>) =>
 
 it.effect("the limits are 200, 1,000 and 5,000 requests per minute by default (D18)", () =>
   Effect.gen(function* () {
-    const perTier = (values: Readonly<Record<string, string>>) =>
+    const readLimits = (values: Readonly<Record<string, string>>) =>
       Effect.map(Effect.provide(RateLimitsByTierConfig, settingsLayer(values)), (found) =>
         tiers.map((tier: Tier) => found[tier]))
-    assert.deepStrictEqual(yield* perTier({}), [200, 1_000, 5_000])
-    assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_PRO: "1" }), [200, 1, 5_000])
-    assert.deepStrictEqual(yield* perTier(smallLimits), [3, 5, 7])
-    assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_ULTIMATE: "1000000000" }), [200, 1_000, 1_000_000_000])
+    assert.deepStrictEqual(yield* readLimits({}), [200, 1_000, 5_000])
+    assert.deepStrictEqual(yield* readLimits({ RATE_LIMIT_PRO: "1" }), [200, 1, 5_000])
+    assert.deepStrictEqual(yield* readLimits(smallLimits), [3, 5, 7])
+    assert.deepStrictEqual(yield* readLimits({ RATE_LIMIT_ULTIMATE: "1000000000" }), [200, 1_000, 1_000_000_000])
   }))
 
 it.effect("the service does not start with an invalid limit, and the error names the setting (D18)", () =>

@@ -9,6 +9,7 @@ import { ingestJob } from "../../../src/ingest/edgar/schedule/IngestJob.ts"
 import { EdgarTickersConfig } from "../../../src/ingest/edgar/schedule/IngestOptions.ts"
 import { IngestScheduleConfig } from "../../../src/ingest/edgar/schedule/IngestSchedule.ts"
 import * as Stub from "../../support/EdgarStub.ts"
+import { awaitWhileRunning } from "../../support/Interruptions.ts"
 import * as Service from "../../support/Service.ts"
 
 // @module-tag slow
@@ -178,7 +179,7 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
           return "hang"
         }
         const killed = yield* Effect.forkChild(run)
-        yield* Deferred.await(isRequested)
+        yield* awaitWhileRunning(isRequested, killed)
         const children = execFileSync("pgrep", ["-P", String(process.pid), "-f", "ingest edgar --scheduled"])
         for (const pid of children.toString().trim().split("\n")) process.kill(Number(pid), "SIGKILL")
         assert.strictEqual((yield* Fiber.join(killed)).exit._tag, "Failure")

@@ -14,6 +14,7 @@ import { planNextTry } from "../../../src/ingest/edgar/store/IngestWork.ts"
 import { subtractDays } from "../../../src/ingest/edgar/store/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/contract/rules/Dates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
+import { awaitWhileRunning } from "../../support/Interruptions.ts"
 import * as Service from "../../support/Service.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 import { makeInstance } from "./Instances.ts"
@@ -439,7 +440,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         return "hang"
       }
       const first = yield* Effect.forkChild(run())
-      yield* Deferred.await(isRequested)
+      yield* awaitWhileRunning(isRequested, first)
       const second = yield* run()
       assert.include(String(second.exit), "Another process is ingesting all companies.")
       assert.deepStrictEqual(second.paths, [])
@@ -461,7 +462,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         return "hang"
       }
       const first = yield* Effect.forkChild(run())
-      yield* Deferred.await(isRequested)
+      yield* awaitWhileRunning(isRequested, first)
       const isHeld = sql`
         select pid from pg_locks where locktype = 'advisory' and granted
           and database = (select oid from pg_database where datname = current_database())
@@ -505,7 +506,7 @@ layer(Layer.merge(NodeServices.layer, Logger.layer([])), { excludeTestServices: 
         return "hang"
       }
       const interrupted = yield* Effect.forkChild(run())
-      yield* Deferred.await(isRequested)
+      yield* awaitWhileRunning(isRequested, interrupted)
       yield* Fiber.interrupt(interrupted)
       stub.behaviour.intercept = () => undefined
       assert.notInclude((yield* run({ datasets: ["news"] })).paths, form4)

@@ -262,7 +262,7 @@ layer(Folder.layer)("The file reader", (it) => {
     Effect.gen(function* () {
       const found = yield* readRows("odd.csv", "a,b\n1\n1,2,3\n1,2\n")
       assert.deepStrictEqual(found.map(({ line, problem }) => [line, problem?.reason ?? "good"]), [
-        [2, "has 1 cells; the header has 2"],
+        [2, "has 1 cell; the header has 2"],
         [3, "has 3 cells; the header has 2"],
         [4, "good"],
       ])

@@ -75,8 +75,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     Effect.gen(function* () {
       const folder = yield* createFolder({
         "news.ndjson.gz": "",
-        "gap-stats.csv": "",
-        "daily_prices.jsonl": "",
+        "gap-stats.CSV": "",
+        "daily_prices.jsonl.zst": "",
         "README.md": "",
         "newsletter.csv": "",
         "news.txt": "",
@@ -84,7 +84,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       const { others, tasks } = yield* findDatasetFiles(folder)
       assert.deepStrictEqual(
         tasks.map(({ dataset, file }) => [dataset, file.slice(folder.length + 1)]).toSorted(),
-        [["daily_prices", "daily_prices.jsonl"], ["gap_stats", "gap-stats.csv"], ["news", "news.ndjson.gz"]],
+        [["daily_prices", "daily_prices.jsonl.zst"], ["gap_stats", "gap-stats.CSV"], ["news", "news.ndjson.gz"]],
       )
       assert.deepStrictEqual(others, ["README.md", "news.txt", "newsletter.csv"])
     }))

@@ -18,7 +18,7 @@ import {
 } from "effect"
 import { SqlClient } from "effect/sql"
 import { spawn } from "node:child_process"
-import { gzipSync } from "node:zlib"
+import { gzipSync, zstdCompressSync } from "node:zlib"
 import { databaseClientLayer } from "../../../src/postgres/pool/PooledClient.ts"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
 import { describeDatasetFormat } from "../../../src/ingest/load/DatasetDescription.ts"
@@ -275,7 +275,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     }))
     const columns = Object.keys({ ...full[0], ...full[1] })
 
-    it.effect("loads the same rows from CSV, NDJSON and .gz, with columns in any order (D31)", () =>
+    it.effect("loads the same rows from CSV, NDJSON, .gz and .zst, with columns in any order (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* seed
@@ -289,6 +289,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
           ["g.jsonl", `\uFEFF\n${toNdjson(json).replaceAll("\n", "\r\n")}\n`],
           ["h.ndjson.gz", gzipSync(toNdjson(json))],
           ["i.ndjson", toNdjson(json).trimEnd()],
+          ["j.CSV.GZ", gzipSync(toCsv(full, columns))],
+          ["k.jsonl.zst", zstdCompressSync(toNdjson(json))],
         ]
         const digests: Array<string> = []
         for (const [name, content] of files) {

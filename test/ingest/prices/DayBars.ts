@@ -80,8 +80,8 @@ export const storeChange = (
 export const storeSplit = (
   ticker: string,
   effective_date: string,
-  from: number,
-  to: number,
+  from: number | bigint,
+  to: number | bigint,
   more: Readonly<Record<string, unknown>> = {},
 ) =>
   insertRows("split_status", {

@@ -14,10 +14,11 @@ import { ingestPriceFile, type PriceIngestOptions } from "../../../src/ingest/pr
 import { priceDatasets } from "../../../src/ingest/prices/PriceRows.ts"
 import { beginTransaction } from "../../support/HeldTransactions.ts"
 import { runCommandInProcess } from "../../support/InProcessCommands.ts"
-import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
+import { type Choices, makeRandomChooser, type RandomChooser, shuffle } from "../../support/RandomChoices.ts"
 import { assertEqualRows } from "../../support/RowAssertions.ts"
 import * as Service from "../../support/Service.ts"
 import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
+import * as DayBars from "./DayBars.ts"
 import { computeTables, getUtcOffset, type OracleBar, type OracleRow, type OracleSplit } from "./PriceOracle.ts"
 
 // @module-tag slow
@@ -110,11 +111,6 @@ const readAllTables = Effect.forEach(["price_periods", ...computedTables], readT
 // Generated bars
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns a number of weekdays from a day on, as `YYYY-MM-DD`. */
-const listDates = (first: string, count: number) =>
-  Array.from({ length: count * 2 }, (_, index) => new Date(Date.parse(first) + index * 86_400_000))
-    .filter((day) => ![0, 6].includes(day.getUTCDay())).slice(0, count).map((day) => day.toISOString().slice(0, 10))
-
 /** By what a bar may change the price, in %. Most bars change it little. */
 const factors = [90, 96, 98, 99, 100, 100, 101, 102, 105, 115] as const
 
@@ -168,31 +164,9 @@ const makeBars = (seed: number, days: ReadonlyArray<string>): ReadonlyArray<Orac
   })
 }
 
-/** Returns the values in a random order. */
-const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>) =>
-  values.map((value) => ({ value, key: choose([1, 2, 3, 4, 5, 6, 7, 8, 9]) })).toSorted((one, other) =>
-    one.key - other.key
-  )
-    .map(({ value }) => value)
-
 /** Stores an executed split. `more` adds or replaces columns. */
-const storeSplit = Effect.fnUntraced(
-  function* ({ date, from, ticker, to }: OracleSplit, more: Readonly<Record<string, unknown>> = {}) {
-    yield* Service.insertRows("split_status", {
-      id: `${ticker} ${date}`,
-      ticker,
-      action_type: "split_effective",
-      split_from: String(from),
-      split_to: String(to),
-      effective_date: date,
-      executed: true,
-      filed_at: date,
-      form_type: "8-K",
-      last_updated: "2026-03-01 10:00:00",
-      ...more,
-    })
-  },
-)
+const storeSplit = ({ date, from, ticker, to }: OracleSplit, more: Readonly<Record<string, unknown>> = {}) =>
+  DayBars.storeSplit(ticker, date, from, to, more)
 
 const TestLayer = Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer)
 
@@ -235,7 +209,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       "equal those of an independent calculation, in whichever order files come (resources: gap-stats)",
       () =>
         Effect.gen(function* () {
-          const days = listDates("2026-02-17", 22)
+          const days = DayBars.listDays("2026-02-17", 22)
           let [gaps, runners] = [0, 0]
           for (const seed of sampleUnlessThorough([1, 2, 3], 3, 0)) {
             yield* emptyTables
@@ -1297,7 +1271,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
   })
 
   describe("volumes", () => {
-    const usualDays = listDates("2026-05-04", 12)
+    const usualDays = DayBars.listDays("2026-05-04", 12)
     const spikeDay = "2026-05-20"
     const usual = usualDays.flatMap((date) => makeFlatDay("AAA", date, 10))
 

@@ -9,7 +9,7 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import process from "node:process"
 import * as ListClients from "../../support/ListClients.ts"
-import { type Choices, makeRandomChooser, type RandomChooser } from "../../support/RandomChoices.ts"
+import { type Choices, makeRandomChooser, type RandomChooser, shuffle } from "../../support/RandomChoices.ts"
 import * as Service from "../../support/Service.ts"
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { type DayBar, emptyTables, ingestBars, ingestCorrections, listDays } from "./DayBars.ts"
@@ -392,11 +392,6 @@ const makeMarket = (choose: RandomChooser, number: number): Market => {
 // ---------------------------------------------------------------------------------------------------------------------
 // The comparison
 // ---------------------------------------------------------------------------------------------------------------------
-
-/** Returns the values in a random order. */
-const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>) =>
-  values.map((value) => ({ value, key: choose([1, 2, 3, 4, 5, 6, 7, 8, 9]) * 10 + choose([1, 2, 3, 4, 5, 6, 7]) }))
-    .toSorted((one, other) => one.key - other.key).map(({ value }) => value)
 
 /** Inserts rows, few enough at a time for the parameters of a statement. */
 const insertMany = (table: string, rows: ReadonlyArray<Row>) => {

@@ -24,12 +24,14 @@ import {
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 import * as Service from "../../support/Service.ts"
 
+/** Settings without a home directory, so that no test finds the demo key of this machine. */
 const environment = { TICKERLINE_HOME: "/nonexistent", TICKERLINE_KEY: "key", LANG: "C.UTF-8" }
 
 /** Runs `changes` in this process. */
-const changes = (args: ReadonlyArray<string>, more: Environment = {}) =>
+const runChanges = (args: ReadonlyArray<string>, more: Environment = {}) =>
   runCommandInProcess(["changes", ...args], { ...environment, ...more })
 
+/** A line of the output: a change as JSON. */
 const Line = Schema.fromJsonString(Schema.Struct({
   cursor: Schema.String,
   dataset: Schema.String,
@@ -42,17 +44,17 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("changes", (it)
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const service = { PORT: String(yield* Service.servicePort), TICKERLINE_KEY: basic }
-      const all = yield* changes(["--dataset", "split-status", "--ticker", "GAP7,PMP1"], service)
+      const all = yield* runChanges(["--dataset", "split-status", "--ticker", "GAP7,PMP1"], service)
       assert.strictEqual(all.code, 0, all.err)
       const lines = parseLines(all.out)
       assert.isAbove(lines.length, 1)
       assert.isTrue(lines.every(({ dataset }) => dataset === "split_status"))
       const [, cursor = ""] = /^\d+ changes\. To continue: --after (\S+)\n$/.exec(all.err) ?? []
-      const rest = yield* changes(["--after", cursor, "--dataset", "split-status"], service)
+      const rest = yield* runChanges(["--after", cursor, "--dataset", "split-status"], service)
       assert.deepStrictEqual([rest.code, rest.out], [0, ""])
       assert.match(rest.err, /^0 changes\. To continue: --after /)
       const [first] = lines
-      const after = yield* changes(
+      const after = yield* runChanges(
         ["--after", first?.cursor ?? "", "--dataset", "split_status", "--ticker", "GAP7,PMP1"],
         service,
       )
@@ -64,10 +66,10 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("changes", (it)
       const { basic } = yield* Service.TestKeys
       const service = { PORT: String(yield* Service.servicePort), TICKERLINE_KEY: basic }
       for (const more of [[], ["--follow"]]) {
-        const wrong = yield* changes(["--kind", "renamed", ...more], service)
+        const wrong = yield* runChanges(["--kind", "renamed", ...more], service)
         assert.deepStrictEqual([wrong.code, wrong.out], [1, ""])
         assert.match(wrong.err, /^tickerline: 422 validation_error: .*kind/)
-        const refused = yield* changes(more, { ...service, TICKERLINE_KEY: "tl_live_wrong" })
+        const refused = yield* runChanges(more, { ...service, TICKERLINE_KEY: "tl_live_wrong" })
         assert.strictEqual(refused.code, 1)
         assert.match(refused.err, /^tickerline: 401 invalid_api_key: .*\nThe key is read from --key-file/s)
       }
@@ -75,9 +77,10 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("changes", (it)
 })
 
 layer(Layer.empty, { excludeTestServices: true })("changes with a stub service", (it) => {
-  it.effect("prints every digit of a change, of all pages and of the stream (D16)", () =>
+  it.effect("prints every digit of a change, from pages and from the stream (D16)", () =>
     Effect.gen(function* () {
-      const exact = (number: number) =>
+      /** Formats a change with a price that a double cannot hold. */
+      const formatExactChange = (number: number) =>
         JSON.stringify(makeStubChange(number)).replace("0.5", "12345678901234567890.250")
       const { requests, url } = yield* startChangeFeedStub(({ path, query }) => {
         const number = Number.parseInt(query.get("after") ?? "0", 10) + 1
@@ -86,13 +89,15 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
             ? { events: formatGapEvents(), ending: "end" }
             : { events: formatChangeEvent(number).replace("0.5", "12345678901234567890.250"), ending: "end" }
         }
-        const body = `{"results":[${exact(number)}],"cursor":"${makeStubCursor(number)}","has_more":${number < 2}}`
+        const body = `{"results":[${formatExactChange(number)}],"cursor":"${makeStubCursor(number)}","has_more":${
+          number < 2
+        }}`
         return { status: 200, body }
       })
-      const listed = yield* changes(["--url", url])
-      assert.deepStrictEqual([listed.code, listed.out], [0, `${exact(1)}\n${exact(2)}\n`])
-      const followed = yield* changes(["--url", url, "--follow", "--kind", "added"])
-      assert.deepStrictEqual([followed.code, followed.out], [1, `${exact(1)}\n${exact(2)}\n`])
+      const listed = yield* runChanges(["--url", url])
+      assert.deepStrictEqual([listed.code, listed.out], [0, `${formatExactChange(1)}\n${formatExactChange(2)}\n`])
+      const followed = yield* runChanges(["--url", url, "--follow", "--kind", "added"])
+      assert.deepStrictEqual([followed.code, followed.out], [1, `${formatExactChange(1)}\n${formatExactChange(2)}\n`])
       assert.match(followed.err, /^tickerline: 410 cursor_expired: Later changes are no longer known\.\n$/)
       assert.deepStrictEqual(requests.map(({ path, query }) => [path, query.get("after"), query.get("kind")]), [
         ["/v1/changes", null, null],
@@ -109,13 +114,13 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       const other = yield* startChangeFeedStub(() => ({ status: 200, body: "<html>" }))
       const busy = yield* startChangeFeedStub(() => ({ status: 410, body: expiredCursorError }))
       for (const more of [[], ["--follow"]]) {
-        const unreachable = yield* changes(["--url", nothing, ...more])
+        const unreachable = yield* runChanges(["--url", nothing, ...more])
         assert.strictEqual(unreachable.code, 1)
         assert.include(unreachable.err, `Nothing answers at ${nothing}. Start the service`)
-        const foreign = yield* changes(["--url", other.url, ...more])
+        const foreign = yield* runChanges(["--url", other.url, ...more])
         assert.strictEqual(foreign.code, 1)
         assert.include(foreign.err, "The response has status 200 and does not come from Tickerline: <html>")
-        const expired = yield* changes(["--url", busy.url, "--after", makeStubCursor(1), ...more])
+        const expired = yield* runChanges(["--url", busy.url, "--after", makeStubCursor(1), ...more])
         assert.include(expired.err, "410 cursor_expired")
       }
     }))
@@ -131,11 +136,11 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
         [["--folow"], "--follow"],
       ]
       for (const [args, message] of wrong) {
-        const { code, err, out } = yield* changes(args)
+        const { code, err, out } = yield* runChanges(args)
         assert.deepStrictEqual([code, out], [2, ""])
         assert.include(err, message)
       }
-      const help = yield* changes(["--help"])
+      const help = yield* runChanges(["--help"])
       for (const flag of ["--dataset", "--ticker", "--kind", "--after", "--follow"]) assert.include(help.out, flag)
     }))
 
@@ -154,6 +159,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
     return { running, send: (text: string) => Effect.sync(() => streams.forEach((stream) => stream.write(text))) }
   })
 
+  /** Asserts that the command has printed the first change and nothing else. */
   const assertPrinted = ({ output }: RunningProcess) =>
     assert.deepStrictEqual([output.out, output.err], [`${JSON.stringify(makeStubChange(1))}\n`, ""])
 
@@ -191,7 +197,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       const { out } = yield* runCommandInProcess(["changes", "--url", url], environment, terminal)
       assert.include(out, "A\\u009b31m")
       assert.notInclude(out, "\u009b")
-      assert.include((yield* changes(["--url", url], { TICKERLINE_KEY: "key" })).out, "A\u009b31m")
+      assert.include((yield* runChanges(["--url", url], { TICKERLINE_KEY: "key" })).out, "A\u009b31m")
     }))
 
   it.effect("reports the error if reconnecting fails (operations/command-line)", () =>
@@ -202,7 +208,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
           body: makeErrorBody("insufficient_credits", { reason: "balance_exhausted", balance_microdollars: 0 }),
         }
       )
-      const { code, err, out } = yield* changes(["--url", url, "--follow"])
+      const { code, err, out } = yield* runChanges(["--url", url, "--follow"])
       assert.deepStrictEqual([code, out], [1, `${JSON.stringify(makeStubChange(1))}\n`])
       assert.match(err, /^tickerline: 402 insufficient_credits: It is insufficient_credits\.\n$/)
     }))

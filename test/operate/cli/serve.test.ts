@@ -14,6 +14,7 @@ import * as RawSockets from "../../support/RawSockets.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import { TestKeys } from "../../support/Service.ts"
 
+/** Returns whether nothing listens on the port. */
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
 layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
@@ -35,23 +36,26 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
   it.effect("lets instances share a port with REUSE_PORT, even after one of them stops (operations/deployment)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const at = { port: yield* chooseFreePort, reusePort: true }
-      const ask = Effect.all(
+      const sharedPort = { port: yield* chooseFreePort, reusePort: true }
+      const sendRequests = Effect.all(
         Array.from(
           { length: 60 },
-          () => ServiceInstances.requestOverWire(at.port, "/v1/screener", basic, { headers: { Connection: "close" } }),
+          () =>
+            ServiceInstances.requestOverWire(sharedPort.port, "/v1/screener", basic, {
+              headers: { Connection: "close" },
+            }),
         ),
         { concurrency: 20 },
       )
-      yield* ServiceInstances.startServiceInstance({}, at)
+      yield* ServiceInstances.startServiceInstance({}, sharedPort)
       yield* Effect.scoped(Effect.gen(function* () {
-        yield* ServiceInstances.startServiceInstance({ RATE_LIMIT_BASIC: "2000000" }, at)
-        const responses = yield* ask
+        yield* ServiceInstances.startServiceInstance({ RATE_LIMIT_BASIC: "2000000" }, sharedPort)
+        const responses = yield* sendRequests
         assert.deepStrictEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
         const limits = new Set(responses.map(({ headers }) => headers["x-ratelimit-limit"]))
         assert.deepStrictEqual(limits, new Set(["1000000", "2000000"]))
       }))
-      const responses = yield* ask
+      const responses = yield* sendRequests
       assert.deepStrictEqual(new Set(responses.map(({ status }) => status)), new Set([200]))
     }).pipe(Effect.scoped))
 

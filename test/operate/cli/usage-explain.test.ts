@@ -23,34 +23,39 @@ import * as Service from "../../support/Service.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
+/** The price of a gigabyte, in microdollars. */
 const price = 12_345_678
 
 const TestLayer = Service.sampleServiceLayer.pipe(
   Layer.provide(settingsLayer({ PRICE_PER_GB_MICRODOLLARS: String(price) })),
 )
 
+/** Runs `usage explain`. */
 const run = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const environment = { DATABASE_URL: yield* Service.databaseUrl, BASE_URL: "https://api.example.com" }
   return yield* runCommandInProcess(["usage", "explain", ...args], environment)
 })
 
+/** Runs `usage explain`, which must succeed, and returns what it prints. */
 const explain = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const { code, err, out } = yield* run(...args)
   assert.deepStrictEqual([code, err], [0, ""], out)
   return out
 })
 
+/** Like `explain`, but returns the requests that `--json` prints, one per line. */
 const explainAsJson = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const lines = (yield* explain(...args, "--json")).trim().split("\n")
   return lines.map((line): unknown => JSON.parse(line))
 })
 
-const readMoments = (explained: unknown) => {
+/** Returns the moments with which a request can be repeated. */
+const getMoments = (explained: unknown) => {
   const moments = valueAt(explained, "as_of")
   return Array.isArray(moments) ? moments.map(String) : assert.fail(JSON.stringify(explained))
 }
 
-/** Waits until the request that was sent last is recorded. */
+/** Sends a request, and waits until the customer has this number of recorded requests. */
 const send = Effect.fnUntraced(function* (
   customer: { readonly account_id: number; readonly key: string },
   path: string,
@@ -64,7 +69,8 @@ const send = Effect.fnUntraced(function* (
 
 const path = "/v1/research-reports?ticker=USGE&limit=3"
 
-const report = (number: number, gain_percentage = "25.5") => ({
+/** Returns a row of `research_reports`. */
+const makeReport = (number: number, gain_percentage = "25.5") => ({
   report_id: `explain${number}`,
   ticker: "USGE",
   gain_percentage,
@@ -74,6 +80,7 @@ const report = (number: number, gain_percentage = "25.5") => ({
   last_updated: "2025-07-01T12:00:00Z",
 })
 
+/** Changes all reports, so that the response to `path` changes. */
 const changeReports = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`update research_reports set gain_percentage = gain_percentage + 1 where ticker = 'USGE'`,
@@ -83,7 +90,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
   it.effect("prints the moment with which a response can be requested again, byte for byte (D17, D29)", () =>
     Effect.gen(function* () {
       const customer = yield* createCustomer("explain", { tier: "ultimate" })
-      yield* insertRows("research_reports", report(1), report(2))
+      yield* insertRows("research_reports", makeReport(1), makeReport(2))
       yield* waitUntilOldDataExpires
       const now = yield* send(customer, `${path}&as_of=now`, 1)
       const plain = yield* send(customer, path, 2)
@@ -143,8 +150,9 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       })]))
       const [explained] = yield* explainAsJson(request_id)
       assert.match(String(valueAt(explained, "as_of_explanation")), /the data of one of these moments\./)
-      const repeated = yield* Effect.forEach(readMoments(explained), (moment) => read(`&as_of=${moment}`))
+      const repeated = yield* Effect.forEach(getMoments(explained), (moment) => read(`&as_of=${moment}`))
       assert.deepStrictEqual(repeated, states)
+      // The state before both changes, between them, and after them.
       assert.lengthOf(new Set(states), 3)
       assert.strictEqual((yield* explain(request_id)).match(/^(?:repeat)? +as_of=/gm)?.length, 3)
     }))
@@ -236,7 +244,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("usage e
       assert.match(yield* explain(old), /^repeat +The history begins at /m)
     }))
 
-  it.effect("finds ids of clients in an account, and refuses what no request can have (D12)", () =>
+  it.effect("finds the ids that clients chose, in an account, and refuses ids that no request can have (D12)", () =>
     Effect.gen(function* () {
       const customer = yield* createCustomer("client ids", { tier: "ultimate" })
       yield* send(customer, path, 1, { "x-request-id": "order-42" })

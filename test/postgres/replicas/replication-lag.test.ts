@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { makeReplicationLagTracker } from "../../../src/postgres/replicas/Replica.ts"
 
+/** An integer from 0 to `maximum`. */
 const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
 /** Polls of a primary: the bytes written, and the milliseconds that passed since the previous poll. */

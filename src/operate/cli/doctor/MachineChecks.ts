@@ -3,20 +3,16 @@ import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
 import { HalfCacheBytesConfig } from "../../../postgres/versions/DatasetVersions.ts"
-import { oldestNodeVersion } from "../NodeVersion.js"
+import { isSupportedNode, supportedNodeVersions } from "../NodeVersion.js"
 import * as Finding from "./DoctorFinding.ts"
 
-const [oldestMajor = 0, oldestMinor = 0] = oldestNodeVersion.split(".").map(Number)
-
-/** Reports the runtime and its version. Fails if it is an older Node than the service requires. */
+/** Reports the runtime and its version. Fails if the service does not support this Node. */
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
   if (deno !== undefined) return Finding.passed(`Deno ${deno}`)
-  const [major = 0, minor = 0] = node.split(".").map(Number)
-  const isSupported = major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)
-  return isSupported ? Finding.passed(`Node ${node}`) : Finding.failed(
-    `Node ${node} is too old`,
-    `Use Node ${oldestNodeVersion} or newer. \`npm ci\` installs one, and \`npm run\` uses it.`,
+  return isSupportedNode(node) ? Finding.passed(`Node ${node}`) : Finding.failed(
+    `Node ${node} is not supported`,
+    `Use Node ${supportedNodeVersions}. \`npm ci\` installs one, and \`npm run\` uses it.`,
   )
 })
 

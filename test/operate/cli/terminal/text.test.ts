@@ -21,7 +21,8 @@ import { skipUnlessThorough } from "../../../support/Thoroughness.ts"
 
 const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-const screen = (columns: number, more: Partial<OutputCapabilities> = {}): OutputCapabilities => ({
+/** Returns an output of this width. Infinitely many columns make it a file. */
+const makeOutput = (columns: number, more: Partial<OutputCapabilities> = {}): OutputCapabilities => ({
   isTerminal: Number.isFinite(columns),
   canRedraw: true,
   hasUnicode: true,
@@ -31,7 +32,8 @@ const screen = (columns: number, more: Partial<OutputCapabilities> = {}): Output
   ...more,
 })
 
-const controlSequence = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
+/** Characters that could change what a terminal shows. */
+const controlCharacter = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
 describe("Output on a terminal", () => {
   it("says that a run took less than a second, not 0 seconds (operations/command-line)", () => {
@@ -46,8 +48,8 @@ describe("Output on a terminal", () => {
   it.prop("escapes all control characters and bidirectional marks (operations/command-line)", [
     Schema.String,
   ], ([text]) => {
-    assert.notMatch(escapeTerminalLine(text), controlSequence)
-    assert.notMatch(escapeTerminalLines(text).replaceAll("\n", ""), controlSequence)
+    assert.notMatch(escapeTerminalLine(text), controlCharacter)
+    assert.notMatch(escapeTerminalLines(text).replaceAll("\n", ""), controlCharacter)
   })
 
   it("shows escape sequences as text (operations/command-line)", () => {
@@ -77,6 +79,7 @@ describe("Output on a terminal", () => {
   })
 })
 
+/** Rows of cells; null is a cell without a value. */
 const Cells = Schema.Array(Schema.Array(Schema.NullOr(Schema.String)))
 
 describe("A table", () => {
@@ -86,7 +89,7 @@ describe("A table", () => {
     integer(12, 120),
   ], ([rows, kinds, width]) => {
     const columns = kinds.map((isNumber, index) => ({ name: `column_${index}`, isNumber }))
-    const { hiddenColumns, lines } = formatTextTable({ columns, rows }, screen(width))
+    const { hiddenColumns, lines } = formatTextTable({ columns, rows }, makeOutput(width))
     assert.strictEqual(lines.length, rows.length + 1)
     for (const line of lines) assert.isAtMost(getDisplayWidth(line), width)
     assert.deepStrictEqual(
@@ -94,7 +97,7 @@ describe("A table", () => {
       columns.slice(columns.length - hiddenColumns.length).map(({ name }) => name),
     )
     if (columns.length > 0) assert.isBelow(hiddenColumns.length, columns.length)
-    for (const line of formatRowVertically({ columns, rows }, screen(width))) {
+    for (const line of formatRowVertically({ columns, rows }, makeOutput(width))) {
       assert.isAtMost(getDisplayWidth(line), width)
     }
   })
@@ -102,7 +105,7 @@ describe("A table", () => {
   it.prop("shows every cell in full when written to a file (operations/command-line)", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
     const columns = Array.from({ length: width }, (_, index) => ({ name: `c${index}`, isNumber: false }))
-    const { hiddenColumns, lines } = formatTextTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
+    const { hiddenColumns, lines } = formatTextTable({ columns, rows }, makeOutput(Number.POSITIVE_INFINITY))
     assert.deepStrictEqual(hiddenColumns, [])
     for (const [index, row] of rows.entries()) {
       for (const cell of row) assert.include(`${lines[index + 1]}  `, escapeTerminalLine(cell ?? "").trimEnd())
@@ -114,31 +117,32 @@ describe("A table", () => {
       yield* skipUnlessThorough
       // Empty cells, because measuring text takes most of the time.
       const rows = Array.from({ length: 200_000 }, () => [""])
-      assert.strictEqual(formatTextTable({ columns: [{ name: "name" }], rows }, screen(80)).lines.length, 200_001)
+      assert.strictEqual(formatTextTable({ columns: [{ name: "name" }], rows }, makeOutput(80)).lines.length, 200_001)
     }))
 
   it("marks a shortened cell with ~ on a terminal without Unicode (operations/command-line)", () => {
     const table = { columns: [{ name: "name" }], rows: [["abcdefghijklmnopqrstuvwxyz"]] }
-    const ascii = screen(12, { hasUnicode: false })
+    const ascii = makeOutput(12, { hasUnicode: false })
     assert.deepStrictEqual(formatTextTable(table, ascii).lines, ["name", "abcdefghijk~"])
     assert.deepStrictEqual(formatRowVertically(table, ascii), ["name  abcde~"])
-    assert.deepStrictEqual(formatRowVertically(table, screen(12)), ["name  abcde…"])
+    assert.deepStrictEqual(formatRowVertically(table, makeOutput(12)), ["name  abcde…"])
   })
 
   it("right-aligns numbers, shows null as a dash, and counts wide characters as two columns (operations/command-line)", () => {
     const columns = [{ name: "name", isNumber: false }, { name: "price", isNumber: true }]
     const rows = [["株式会社", "9.5"], ["abc", "1234.25"], [null, null]]
-    assert.deepStrictEqual(formatTextTable({ columns, rows }, screen(80)).lines, [
+    assert.deepStrictEqual(formatTextTable({ columns, rows }, makeOutput(80)).lines, [
       "name        price",
       "株式会社      9.5",
       "abc       1234.25",
       "-               -",
     ])
-    assert.deepStrictEqual(formatTextTable({ columns, rows }, screen(Number.POSITIVE_INFINITY)).lines.at(-1), "")
+    assert.deepStrictEqual(formatTextTable({ columns, rows }, makeOutput(Number.POSITIVE_INFINITY)).lines.at(-1), "")
   })
 })
 
-const state = (more: Partial<ProgressState>): ProgressState => ({
+/** Returns the progress of a load of `news`. */
+const makeProgress = (more: Partial<ProgressState>): ProgressState => ({
   label: "news",
   done: 0,
   total: 100,
@@ -157,7 +161,7 @@ describe("The progress line", () => {
     integer(1, 200),
     Schema.Boolean,
   ], ([label, done, total, count, columns, unicode]) => {
-    const now = state({ label, done, total: total ?? undefined, count })
+    const now = makeProgress({ label, done, total: total ?? undefined, count })
     const samples = [{ at: 0, done: 0, count: 0 }, { at: 4_000, done, count }]
     const text = formatProgressLine(escapeTerminalLine(label), formatProgressParts(now, samples, 4_000), {
       columns,
@@ -175,7 +179,7 @@ describe("The progress line", () => {
       count: second <= 20 ? second * 100 : 2_000 + (second - 20) * 1_000,
     }))
     const samples = seen.reduce<ReadonlyArray<ProgressSample>>(addProgressSample, [])
-    const parts = formatProgressParts(state({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
+    const parts = formatProgressParts(makeProgress({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
     assert.deepStrictEqual(parts, [" 60%", "0:20 left", "12,000 rows", "700 rows/s"])
     // A pause of 16 seconds, in which a batch is written.
     const paused = addProgressSample(addProgressSample(samples, { at: 31_000, done: 120, count: 12_000 }), {
@@ -183,17 +187,21 @@ describe("The progress line", () => {
       done: 120,
       count: 12_000,
     })
-    const later = formatProgressParts(state({ done: 120, total: 200, count: 12_000 }), paused, 46_000)
+    const later = formatProgressParts(makeProgress({ done: 120, total: 200, count: 12_000 }), paused, 46_000)
     assert.deepStrictEqual(later, [" 60%", "0:31 left", "12,000 rows"])
     const old = Array.from({ length: 300 }, (_, second) => ({ at: second * 1000, done: second, count: second }))
     assert.isAtMost(old.reduce<ReadonlyArray<ProgressSample>>(addProgressSample, []).length, 122)
   })
 
   it("shows no percentage without a total, and resets the rate when a new step begins (operations/command-line)", () => {
-    const text = formatProgressLine("pipe", formatProgressParts(state({ total: undefined, count: 5 }), [], 65_000), {
-      columns: 80,
-      unicode: true,
-    })
+    const text = formatProgressLine(
+      "pipe",
+      formatProgressParts(makeProgress({ total: undefined, count: 5 }), [], 65_000),
+      {
+        columns: 80,
+        unicode: true,
+      },
+    )
     assert.strictEqual(text, "pipe  1:05 so far  5 rows")
     assert.deepStrictEqual(addProgressSample([{ at: 0, done: 90, count: 9 }], { at: 10, done: 1, count: 0 }), [
       { at: 10, done: 1, count: 0 },
