@@ -106,9 +106,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ) as found cross join lateral public.trace_securities(symbols, old_tickers, new_tickers, days, ciks) as periods
 $$;
 
--- The splits of the securities that used the symbols, as `split_status` lists them. `applied` ones have taken place;
--- `repeated` ones are the same as another one that is recorded for a day at most 30 days away; ones of a day with
--- several ratios are `contradicted`, so prices before and after it cannot be compared.
+-- The splits of the securities that used the symbols. `applied` ones have taken place; `repeated` ones are records of one
+-- that took place on another day. Of `contradicted` ones, other records or bars say otherwise, so prices before and after
+-- the day cannot be compared. They may have a row for a day that `split_status` does not name, but bars show.
 create function security_splits(symbols text[], today date)
 returns table (security text, effective_date date, split_from numeric, split_to numeric, status text)
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -148,56 +148,101 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ),
   by_day as (
     select security, effective_date, (array_agg(split_from order by split_from))[1] as split_from,
-      (array_agg(split_to order by split_from))[1] as split_to, max(filed_at) as filed_at, min(ratio) as ratio,
+      (array_agg(split_to order by split_from))[1] as split_to, max(filed_at) as filed_at, ln(min(ratio)) as change,
       -- The ratio is unknown, or rows contradict each other.
       count(ratio) = 0 or min(ratio) < max(ratio) as is_contradicted
     from owned group by security, effective_date
   ),
-  -- Equal splits of a security, of which each is at most 30 days after the one before, have one number.
+  -- Records with one ratio, of which each is at most 30 days after the one before, are about one split, unless bars show
+  -- several. So are those with several ratios in one direction, at most five days apart. They have one number.
   spaced as (
-    select *, effective_date - lag(effective_date) over same > 30 as is_new
-    from by_day window same as (partition by security, ratio, is_contradicted order by effective_date)
+    select *, effective_date - lag(effective_date) over same
+        > case when change = lag(change) over same then 30 else 5 end as is_new
+    from by_day window same as (partition by security, is_contradicted, sign(change) order by effective_date)
+  ),
+  numbered as (
+    select *, count(*) filter (where is_new) over same as number
+    from spaced window same as (partition by security, is_contradicted, sign(change) order by effective_date)
   ),
   grouped as (
-    select *, count(*) over (partition by security, ratio, is_contradicted, number) as copies
-    from (
-      select *, count(*) filter (where is_new) over same as number
-      from spaced window same as (partition by security, ratio, is_contradicted order by effective_date)
-    ) as numbered
+    select *, min(change) over same < max(change) over same as has_several_ratios,
+      array_agg(change) over same as changes
+    from numbered window same as (partition by security, is_contradicted, sign(change), number)
   ),
-  -- Of the days for which a split is recorded, bars show the right one: the price changes as the ratio says. `doubt` is
-  -- 0 if it does so on this day, 2 if not, and null if the bars of the day or of the 30 days before are unknown. For a
-  -- split that is recorded for one day, it makes no difference.
+  -- Arrays, because a join with `periods` for each split would read all of it each time.
+  used as (
+    select security, array_agg(ticker) as tickers, array_agg(starts) as starts, array_agg(ends) as ends
+    from periods group by security
+  ),
+  -- `seen` is by how much the price changed on the day, as a logarithm like `change`. It is null if the bars of the day,
+  -- or of the 30 days before, are unknown.
+  observed as (
+    select grouped.*, tickers, starts, ends, ln(today.open / before.close) as seen
+    from grouped join used using (security) left join lateral (
+      select bar.open
+      from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+        join public.price_periods as bar on bar.ticker = period.ticker and bar.date = grouped.effective_date
+      where bar.date >= period.starts and bar.date < period.ends and bar.period in ('regular', 'day')
+      order by bar.period desc limit 1
+    ) as today on not is_contradicted left join lateral (
+      select bar.close
+      from unnest(tickers, starts, ends) as period (ticker, starts, ends) cross join lateral (
+        select known.date, known.close, known.period from public.price_periods as known
+        where known.ticker = period.ticker and known.date < grouped.effective_date
+          and known.date >= grouped.effective_date - 30 and known.date >= period.starts and known.date < period.ends
+          and known.period in ('regular', 'day')
+        order by known.date desc, known.period limit 1
+      ) as bar
+      order by bar.date desc, bar.period limit 1
+    ) as before on not is_contradicted
+  ),
+  -- Bars show the split if the price changed by more than half of what the ratio says, and no other ratio of its records
+  -- fits better.
   judged as (
-    select grouped.*, case
-        when is_contradicted or copies = 1 then 1
-        else (
-          select case when abs(ln(today.open / before.close) - ln(ratio)) < abs(ln(ratio)) / 2 then 0 else 2 end
+    select *, abs(seen - change) < abs(change) / 2
+        and abs(seen - change) <= (select min(abs(seen - other)) from unnest(changes) as other) as is_shown,
+      -- The days on which the price did change as the ratio says, if it hardly changed on the day of the record, or this
+      -- day, if the price changed the other way round.
+      case
+        when abs(seen) < abs(change) / 5 then (
+          select array_agg(date)
           from (
-            select bar.open from periods as period join public.price_periods as bar on bar.ticker = period.ticker
-            where period.security = grouped.security and bar.date = grouped.effective_date
-              and bar.date >= period.starts and bar.date < period.ends and bar.period in ('regular', 'day')
-            order by bar.period desc limit 1
-          ) as today, (
-            select bar.close from periods as period join public.price_periods as bar on bar.ticker = period.ticker
-            where period.security = grouped.security and bar.date < grouped.effective_date
-              and bar.date >= grouped.effective_date - 30 and bar.date >= period.starts and bar.date < period.ends
-              and bar.period in ('regular', 'day')
-            order by bar.date desc, bar.period limit 1
-          ) as before
+            select date, ln(open / lag(close) over (order by date)) as seen
+            from (
+              select distinct on (bar.date) bar.date, bar.open, bar.close
+              from unnest(tickers, starts, ends) as period (ticker, starts, ends)
+                join public.price_periods as bar on bar.ticker = period.ticker
+                  and bar.date >= greatest(period.starts, effective_date - 35)
+                  and bar.date <= least(period.ends - 1, effective_date + 5)
+              where bar.period in ('regular', 'day') order by bar.date, bar.period desc
+            ) as sessions
+          ) as day
+          where date >= effective_date - 5 and abs(day.seen - change) < abs(change) / 4
         )
-      end as doubt
-    from grouped
+        when abs(seen + change) < abs(change) / 2 then array[effective_date]
+      end as right_days
+    from observed
+  ),
+  resolved as (
+    select *, case
+        when is_contradicted then 'contradicted'
+        when bool_or(is_shown) over same then case when is_shown then 'applied' else 'repeated' end
+        when has_several_ratios or bool_and(right_days is not null) over same then 'contradicted'
+        when row_number() over (
+          partition by security, is_contradicted, sign(change), number
+          -- False comes before true: days that bars do not disprove come first.
+          order by coalesce(abs(seen) < abs(change) / 5, false), filed_at desc, effective_date desc
+        ) = 1 then 'applied'
+        else 'repeated'
+      end as status
+    from judged window same as (partition by security, is_contradicted, sign(change), number)
   )
-  select security, effective_date, split_from, split_to, case
-      when is_contradicted then 'contradicted'
-      when row_number() over (
-        partition by security, ratio, is_contradicted, number
-        order by coalesce(doubt, 1), filed_at desc, effective_date desc
-      ) = 1 then 'applied'
-      else 'repeated'
-    end
-  from judged
+  select security, effective_date, split_from, split_to, status from resolved
+  union
+  select security, day, split_from, split_to, status from resolved cross join unnest(right_days) as day
+  where status = 'contradicted' and not exists (
+    select from resolved as known where known.security = resolved.security and known.effective_date = day
+  )
 $$;
 
 -- Since when a row of `screener` or `float_outstanding` has had its `outstanding`: the date of a count that no filing
@@ -439,7 +484,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       case
         when count(*) = 1 and min(close) is null then 'no close'
         when min(contradicted_on) is not null
-          then 'an unknown or contradicting ratio of the split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD')
+          then 'a split on ' || to_char(min(contradicted_on), 'YYYY-MM-DD') || ' whose ratio is unknown or contradicted'
         when bool_or(shares is null) then 'an unknown number of shares of each class'
         when bool_or(is_receipt and ads_ratio is null) then 'an unknown number of shares per receipt'
         -- It may be one of the shares, or a change of the number of shares per receipt.
@@ -576,12 +621,19 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
   where is_ambiguous and ends = 'infinity'
 $$;
 
--- The symbols whose ticker changes or splits have changed since prices were ingested. The next ingest of prices removes
--- these rows, and computes all sessions of the securities again. There is no key, because a writer would otherwise wait
--- for an ingest that removes the same symbol, and could deadlock. `day` is the day from which the change counts.
+-- What has changed since prices were ingested, other than by an ingest of prices. The next one removes these rows and
+-- computes again what depends on them: on `ticker_changes` and `split_status`, all sessions of the securities; on
+-- `daily_prices`, the sessions from `day` to some time after `last_day`; on `screener` and `float_outstanding`, the
+-- values of their rows. There is no key, because a writer would otherwise wait for an ingest that removes the same
+-- symbol, and could deadlock.
 create table price_corrections (
-  ticker ticker not null,
-  day    fact_day
+  dataset     text not null,
+  ticker      ticker not null,
+  -- The day from which the change counts.
+  day         fact_day,
+  last_day    fact_day,
+  -- The other symbol of a row of `ticker_changes`.
+  counterpart ticker
 );
 
 create function note_price_corrections() returns trigger
@@ -591,21 +643,72 @@ begin
   -- a dynamic statement, because that is planned each time.
   if tg_op = 'TRUNCATE' then
     execute format($sql$
-      insert into public.price_corrections
-      select value, effective_date
-      from %s as changed cross join jsonb_each_text(to_jsonb(changed)) as cell (name, value)
-      where name in ('ticker', 'old_ticker', 'new_ticker')
-    $sql$, tg_relid::regclass);
+      insert into public.price_corrections (dataset, ticker, day, counterpart)
+      select $1, cells ->> name, effective_date, cells ->> counterpart
+      from %s as changed cross join to_jsonb(changed) as cells cross join (
+        values ('ticker', null), ('old_ticker', 'new_ticker'), ('new_ticker', 'old_ticker')
+      ) as symbols (name, counterpart)
+      where cells ? name
+    $sql$, tg_relid::regclass) using tg_table_name;
   else
-    insert into public.price_corrections
-    select value, effective_date
-    from changed cross join jsonb_each_text(to_jsonb(changed)) as cell (name, value)
-    where name in ('ticker', 'old_ticker', 'new_ticker');
+    insert into public.price_corrections (dataset, ticker, day, counterpart)
+    select tg_table_name, cells ->> name, effective_date, cells ->> counterpart
+    from changed cross join to_jsonb(changed) as cells cross join (
+      values ('ticker', null), ('old_ticker', 'new_ticker'), ('new_ticker', 'old_ticker')
+    ) as symbols (name, counterpart)
+    where cells ? name;
   end if;
   return null;
 end $$;
 
--- An update has two triggers, because the row may have had other symbols before.
+-- Without bars, nothing depends on closes or counts. An ingest of prices computes what depends on its own changes, and
+-- sets `tickerline.ingests_prices` in its transaction.
+create function are_closes_noted() returns boolean
+language sql stable set search_path = pg_catalog, pg_temp as $$
+  select current_setting('tickerline.ingests_prices', true) is distinct from 'on'
+    and exists (select from public.price_periods)
+$$;
+
+create function note_changed_closes() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if not public.are_closes_noted() then return null; end if;
+  case tg_op
+    when 'UPDATE' then
+      insert into public.price_corrections
+      select tg_table_name, ticker, min(date), max(date)
+      from (
+        (select ticker, date, close from changed except select ticker, date, close from former)
+        union all
+        (select ticker, date, close from former except select ticker, date, close from changed)
+      ) as differing
+      group by ticker;
+    when 'TRUNCATE' then
+      insert into public.price_corrections
+      select tg_table_name, ticker, min(date), max(date) from public.daily_prices group by ticker;
+    else
+      insert into public.price_corrections
+      select tg_table_name, ticker, min(date), max(date) from changed group by ticker;
+  end case;
+  return null;
+end $$;
+
+-- A row of `screener` or `float_outstanding` that is new, or has another count, may lack values that prices give it.
+create function note_changed_counts() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if not public.are_closes_noted() then return null; end if;
+  if tg_op = 'UPDATE' then
+    insert into public.price_corrections
+    select tg_table_name, ticker
+    from (select ticker, outstanding from changed except select ticker, outstanding from former) as differing;
+  else
+    insert into public.price_corrections select tg_table_name, ticker from changed;
+  end if;
+  return null;
+end $$;
+
+-- An update of the first two has two triggers, because the row may have had other symbols before.
 do $$
 declare
   dataset text;
@@ -624,6 +727,25 @@ begin
         for each statement execute function note_price_corrections();
     $sql$, dataset);
   end loop;
+  create trigger note_prices_after_insert after insert on daily_prices referencing new table as changed
+    for each statement execute function note_changed_closes();
+  create trigger note_prices_after_update after update on daily_prices
+    referencing old table as former new table as changed
+    for each statement execute function note_changed_closes();
+  create trigger note_prices_after_delete after delete on daily_prices referencing old table as changed
+    for each statement execute function note_changed_closes();
+  create trigger note_prices_before_truncate before truncate on daily_prices
+    for each statement execute function note_changed_closes();
+  foreach dataset in array array['screener', 'float_outstanding'] loop
+    execute format($sql$
+      create trigger note_prices_after_insert after insert on %1$I referencing new table as changed
+        for each statement execute function note_changed_counts();
+      create trigger note_prices_after_update after update on %1$I
+        referencing old table as former new table as changed
+        for each statement execute function note_changed_counts();
+    $sql$, dataset);
+  end loop;
 end $$;
 
-revoke execute on function note_price_corrections from public;
+revoke execute on function note_price_corrections, note_changed_closes, note_changed_counts, are_closes_noted
+  from public;

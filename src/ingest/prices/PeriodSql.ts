@@ -74,6 +74,8 @@ export const createBarTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // The bars of a day of the whole market, about two million, are sorted several times.
   yield* sql`set local work_mem = '128MB'`
+  // The triggers that note changes for the next ingest leave out those of this one.
+  yield* sql`set local tickerline.ingests_prices = 'on'`
   yield* sql`
     create temp table bars (
       line bigint, ticker text, day date, minute smallint, open numeric(18, 4), high numeric(18, 4),
@@ -470,27 +472,31 @@ export const mergePeriods = runStatements(
 export const maxSplitDistance = 30
 
 /**
- * Adds the sessions whose rows depend on the changed ones to `touched`: those of the security in the days after. If a
- * split of the security is recorded for several days around the changed session, also those before, because the changed
- * bars may show another of these days to be the right one.
+ * Adds the sessions whose rows depend on the changed ones, or on closes that other programs have changed, to `touched`:
+ * those of the security in the days after. If a split is recorded around a changed session, also those around the
+ * split, because the changed bars may show another day of the split, or other ones, to be right.
  */
 export const addDependentSessions = runStatements(
   "create unique index on touched (ticker, date)",
   `insert into touched
     select other.ticker, other.date
-    from changed join symbol_periods as period on changed.ticker = period.ticker
-        and changed.date >= period.starts and changed.date < period.ends
+    from (
+      select ticker, date as first, date as last from changed
+      union all select ticker, first, last from stale where first is not null
+    ) as source
+      join symbol_periods as period on source.ticker = period.ticker
+        and source.last >= period.starts and source.first < period.ends
       cross join lateral (
-        select changed.date - case when exists (
-          select from splits where splits.security = period.security and status = 'repeated'
-            and effective_date between changed.date - ${maxSplitDistance} and changed.date + ${maxSplitDistance}
-        ) then ${maxSplitDistance} else 0 end as earliest
+        select case when exists (
+          select from splits where splits.security = period.security
+            and effective_date between source.first - ${maxSplitDistance} and source.last + ${maxSplitDistance}
+        ) then ${maxSplitDistance} else 0 end as margin
         offset 0 -- Without it, PostgreSQL would look up the splits for each session that is joined below.
-      ) as dependent
+      ) as around
       join symbol_periods as any_period using (security)
       join price_periods as other on other.ticker = any_period.ticker
-        and other.date >= greatest(any_period.starts, earliest)
-        and other.date <= least(any_period.ends - 1, changed.date + ${dependentDays})
+        and other.date >= greatest(any_period.starts, source.first - margin)
+        and other.date <= least(any_period.ends - 1, source.last + ${dependentDays} + margin)
     on conflict do nothing`,
   "analyze touched",
 )

@@ -38,7 +38,7 @@ import {
   addCorrectedSessions,
   addSessionsOfDisprovedSplits,
   findContradictedSplits,
-  findCorrectedSymbols,
+  findCorrections,
   findMarketCaps,
   findSecurities,
   storeMarketCaps,
@@ -65,7 +65,7 @@ export interface PriceFileResult {
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
   /** Symbols some of whose values are null, and why. */
   readonly doubtful: ReadonlyArray<DoubtfulSymbol>
-  /** The number of symbols all of whose sessions were computed, because ticker changes or splits have changed. */
+  /** The number of symbols whose sessions were computed again, because ticker changes, splits or closes have changed. */
   readonly corrected: number
 }
 
@@ -165,11 +165,11 @@ const describeDoubts = Effect.fnUntraced(function* ({ check }: PriceIngestOption
 
 /**
  * Merges the sums of the file, and finds the sessions to compute and their securities. Returns the number of symbols
- * whose ticker changes or splits have changed.
+ * whose ticker changes, splits or closes have changed.
  */
 const mergeSums = Effect.fnUntraced(function* ({ datasets }: PriceIngestOptions) {
   // The datasets that this ingest leaves out need the corrections, too, so a later ingest must find them again.
-  const corrected = yield* findCorrectedSymbols({ keep: datasets.length < priceDatasets.length })
+  const corrected = yield* findCorrections({ keep: datasets.length < priceDatasets.length })
   yield* mergePeriods
   yield* addCorrectedSessions
   yield* addSessionsOfDisprovedSplits
@@ -232,7 +232,7 @@ const ingestInTransaction = Effect.fnUntraced(function* (file: string | undefine
 /**
  * Ingests a file, completely or not at all. Fails with `BarFileRefused` if a row is bad or there is no bar to ingest,
  * and with `PartialDayRefused` if the file covers less of a day than is known. Without a file, only computes the
- * sessions of securities whose ticker changes or splits have changed since the last ingest.
+ * sessions of securities whose ticker changes, splits or closes have changed since the last ingest.
  */
 export const ingestPriceFile = Effect.fnUntraced(function* (file: string | undefined, options: PriceIngestOptions) {
   const sql = yield* SqlClient.SqlClient

@@ -8,7 +8,7 @@
  */
 import { Record } from "effect"
 import type { ComputedRows } from "../load/Load.ts"
-import { closeMinute, dependentDays, isCompleteDay, runStatements } from "./PeriodSql.ts"
+import { closeMinute, dependentDays, isCompleteDay, runStatements, yearDays } from "./PeriodSql.ts"
 import { isUsedOn } from "./SecurityPeriods.ts"
 
 /** The smallest gap, up or down, with which a session is in `gap_stats`, in %. */
@@ -140,13 +140,18 @@ const createVolumes = `
  * true if such a row is removed unless it is computed again, because
  * - a close is known, even if it cannot be adjusted,
  * - the security is so young that an older close would be that of another company, or
- * - ticker changes or splits were corrected, so an earlier ingest may have used a wrong close.
+ * - ticker changes, splits or closes were corrected, so an earlier ingest may have used a wrong close.
  */
 const createSessions = `
   create temp table sessions on commit drop as
   select touched.ticker, touched.date, period.security, nullif(adjusted.close, 0) as previous, began,
     before.close is not null or began > touched.date - ${maxCloseAge}
-      or touched.ticker in (select ticker from recomputed) as is_decided,
+      or touched.ticker in (select ticker from recomputed)
+      or exists (
+        select from symbol_periods as any_period join stale using (ticker)
+        where any_period.security = period.security
+          and last >= greatest(starts, touched.date - ${maxCloseAge}) and first < least(ends, touched.date)
+      ) as is_decided,
     (select max(last_minute) from price_periods as parts
       where parts.ticker = touched.ticker and parts.date = touched.date) as last_minute
   from touched join symbol_periods as period on ${isUsedOn("touched", "period")}
@@ -405,25 +410,26 @@ const intradayRunners: ComputedRows = {
       and (volumes.sessions * comparable - total) ^ 2
         > ${minDeviations ** 2} * (volumes.sessions * squares - total ^ 2)`,
   // Without a usual volume, a row from elsewhere stays, unless more bars could not give one either: a split makes the
-  // volumes incomparable, or the security is younger than the days from which the usual volume is computed.
+  // volumes incomparable, or the security is younger than the days from which the usual volume is computed. It does not
+  // stay either if it may rest on ticker changes or splits that were corrected.
   replaced: isSessionWith(
-    `is_decided and (${hasUsualVolume} or not are_comparable or began > sessions.date - ${dependentDays})`,
+    `is_decided and (${hasUsualVolume} or not are_comparable or began > sessions.date - ${dependentDays}
+      or sessions.ticker in (select ticker from recomputed))`,
   ),
 }
-
-/** Days of `high_365` and `low_365`. */
-const yearDays = 365
 
 /** The numbers of days N for which the screener has a column `gain_N_day`. */
 const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /**
- * Returns SQL for a value that is computed from the last `days` days. If the bars do not give it, the row of the
- * screener keeps its value, unless these days begin before `known.since`: then the value may be that of another
- * company, or ignore a split.
+ * Returns SQL for a value that is computed from the last `days` days, or from closes that are at most `age` days older.
+ * If the closes cannot give it yet, because the first known one is more recent, the row of the screener keeps its
+ * value, unless these days begin before `known.since`: then the value may be that of another company, or ignore a
+ * split. If older closes are known, the value would be that of an earlier session, and becomes null.
  */
-const keepIfKnown = (value: string, column: string, days: number) =>
-  `coalesce(${value}, case when newest.date - ${days} >= known.since then listed.${column} end)`
+const keepIfKnown = (value: string, column: string, days: number, age = 0) =>
+  `coalesce(${value}, case when newest.date - ${days} >= known.since
+    and newest.date - ${days + age} < known.first_close then listed.${column} end)`
 
 /** Returns SQL for the gain, in %, since the last close `days` days before the newest session or earlier. */
 const gainSince = (days: number) =>
@@ -436,7 +442,10 @@ const gainSince = (days: number) =>
   )`
 
 const gainColumns = Object.fromEntries(
-  gainDays.map((days) => [`gain_${days}_day`, keepIfKnown(gainSince(days), `gain_${days}_day`, days)]),
+  gainDays.map((days) => {
+    const column = `gain_${days}_day`
+    return [column, keepIfKnown(gainSince(days), column, days, maxCloseAge - 1)]
+  }),
 )
 
 /**
@@ -460,7 +469,8 @@ const joinNewestSession = `left join lateral (
  * SQL join: `known.since` is the day since which the existing values of the row can be trusted: the first day of the
  * security or its latest contradicted split, whichever is later, and never (infinity) if its ticker changes or splits
  * were corrected. `known.compared_since` is the day since which its prices can be compared: its latest contradicted
- * split, or the first day of a period before which its symbol is ambiguous. `greatest` ignores nulls.
+ * split, or the first day of a period before which its symbol is ambiguous. `known.first_close` is the day of the
+ * oldest close or session that is known of the security. `greatest` and `least` ignore nulls.
  */
 const joinKnownSince = `cross join lateral (
     select greatest(
@@ -472,7 +482,13 @@ const joinKnownSince = `cross join lateral (
         ) then 'infinity'::date end
       ) as since,
       greatest(case when current_period.is_ambiguous then current_period.starts end, max(effective_date))
-        as compared_since
+        as compared_since,
+      (
+        select min(least(
+          (select min(date) from daily_prices as past where ${isUsedOn("past", "any_period")}),
+          (select min(date) from price_periods as past where ${isUsedOn("past", "any_period")})
+        )) from symbol_periods as any_period where any_period.security = current_period.security
+      ) as first_close
     from splits
     where splits.security = current_period.security and status = 'contradicted' and effective_date <= newest.date
   ) as known`
@@ -560,6 +576,9 @@ const screener: ComputedRows = {
     ${joinUpwardGaps}
     where newest.date is not null and current_period.security in (
         select security from symbol_periods as period join touched on ${isUsedOn("touched", "period")}
+        union
+        select security from symbol_periods as period join stale on stale.ticker = period.ticker
+          and coalesce(last >= starts and first < ends, ends = 'infinity')
       )
       -- The values of a row may be those of a company that turns out to have given up the symbol. They become null.
       or newest.date is null and listed.ticker in (select ticker from recomputed)`,

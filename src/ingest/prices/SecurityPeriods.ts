@@ -49,27 +49,42 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
   ))
 
 /**
- * Creates the table `recomputed` and returns the number of symbols in it: those with sessions whose ticker changes or
- * splits have changed since the last ingest, or those of symbols that ticker changes connect with them. A change with a
- * later day is left for an ingest on or after that day. With `keep`, the next ingest finds the same changes again. Runs
- * before the sessions of the file are stored.
+ * Finds what other programs have changed since the last ingest, before the sessions of the file are stored. Creates the
+ * tables `recomputed`, the symbols with prices whose ticker changes or splits have changed and those that ticker changes
+ * connect with them, and `stale`, the symbols whose closes in `daily_prices` (from `first` to `last`) or counts of shares (with
+ * nulls) have changed. A change with a later day is left for an ingest on or after that day. With `keep`, the next
+ * ingest finds the same changes again. Returns the number of symbols whose sessions are computed again.
  */
-export const findCorrectedSymbols = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
+export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
   const today = yield* todayInChicago
   const sql = yield* SqlClient.SqlClient
   // A change without a day is due at once: "is not false" holds for null, too.
   const isDue = `day <= '${today}' is not false`
   yield* runStatements(
     keep
-      ? `create temp table corrected on commit drop as select distinct ticker from price_corrections where ${isDue}`
+      ? `create temp table corrected on commit drop as select * from price_corrections where ${isDue}`
       : `create temp table corrected on commit drop as
-          with due as (delete from price_corrections where ${isDue} returning ticker) select distinct ticker from due`,
+          with due as (delete from price_corrections where ${isDue} returning *) select * from due`,
+    // A symbol without sessions has prices of another one if they were or are symbols of one security.
     `create temp table recomputed on commit drop as
-      select distinct ticker from security_periods(array(select ticker from corrected), '${today}') as period
-      where exists (select from price_periods as known where known.ticker = period.ticker)`,
+      select distinct ticker from security_periods(
+        array(select ticker from corrected where dataset in ('ticker_changes', 'split_status')), '${today}'
+      ) as period
+      where exists (select from price_periods as known where known.ticker = period.ticker) or exists (
+        select from corrected cross join lateral security_periods(array[counterpart], '${today}') as other
+          join price_periods as known on known.ticker = other.ticker
+        where corrected.ticker = period.ticker and counterpart is not null
+      )`,
     "analyze recomputed",
+    `create temp table stale on commit drop as
+      select ticker, min(day) as first, max(last_day) as last
+      from corrected where dataset in ('daily_prices', 'screener', 'float_outstanding') group by ticker`,
+    "analyze stale",
   )
-  return (yield* sql`select from recomputed`).length
+  return (yield* sql`
+    select from (select ticker from recomputed union select ticker from stale where first is not null) as found
+    where exists (select from price_periods as known where known.ticker = found.ticker)
+  `).length
 })
 
 /** Adds all sessions of the symbols in `recomputed` to `touched`. */
@@ -79,20 +94,23 @@ export const addCorrectedSessions = runStatements(
     except select ticker, date from touched`,
 )
 
-/** Creates the tables `symbol_periods` and `splits` for the symbols in `touched` and those connected with them. */
-export const findSecurities = Effect.flatMap(todayInChicago, (today) =>
-  runStatements(
+/**
+ * Creates the tables `symbol_periods` and `splits` for the symbols in `touched`, `recomputed` and `stale` and those
+ * connected with them.
+ */
+export const findSecurities = Effect.flatMap(todayInChicago, (today) => {
+  const symbols = "array(select ticker from touched union select ticker from recomputed union select ticker from stale)"
+  return runStatements(
     `create temp table symbol_periods on commit drop as
-      select security, ticker, starts, ends, is_ambiguous
-      from security_periods(array(select distinct ticker from touched), '${today}')`,
+      select security, ticker, starts, ends, is_ambiguous from security_periods(${symbols}, '${today}')`,
     "create index on symbol_periods (ticker)",
     "create index on symbol_periods (security)",
     "analyze symbol_periods",
-    `create temp table splits on commit drop as
-      select * from security_splits(array(select distinct ticker from touched), '${today}')`,
+    `create temp table splits on commit drop as select * from security_splits(${symbols}, '${today}')`,
     "create index on splits (security, effective_date)",
     "analyze splits",
-  ))
+  )
+})
 
 /**
  * Returns an SQL condition on a row of a table with the alias `rows` and one of `symbol_periods` with the alias
@@ -108,7 +126,7 @@ export const isUsedOn = (rows: string, periods: string) =>
 export const findContradictedSplits = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeDoubtfulSymbols(sql`
-    select distinct ticker, 'an unknown or contradicting ratio of the split on ' || effective_date as reason
+    select distinct ticker, 'a split on ' || effective_date || ' whose ratio is unknown or contradicted' as reason
     from splits join symbol_periods using (security)
     where status = 'contradicted' and ticker in (
       select touched.ticker from touched where touched.date between effective_date and effective_date + 365
@@ -118,13 +136,23 @@ export const findContradictedSplits = Effect.gen(function* () {
 })
 
 /**
- * Creates the table `caps` with the market capitalizations for the rows of `screener` (D44). Runs after `daily_prices`
- * is filled, because it reads the closes there.
+ * Creates the table `caps` with the market capitalizations for the rows of `screener` and `float_outstanding` (D44).
+ * Those that cannot be computed are left out and stay as they are, unless ticker changes or splits were corrected: then
+ * they are null, because they may be those of another company. Runs after `daily_prices` is filled, because it reads
+ * the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>
   runStatements(
     `create temp table caps on commit drop as
       select * from find_market_caps(array(select distinct ticker from symbol_periods), '${today}')`,
+    `insert into caps
+      select dataset, ticker
+      from (
+        select 'screener' as dataset, ticker from screener
+        union all select 'float_outstanding', ticker from float_outstanding
+      ) as listed
+      where ticker in (select ticker from recomputed)
+        and not exists (select from caps where caps.dataset = listed.dataset and caps.ticker = listed.ticker)`,
     "create index on caps (ticker)",
     "analyze caps",
   ))

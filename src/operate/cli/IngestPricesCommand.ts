@@ -38,8 +38,8 @@ const formatNotes = (file: string, { corrected, doubts, skipped }: PriceFileResu
     ]),
     ...doubts.map((doubt) => `${file}: ${doubt}`),
     ...(corrected === 0 ? [] : [
-      `${file}: computed all sessions of ${formatCountWithNoun(corrected, "symbol")} again, whose ticker changes or ` +
-      "splits have changed",
+      `${file}: computed sessions of ${formatCountWithNoun(corrected, "symbol")} again, whose ticker changes, splits ` +
+      "or closes have changed",
     ]),
   ]
 }
@@ -101,7 +101,7 @@ export const pricesCommand = Command.make(
     files: Argument.Path("file").pipe(
       Argument.withDescription(
         "Files with minute or day bars: .csv, .csv.gz, .csv.zst or .parquet. Without a file, only the sessions are " +
-          "computed again whose ticker changes or splits have changed",
+          "computed again whose ticker changes, splits or closes have changed",
       ),
       Argument.variadic({ min: 0 }),
     ),
@@ -134,7 +134,7 @@ export const pricesCommand = Command.make(
       [
         ...formatTotals(totals),
         files.length === 0
-          ? `No file was given, so only ticker changes and splits were applied, in ${time}`
+          ? `No file was given, so only ticker changes, splits, closes and counts were applied, in ${time}`
           : `${formatCountWithNoun(done.length, "file")}, ${formatCountWithNoun(bars, "bar")}, in ${time}`,
         ...(check ? ["Nothing was changed."] : []),
       ].join("\n"),
@@ -150,6 +150,6 @@ export const pricesCommand = Command.make(
     "ingest prices 2026-06-01.csv.gz": "Ingest a day of minute bars",
     "ingest prices flatfiles/*.csv.gz --only gap-stats,screener": "Fill two datasets",
     "ingest prices bars.parquet --check": "Check a file",
-    "ingest prices": "Apply ticker changes and splits that were loaded after the prices",
+    "ingest prices": "Apply ticker changes, splits, closes and counts that were loaded after the prices",
   }),
 )

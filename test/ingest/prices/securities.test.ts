@@ -171,7 +171,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       assert.deepStrictEqual(yield* readGaps, [])
       assert.isNull((yield* readListing("AAA"))["market_cap"])
       assert.deepStrictEqual(Array.from(new Set(doubtful.map(({ reason }) => reason))), [
-        "an unknown or contradicting ratio of the split on 2026-06-03",
+        "a split on 2026-06-03 whose ratio is unknown or contradicted",
       ])
     }))
 
@@ -311,7 +311,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
       )
       assert.include(
         yield* ingestByCommand(["AAA", "2026-06-05", 10]),
-        "values of 1 symbol are null, because of an unknown or contradicting ratio of the split on 2026-06-02: AAA",
+        "values of 1 symbol are null, because of a split on 2026-06-02 whose ratio is unknown or contradicted: AAA",
       )
     }))
 
