@@ -66,7 +66,7 @@ create table edgar_work (
   cik             cik,
   -- `form` and `instance`: a run over all companies has listed an ownership form, a statement or an XBRL instance, and
   -- has not requested it yet (decision 0128).
-  -- `decided`: an operator has decided on a doubt, or a close is known by now, and what depends on it is computed again.
+  -- `decided`: an operator has decided on a doubt, or a close has become known; what depends on it is computed again.
   -- `absent` and `rejected`: the SEC did not send the document, or sent something unreadable (decision 0105).
   kind            text not null check (kind in ('form', 'instance', 'decided', 'absent', 'rejected')),
   -- For a form: its filing, as the company's list of filings describes it.

@@ -65,7 +65,7 @@ export interface PriceFileResult {
   readonly merged: ReadonlyMap<PriceDataset, ReplacedRowCounts>
   /** Symbols some of whose values are null, and why. */
   readonly doubtful: ReadonlyArray<DoubtfulSymbol>
-  /** The number of symbols whose sessions were computed again, because ticker changes, splits or closes have changed. */
+  /** The number of symbols whose sessions were computed again, because ticker changes, splits or closes changed. */
   readonly corrected: number
 }
 

@@ -49,11 +49,15 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
   ))
 
 /**
- * Finds what other programs have changed since the last ingest, before the sessions of the file are stored. Creates the
- * tables `recomputed`, the symbols with prices whose ticker changes or splits have changed and those that ticker changes
- * connect with them, and `stale`, the symbols whose closes in `daily_prices` (from `first` to `last`) or counts of shares (with
- * nulls) have changed. A change with a later day is left for an ingest on or after that day. With `keep`, the next
- * ingest finds the same changes again. Returns the number of symbols whose sessions are computed again.
+ * Finds what other programs have changed since the last ingest, before the sessions of the file are stored. Creates two
+ * tables:
+ * - `recomputed`: the symbols with prices whose ticker changes or splits have changed, and those that ticker changes
+ *   connect with them,
+ * - `stale`: the symbols whose closes in `daily_prices` have changed, from `first` to `last`, or whose counts of shares
+ *   have, with nulls.
+ *
+ * A change with a later day is left for an ingest on or after that day. With `keep`, the next ingest finds the same
+ * changes again. Returns the number of symbols whose sessions are computed again.
  */
 export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
   const today = yield* todayInChicago
@@ -62,7 +66,8 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
   const isDue = `day <= '${today}' is not false`
   yield* runStatements(
     keep
-      ? `create temp table corrected on commit drop as select * from price_corrections where ${isDue}`
+      ? `create temp table corrected on commit drop as
+          select * from price_corrections where ${isDue}`
       : `create temp table corrected on commit drop as
           with due as (delete from price_corrections where ${isDue} returning *) select * from due`,
     // A symbol without sessions has prices of another one if they were or are symbols of one security.
