@@ -84,6 +84,11 @@ export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly
     `create temp table stale on commit drop as
       select ticker, min(day) as first, max(last_day) as last
       from corrected where dataset in ('daily_prices', 'screener', 'float_outstanding') group by ticker`,
+    // Nothing is noted before the first bars.
+    `insert into stale
+      select ticker
+      from (select ticker from screener union select ticker from float_outstanding) as listed
+      where not exists (select from price_periods)`,
     "analyze stale",
   )
   return (yield* sql`

@@ -1,0 +1,205 @@
+/** Tests that `ingest prices` applies what other programs store after the prices, or take back (D44, D45). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeRandomChooser } from "../../support/RandomChoices.ts"
+import * as Service from "../../support/Service.ts"
+import * as DayBars from "./DayBars.ts"
+
+// @module-tag slow
+
+const { insertRows } = Service
+const { ingestBars, listDays, storeChange, storeListing, storeSplit } = DayBars
+
+const storeClose = (ticker: string, date: string, close: number) =>
+  insertRows("daily_prices", { ticker, date, close: String(close) })
+
+const storeCount = (ticker: string) =>
+  insertRows("float_outstanding", {
+    ticker,
+    outstanding: "1000",
+    is_adr: false,
+    reported_date: "2026-05-01",
+    last_updated: "2026-05-01 10:00:00",
+  })
+
+/** Reads everything that depends on closes and counts, as texts. */
+const readResults = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly result: string }>`
+    select concat_ws(' ', 'gap', ticker, date, previous_day_close, gap_percentage) as result from gap_stats
+    union all select concat_ws(' ', 'premarket', ticker, date, reference_close) from premarket_stats
+    union all select concat_ws(' ', 'runner', ticker, date, previous_day_close) from intraday_runners
+    union all
+    select concat_ws(' ', 'screener', ticker, 'price', price, 'cap', market_cap, 'gains', gain_1_day, gain_7_day,
+      gain_30_day, 'gaps', num_gaps, avg_gap)
+    from screener
+    union all select concat_ws(' ', 'float', ticker, market_cap) from float_outstanding
+    order by 1
+  `
+  return rows.map(({ result }) => result)
+})
+
+const isFound = (results: ReadonlyArray<string>, start: string) => results.some((result) => result.startsWith(start))
+
+const TestLayer = Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer)
+
+layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest prices", (it) => {
+  it.effect.each([1, 2, 3, 4, 5, 6])(
+    "gives the same values whether closes and rows come before or after the bars: seed %d (D44, D45)",
+    (seed) =>
+      Effect.gen(function* () {
+        const choose = makeRandomChooser(seed)
+        const days = listDays("2026-04-01", 50)
+        const withBars = ["OLD", "NEW", "AAA"]
+        // ONLY has closes in `daily_prices`, but no bars.
+        const bars = withBars.flatMap((ticker) =>
+          days.filter((day) => (ticker === "OLD" ? day < "2026-05-15" : ticker !== "NEW" || day >= "2026-05-15"))
+            .filter(() => choose([true, true, false, false, false]))
+            .map((day): DayBars.DayBar => [ticker, day, choose([5, 8, 10, 20])])
+        )
+        const traded = new Set(bars.map(([ticker, day]) => `${ticker} ${day}`))
+        const closes = [...withBars, "ONLY"].flatMap((ticker) =>
+          days.filter((day) => !traded.has(`${ticker} ${day}`) && choose([true, false, false]))
+            .map((day) => [ticker, day, choose([4, 9, 16])] as const)
+        )
+        const storeRows = Effect.gen(function* () {
+          for (const ticker of ["NEW", "AAA", "ONLY"]) {
+            yield* storeListing(ticker, { outstanding: "1000", last_updated: "2026-03-01 10:00:00" })
+            yield* storeCount(ticker)
+          }
+        })
+        const storeCloses = Effect.forEach(closes, ([ticker, day, close]) => storeClose(ticker, day, close))
+        const orders = [
+          [storeRows, storeCloses, ingestBars(...bars)],
+          [storeRows, ingestBars(...bars), storeCloses],
+          [storeCloses, ingestBars(...bars), storeRows],
+          [ingestBars(...bars), storeCloses, storeRows],
+        ]
+        const found: Array<ReadonlyArray<string>> = []
+        for (const order of orders) {
+          yield* DayBars.emptyTables
+          yield* storeChange("OLD", "NEW", "2026-05-15")
+          for (const step of order) yield* step
+          yield* DayBars.ingestCorrections
+          found.push(yield* readResults)
+        }
+        assert.isTrue(isFound(found[0] ?? [], "gap"))
+        for (const results of found) assert.deepStrictEqual(results, found[0])
+      }),
+  )
+
+  it.effect("uses a close no more that was corrected or removed (D45)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      yield* storeClose("AAA", "2026-06-02", 5)
+      yield* ingestBars(["AAA", "2026-06-03", 10])
+      assert.isTrue(isFound(yield* readResults, "gap AAA 2026-06-03 5.0000"))
+      yield* sql`update daily_prices set close = 8 where date = '2026-06-02'`
+      assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 1)
+      assert.isTrue(isFound(yield* readResults, "gap AAA 2026-06-03 8.0000"))
+      yield* sql`delete from daily_prices where date = '2026-06-02'`
+      yield* DayBars.ingestCorrections
+      assert.isFalse(isFound(yield* readResults, "gap"))
+      assert.strictEqual((yield* DayBars.ingestCorrections).corrected, 0)
+    }))
+
+  it.effect("leaves no value of another company when a change is taken back (D32, D45)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      yield* storeChange("OLD", "NEW", "2026-06-20")
+      const days = listDays("2026-06-01", 14)
+      yield* storeListing("NEW", { outstanding: "1000" })
+      yield* storeListing("RUN", { outstanding: "1000" })
+      yield* storeCount("NEW")
+      yield* storeListing("OTHER", { price: "3", market_cap: "3000" })
+      yield* storeChange("XCH", "RUN", "2026-06-18")
+      yield* storeChange("UNKNOWN", "OTHER", "2026-06-18")
+      for (const day of days) yield* ingestBars(["OLD", day, 7], [day < "2026-06-18" ? "XCH" : "RUN", day, 7])
+      yield* ingestBars(["RUN", "2026-06-19", 7], ["RUN", "2026-06-22", 7, 1e6])
+      const before = yield* readResults
+      assert.isTrue(isFound(before, "runner RUN 2026-06-22"))
+      assert.isTrue(isFound(before, "screener NEW price 7.0000 cap 7000.00"))
+      assert.isTrue(isFound(before, "float NEW 7000.00"))
+      yield* sql`update ticker_changes set status = 'reverted'`
+      yield* DayBars.ingestCorrections
+      const results = yield* readResults
+      assert.isFalse(isFound(results, "runner"))
+      assert.isTrue(isFound(results, "screener NEW price cap gains"))
+      assert.include(results, "float NEW")
+      // Its prices are from elsewhere, because none of its symbols has bars.
+      assert.isTrue(isFound(results, "screener OTHER price 3.0000 cap 3000.00"))
+    }))
+
+  it.effect("clears the cap of a symbol that its company turns out to have given up, in both datasets (D44)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeListing("OLD", { outstanding: "1000" })
+      yield* storeCount("OLD")
+      yield* ingestBars(["OLD", "2026-06-01", 20])
+      assert.isTrue(isFound(yield* readResults, "float OLD 20000.00"))
+      yield* storeChange("OLD", "NEW", "2026-07-01")
+      yield* DayBars.ingestCorrections
+      const results = yield* readResults
+      assert.include(results, "float OLD")
+      assert.isTrue(isFound(results, "screener OLD price cap gains"))
+    }))
+
+  it.effect("keeps no gain or usual volume of an earlier session (resources: screener)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* DayBars.emptyTables
+      // A gain over a year may come from elsewhere, because the closes do not reach back that far.
+      yield* storeListing("AAA", { gain_365_day: "12" })
+      for (const day of listDays("2026-06-01", 14)) yield* ingestBars(["AAA", day, 10])
+      const readValues = sql`select gain_1_day, average_volume, gain_365_day from screener`.values
+      assert.deepStrictEqual(yield* readValues, [["0.0000", 100n, "12.0000"]])
+      yield* ingestBars(["AAA", "2026-10-12", 5])
+      assert.deepStrictEqual(yield* readValues, [[null, null, "12.0000"]])
+    }))
+
+  it.effect.each(
+    [
+      ["two days, one with the right ratio", [["2026-06-02", 10], ["2026-06-03", 20]], 20, "2026-06-03", []],
+      ["two days, both ratios wrong", [["2026-06-02", 10], ["2026-06-03", 20]], 100, "2026-06-03", null],
+      ["two days, and no bar shows either", [["2026-06-02", 10], ["2026-06-03", 20]], 1, "2026-06-03", null],
+      ["the day after", [["2026-06-04", 10]], 10, "2026-06-03", null],
+      ["the wrong direction", [["2026-06-03", 0.1]], 10, "2026-06-03", null],
+      ["the right day", [["2026-06-03", 10]], 12, "2026-06-03", ["gap AAA 2026-06-03 10.0000 20.0000"]],
+    ] as const,
+  )(
+    "lets bars decide about a split that is recorded for %s (D45)",
+    ([, records, factor, day, expected]) =>
+      Effect.gen(function* () {
+        yield* DayBars.emptyTables
+        for (const [date, ratio] of records) {
+          yield* ratio < 1 ? storeSplit("AAA", date, 1, 1 / ratio) : storeSplit("AAA", date, ratio, 1)
+        }
+        const bars = listDays("2026-05-28", 8).map((date): DayBars.DayBar => ["AAA", date, date < day ? 1 : factor])
+        const results: Array<ReadonlyArray<string>> = []
+        for (const order of [bars, bars.toReversed()]) {
+          yield* DayBars.emptyPrices
+          let reasons: ReadonlyArray<string> = []
+          for (const bar of order) reasons = (yield* ingestBars(bar)).doubtful.map(({ reason }) => reason)
+          results.push((yield* readResults).filter((result) => result.startsWith("gap")))
+          if (expected === null) assert.include(reasons.join(), "whose ratio is unknown or contradicted")
+          else assert.deepStrictEqual(reasons, [])
+        }
+        assert.deepStrictEqual(results, [expected ?? [], expected ?? []])
+      }),
+  )
+
+  it.effect("applies two equal splits within a month if bars show both (D45)", () =>
+    Effect.gen(function* () {
+      yield* DayBars.emptyTables
+      yield* storeSplit("AAA", "2026-06-03", 10, 1)
+      yield* storeSplit("AAA", "2026-06-17", 10, 1)
+      for (const day of listDays("2026-06-01", 14)) {
+        yield* ingestBars(["AAA", day, day < "2026-06-03" ? 1 : day < "2026-06-17" ? 10 : 100])
+      }
+      assert.isFalse(isFound(yield* readResults, "gap"))
+    }))
+})
