@@ -63,6 +63,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A stored
         "history.changes.other_ticker",
         "public.edgar_runs.tickers",
         "public.news.tickers",
+        "public.price_corrections.counterpart",
         "public.price_corrections.ticker",
         "public.symbol_spellings.spelling",
         "public.webhook_endpoints.tickers",
