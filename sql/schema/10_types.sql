@@ -52,7 +52,7 @@ create domain text_list as text[] check (
   coalesce(array_ndims(value) = 1 and array_lower(value, 1) = 1, true) and array_position(value, null) is null
 );
 
--- The least and the greatest value of each domain of numbers, days or times, as text.
+-- The lower and the upper bound of each domain of numbers, days or times, as text.
 create view domain_bounds as
 select contypid as domain, bounds[1] as least, bounds[2] as greatest
 from pg_constraint cross join lateral regexp_match(

@@ -24,7 +24,7 @@ end $$;
 create trigger refuse_respelling before update or delete or truncate on symbol_spellings
   for each statement execute function refuse_respelling();
 
--- Returns how the tables spell a symbol; without such a symbol, returns it as it is.
+-- Returns a symbol in the spelling that the tables use. If no table has the symbol, returns it unchanged.
 create function stored_symbol(symbol text) returns text language sql stable strict parallel safe
 set search_path = pg_catalog, pg_temp
 return coalesce((select spelling from public.symbol_spellings where key = public.symbol_key(symbol)), symbol);
@@ -43,7 +43,7 @@ begin
   if found then return known; end if;
   lock table public.symbol_spellings in share row exclusive mode;
   insert into public.symbol_spellings values (public.symbol_key(symbol), symbol) on conflict do nothing;
-  -- A statement of its own, because another transaction may have kept its spelling meanwhile.
+  -- A separate statement also sees a spelling that another transaction stored while this one waited for the lock.
   return (select spelling from public.symbol_spellings where key = public.symbol_key(symbol));
 end $$;
 
@@ -67,9 +67,9 @@ begin
   return jsonb_populate_record(new, result);
 end $$;
 
--- Keeps one spelling of each symbol in the columns of a table whose domain is `ticker` or `tickers`. The condition of
--- the trigger spares rows without a separator the call of a function. The name comes before those of the triggers that
--- compare an updated row with the one before.
+-- Keeps one spelling of each symbol in the columns of a table whose domain is `ticker` or `tickers`. Because of
+-- its condition, the trigger calls no function for rows without a separator. Its name sorts before the names of the
+-- triggers that compare an updated row with the previous one, so it runs first.
 create function keep_spellings(spelled regclass) returns void
 language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare

@@ -161,7 +161,7 @@ begin
       message = 'the history has lost the record of this transaction',
       hint = 'Only the history may draw values from history.transaction_ids.';
   elsif not will_be_made then
-    -- If constraints are immediate, they would fire at once, and again after each further statement.
+    -- If constraints were immediate, this one would fire right after this statement, and again after every later one.
     set constraints history.record_transaction deferred;
     update history.transactions set is_pending = true where id = current;
   end if;
@@ -456,7 +456,7 @@ begin
 end $$;
 
 -- Drops the history of the earliest month if all of its transactions were recorded before the given time, and returns
--- the month. Drops only one month per call, so that few partitions are locked at once; callers repeat it. Because
+-- the month. Drops only one month per call, so that few partitions are locked at a time; callers repeat it. Because
 -- service roles may call this, it always keeps the last 31 days.
 --
 -- The first call for a month only moves the start of the history past it. A later call drops the month, after all

@@ -29,8 +29,8 @@ begin
   for source in select * from history.datasets where shown_from is not null order by dataset loop
     execute format('select from public.%I limit 0', source.dataset);
   end loop;
-  -- With this lock, all recorded transactions are visible to the statements below, and no further one is recorded
-  -- meanwhile.
+  -- While this transaction holds the lock, no other transaction is recorded, and the statements below see all that have
+  -- been recorded.
   perform pg_advisory_xact_lock(7101886);
   select max(day) into last_day from history.days;
   if new_day <= last_day then return; end if;
@@ -62,10 +62,10 @@ end $$;
 -- A job reads the change feed in order and adds up what it finds, so that requests read only these small tables.
 create table history.change_counts (
   dataset text not null,
-  -- At UTC-05:00.
+  -- The day of the change at UTC-05:00.
   day     date not null,
   kind    text not null check (kind in ('added', 'corrected', 'removed')),
-  -- How long after its recording a row was corrected. Empty for other kinds of changes.
+  -- For corrections, the class of the time between recording and correcting a row; empty for other kinds of changes.
   delay   text not null,
   changes bigint not null,
   primary key (dataset, day, kind, delay)
@@ -84,7 +84,7 @@ create table history.counting_place (
   only_one      boolean primary key default true check (only_one),
   -- Only changes after this time are counted.
   since         timestamptz not null,
-  -- The format is that of `/v1/changes`. Null means that nothing has been counted yet.
+  -- A cursor in the format of `/v1/changes`. Null means that nothing has been counted yet.
   cursor        text,
   -- The time of the newest change that has been counted.
   counted_until timestamptz

@@ -94,7 +94,8 @@ create index on edgar_work (cik);
 create index edgar_work_newest_forms_idx
   on edgar_work ((filing ->> 'filingDate') desc, (filing ->> 'accession') desc) where kind = 'form';
 
--- One copy of the SEC's ticker list per day (New York), as JSON, to find changes on which a week of copies agrees.
+-- The SEC's ticker list as JSON, one copy per day (New York). Comparing the copies shows ticker changes. A change
+-- counts only once the copies have agreed on it for a week, because the list may switch back and forth for days.
 create table edgar_ticker_lists (
   day       date primary key,
   row_count int not null,

@@ -2,7 +2,7 @@
 -- its market capitalization. Statements that compare prices, splits or counts of several days ask these functions.
 
 -- Divides the time of each symbol at the changes that it takes part in, and names the security that used it. If the
--- changes of a component form a chain (D21), the periods of its symbols are those of one security, and are linked. All
+-- changes of a component form a chain (D21), the periods of its symbols belong to one security, and are linked. All
 -- other periods are securities of their own, so that nothing of another company is mixed in. A security has the name of
 -- its newest period: the symbol and, if it was used by others before, its first day. `ends` is the day after the last.
 create function trace_securities(
@@ -13,7 +13,7 @@ create function trace_securities(
 -- PostgreSQL does not know how long the arrays are. A nested loop over 5,000 changes would take seconds.
 language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = off as $$
   with recursive changes as materialized (
-    -- Changes with equal symbols and day, of which at most one CIK is known, are one (D20).
+    -- Changes with equal symbols and day count as one if they name at most one CIK (D20).
     select row_number() over () as id, old_ticker, new_ticker, day, min(cik) as cik, max(cik) as other_cik,
       count(*) over (partition by old_ticker) > 1 as is_forked
     from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
@@ -122,7 +122,7 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       and coalesce(split.split_from <> split.split_to, true)
   ),
   -- A split may be listed under a symbol that the security got later, or had until a few days before. If bars show that
-  -- the symbol was traded around that day, the split is that of the company that used it.
+  -- the symbol was traded around that day, the split belongs to the company that used it.
   moved as (
     select distinct listed.id, chain.security
     from listed join (select * from periods where is_linked) as chain on chain.ticker = listed.ticker
@@ -153,8 +153,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       count(ratio) = 0 or min(ratio) < max(ratio) as is_contradicted
     from owned group by security, effective_date
   ),
-  -- Records with one ratio, of which each is at most 30 days after the one before, are about one split, unless bars show
-  -- several. So are those with several ratios in one direction, at most five days apart. They have one number.
+  -- Records with the same ratio are about one split if each is at most 30 days after the previous one, unless bars show
+  -- several splits. Records with different ratios in the same direction are about one split if they are at most five
+  -- days apart. All records about one split get the same number.
   spaced as (
     select *, effective_date - lag(effective_date) over same
         > case when change = lag(change) over same then 30 else 5 end as is_new
@@ -299,11 +300,11 @@ end $$;
 revoke execute on function note_share_count, forget_share_counts from public;
 
 -- The counts in the symbols' rows of `screener` and `float_outstanding`, with one row for each class of shares if the
--- count is the sum of several. `shares` is null if there are, or may be, several classes, but not with this sum: if an
--- operator has corrected it, if it was loaded or is that of a balance sheet, or if the cover cannot be read.
--- `counted_on` is the date of the count. If `is_receipt`, `symbol` is that of receipts, each of which is `ads_ratio`
--- shares since `ratio_on` or earlier. Counts and ratios are looked up under all symbols of the security, because rows
--- of filings keep the symbol of their day (D38).
+-- count is the sum of several. `shares` is null if there are, or may be, several classes whose sum is not the count: if
+-- an operator has corrected the count, if it was loaded or comes from a balance sheet, or if the cover cannot be read.
+-- `counted_on` is the date of the count. If `is_receipt`, `symbol` denotes depositary receipts, and each of them has
+-- been worth `ads_ratio` shares since `ratio_on` or earlier. Counts and ratios are looked up under all symbols of the
+-- security, because rows of filings keep the symbol of their day (D38).
 create function find_share_counts(symbols text[], today date)
 returns table (
   dataset text, ticker text, symbol text, shares numeric, counted_on date, is_receipt boolean, ads_ratio numeric,
@@ -311,9 +312,9 @@ returns table (
 )
 language sql stable set search_path = pg_catalog, pg_temp as $$
   with periods as materialized (select * from public.security_periods(symbols, today)),
-  -- The symbols that the security of each symbol has used, by period. Rows of datasets with one row per symbol are those
-  -- of the security from `owned_from` on: always those of its present symbol, but none of a symbol that is listed beside
-  -- it, because another company uses that.
+  -- The symbols that the security of each symbol has used, by period. In datasets with one row per symbol, the row of a
+  -- symbol belongs to the security from `owned_from` on. The row of the present symbol always does. The row of a symbol
+  -- that is listed beside the present one never does, because another company uses that symbol.
   used as materialized (
     select symbol, former.ticker, former.starts, former.ends, case
         when former.ticker = symbol then '-infinity'
@@ -445,9 +446,9 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   order by symbol, found.date desc, found.source
 $$;
 
--- The market capitalizations of the symbols' rows in `screener` and `float_outstanding` (D44), and of those of other
--- symbols of their companies: the newest close times the number of shares as of that day. There is no row if the count
--- or the close is unknown. If `reason` says why the capitalization cannot be computed, it is null.
+-- The market capitalizations for the rows of the symbols in `screener` and `float_outstanding` (D44), and for the rows
+-- of other symbols of their companies: the newest close times the number of shares as of that day. There is no row if
+-- the count or the close is unknown. If the capitalization cannot be computed, it is null, and `reason` says why.
 create function find_market_caps(symbols text[], today date)
 returns table (dataset text, ticker text, market_cap numeric, reason text)
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -522,10 +523,11 @@ end $$;
 
 -- Which closes belong to a row with a symbol and a day (D32), for all symbols of whole components of changes. A row has
 -- the closes of `ticker` from `starts` on, before `ends`, if its day is in `since` and before `until`, and its CIK
--- follows the rule. For `same`, it is `cik`; for `unknown`, one of them is null; for `same or unknown`, either of both;
--- for `other`, it is known and not `cik`. `untraded` is as `unknown`, but only if `symbol` has no close of these days
--- around that of the row: lineage does not say who used it then, and closes show that somebody did.
--- A row that has no closes by these rules may be that of a company of which lineage does not know the symbols.
+-- follows the rule. For `same`, the row's CIK is `cik`; for `unknown`, one of the two is null; for `same or unknown`,
+-- either of these holds; for `other`, the row's CIK is known and not `cik`. `untraded` is like `unknown`, but applies
+-- only if `symbol` has no close on these days around the row's day: if it has one, somebody used the symbol then, and
+-- lineage does not say who. A row that has no closes by these rules may belong to a company whose symbols lineage does
+-- not know.
 create function find_row_periods(old_tickers text[], new_tickers text[], days date[], ciks text[])
 returns table (
   symbol text, cik text, rule text, since date, until date, ticker text, starts date, ends date
@@ -554,7 +556,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     where exists (select from periods where is_ambiguous and periods.ticker = changes.old_ticker)
   ),
   -- Where lineage is ambiguous, the changes of each issuer may be a chain (D21, candidates). They are traced under
-  -- symbols that begin with the ten digits of the CIK, because those of different issuers are not connected then.
+  -- symbols that begin with the ten digits of the CIK, so that changes of different issuers are not connected.
   issued as materialized (
     select left(period.ticker, 10) as cik, substr(period.ticker, 12) as ticker, starts, ends, security, is_linked,
       is_ambiguous

@@ -3,7 +3,7 @@
 -- old ones can be dropped.
 
 -- A row counts requests that a process refused with 429: one row per account, endpoint and minute. Only `request_count`
--- and the first columns vary. The other columns are those of `usage_requests`, so that one view can show both.
+-- and the first columns vary. It also has the other columns of `usage_requests`, so that one view can show both.
 create table usage (
   usage_id          uuid not null,
   requested_at      timestamptz(3) not null,
@@ -144,9 +144,9 @@ begin
   from unnest('{public.usage,public.usage_batches,public.usage_kind_hours}'::regclass[]) as whole;
 end $$;
 
--- Drops the partitions of the earliest month that ended before the given time, but never those of the last 31 days, nor
--- of a month with unsettled usage. Returns the month's name. Drops only one month per call, so that few partitions are
--- locked at once; callers repeat it.
+-- Drops the partitions of the earliest month that ended before the given time, but never the partitions of the last 31
+-- days, nor of a month with unsettled usage. Returns the month's name. Drops only one month per call, so that few
+-- partitions are locked at a time; callers repeat it.
 create function drop_usage_partitions(before timestamptz) returns setof text
 language plpgsql security definer set search_path = pg_catalog, pg_temp set lock_timeout = '250ms' as $$
 declare

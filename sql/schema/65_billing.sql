@@ -396,7 +396,7 @@ begin
   if tg_op <> 'INSERT' then
     raise 'Closed invoices cannot be changed.' using errcode = 'object_not_in_prerequisite_state';
   end if;
-  -- If a month is just being closed, waits for that.
+  -- Closing a month locks its account, too. So if a month is being closed right now, this waits until it is closed.
   perform from public.accounts where account_id in (select account_id from added) order by account_id for no key update;
   if exists (select from added join public.invoices using (account_id, month)) then
     raise 'A closed invoice gets no more lines.' using errcode = 'object_not_in_prerequisite_state';

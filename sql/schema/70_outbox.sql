@@ -259,8 +259,8 @@ create function begin_webhook_feed() returns void language sql set search_path =
   )
 $$;
 
--- Enables an endpoint. Its waiting messages are sent at once, and each may be attempted as often as a new one. Returns
--- false if the endpoint does not exist, or its account has been erased.
+-- Enables an endpoint. Its waiting messages are sent immediately, and each may be attempted as often as a new one.
+-- Returns false if the endpoint does not exist, or its account has been erased.
 create function enable_webhook_endpoint(endpoint bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -308,7 +308,7 @@ create function replay_webhook_messages(
   from recorded
 $$;
 
--- Queues the emails about a changelog entry to those of the addresses that belong to an account. If the entry is
+-- Queues the emails about a changelog entry, but only to addresses that belong to an account. If the entry is
 -- announced for the first time, also queues the webhook about a deprecation. Returns the number of emails.
 create function announce_entry(entry text, is_operational boolean, recipients json, deprecation json) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$

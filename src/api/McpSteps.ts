@@ -26,7 +26,10 @@ const makeUsageClaim = () => {
   }
 }
 
-/** Creates the function that takes the steps of a message. It is called once, when the service starts. */
+/**
+ * Creates the function that handles an MCP message: it admits the request, runs the message, and returns the response
+ * with what to bill. Called once, when the service starts.
+ */
 export const makeMcpSteps = Effect.fnUntraced(function* (admit: Effect.Success<typeof makeAdmit>) {
   const mcp = yield* McpEndpoint
 

@@ -167,7 +167,12 @@ export const followChanges = <Change, Error>(
 const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
-/** Returns a reader that decodes responses according to the contract. `toError` converts each of its errors. */
+/**
+ * Returns a reader that decodes responses according to the contract. `toError` converts all errors of the reader.
+ *
+ * `decode` fails for every status but 200. So if a response is decoded without an error and still contains no changes,
+ * it did not come from this API, and `readError` fails with `UnreadableAnswer`.
+ */
 export const makeDecodingChangeReader = (
   endpoint: EndpointDecoder,
   via: FollowOptions["via"],

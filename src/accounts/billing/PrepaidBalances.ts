@@ -49,7 +49,7 @@ interface Balance {
 interface Unwritten {
   /** The cost of responses. */
   cost: number
-  /** What exports that have ended had reserved. Writing their costs gives it back. */
+  /** What ended exports had reserved. It becomes available again when their costs are written. */
   givenBack: number
 }
 
@@ -71,7 +71,7 @@ interface Holding {
    * reservation is no longer renewed, and expires.
    */
   users: number
-  /** Whether the export has ended, and its cost is not written yet. */
+  /** Whether the export has ended. It then keeps its reservation only until its cost has been written. */
   isEnded: boolean
   /** Until when the process may rely on the reservation (monotonic clock, ms). */
   validUntil: number
@@ -271,16 +271,16 @@ const makePrepaidBalances = Effect.gen(function* () {
     }
   }
 
-  /** Called before each batch is written. `last` is its number; `getWriter` returns that of the process. */
+  /** Called before each batch is written. `last` is the batch's number; `getWriter` returns the process's number. */
   const beginWrite = (batch: NonNullable<typeof sending>, getWriter: typeof findWriter) => {
     sending = batch
     findWriter = getWriter
   }
 
-  /** Subtracts a cost that will be written later. A negative cost takes back an earlier one. */
+  /** Subtracts a cost that will be written later. A negative cost cancels an earlier one. */
   const spend = (account_id: number, microdollars: number) => ledger.addUnwritten(account_id, microdollars, 0)
 
-  /** Subtracts the cost of a row that is not written yet, and gives back the reservation of its export. */
+  /** Subtracts the cost of a row that is not written yet, and releases the reservation of its export. */
   const addCharge = (charge: Charge) => {
     const holding = holdings.get(charge.reservation_id ?? "")
     if (holding !== undefined) {
@@ -371,7 +371,7 @@ const makePrepaidBalances = Effect.gen(function* () {
       getAmount: () => now() < holding.validUntil ? holding.amount : 0,
       /**
        * Sets the reserved amount to `wanted` microdollars, or to what is available if that is at least `needed`.
-       * Otherwise, the amount stays as it is.
+       * Otherwise, the amount does not change.
        */
       reserve: (needed: number, wanted: number) => reserve(id, holding, needed, wanted),
     }

@@ -61,14 +61,14 @@ export const UsageTotal = Schema.Struct({
   cost_microdollars: Schema.Int,
 }).annotate({ identifier: "UsageTotal" })
 
-/** What the admin API tells about a dataset. */
+/** A dataset as the admin API shows it. */
 export const DatasetState = Schema.Struct({
   dataset: Schema.String,
   changed_at: Schema.NullOr(PrintedTime).annotate({ description: "Null: never." }),
   rows: Schema.Int.annotate({ description: "PostgreSQL's estimate." }),
 }).annotate({ identifier: "DatasetState" })
 
-/** What the admin API tells about an ingest run. */
+/** An ingest run as the admin API shows it. */
 export const IngestRun = Schema.Struct({
   run_id: Schema.Int,
   scheduled: Schema.Boolean,

@@ -152,7 +152,10 @@ class StreamState implements RecentChangesPosition {
   readonly matcher: ChangeMatcher
   /** Open when the stream may have something to send. */
   readonly wake = Latch.makeUnsafe()
-  /** Whether the stream sends the recent changes in memory; otherwise it reads its own pages from the database. */
+  /**
+   * Whether the stream takes its changes from the buffer of recent changes, which all live streams share. Otherwise, it
+   * reads pages of its own from the database.
+   */
   isLive = false
   next = 0
   cursor: string
@@ -509,7 +512,7 @@ const makeChangeStream = Effect.gen(function* () {
     return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
   })
 
-  /** Ends all streams. Streams that are opened afterwards end at once. */
+  /** Ends all streams. Streams that are opened afterwards end immediately. */
   const stop = Effect.sync(() => {
     isStopping = true
     for (const stream of streams) end(stream, "server_stopping")

@@ -116,12 +116,12 @@ export class LineageIndex extends Context.Service<LineageIndex, {
 
       const readVersion = Effect.fnUntraced(function* (version: string) {
         const startedAt = now()
-        // Frees the outdated changes first, so that memory never has to hold both.
+        // Drops the outdated changes before it reads the new ones, so that memory never has to hold two copies.
         known = undefined
         const changes = yield* readChanges
         nextReadAt = now() + (changes === undefined ? pauseIfTooLargeMillis : pauseFactor * (now() - startedAt))
-        // Requests may have read a later change from the table meanwhile. Without waiting for a poll that notices it,
-        // responses would go back to the state before it.
+        // During the read, requests may have read a later change directly from the table. Waits for a poll that would
+        // notice that change, because otherwise responses would go back to the state before the change.
         yield* versions.nextPoll
         known = { version, changes }
       })

@@ -292,8 +292,8 @@ const makeBody = (
       return Exit.succeed(part.bytes)
     })
   }
-  // A body that is interrupted before its end counts as 499: the client closed the connection. 500: it could not be
-  // compressed.
+  // The status to record for a body that stops before its end: 499 if the client closed the connection, 500 if the body
+  // could not be compressed.
   const endWith = (exit: Exit.Exit<unknown, unknown>) =>
     sent.end(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 499 : 500)
   Effect.runSync(Scope.addFinalizerExit(request.scope(), (exit) => Effect.sync(() => endWith(exit))))

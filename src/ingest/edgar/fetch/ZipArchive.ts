@@ -19,10 +19,13 @@ const toDamage = (error: unknown) => {
   return new ZipDamaged({ message: `${problem} (${error instanceof Error ? error.message : String(error)})` })
 }
 
-/** How many bytes of the list of entries are read at once. The list may be 100 MB long. */
+/** How many bytes of the archive's list of entries one read fetches. The list may be 100 MB long. */
 const windowBytes = 1 << 20
 
-/** Reads the list of entries in large pieces, because `yauzl` reads 46 bytes at a time. */
+/**
+ * Serves the small reads of `yauzl` from a large block of the file in memory. When `yauzl` lists the entries, it asks
+ * for as few as 46 bytes at a time, so without the block each entry would cost several reads of the file.
+ */
 class WindowedReader extends yauzl.RandomAccessReader {
   readonly #file: FileHandle
   #window = Buffer.alloc(0)
@@ -57,7 +60,7 @@ class WindowedReader extends yauzl.RandomAccessReader {
   }
 }
 
-/** Copies what reading an entry needs. Its name and comment are left out, because they are larger than the rest. */
+/** Copies only what is needed to read an entry. Its name and comment would need more memory than everything else. */
 const keepEntry = (entry: yauzl.Entry) => {
   const { compressedSize, compressionMethod, crc32, generalPurposeBitFlag, relativeOffsetOfLocalHeader } = entry
   return Object.assign(new yauzl.Entry(), {

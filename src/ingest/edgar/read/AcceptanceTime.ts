@@ -117,10 +117,13 @@ export const readAcceptanceTime = (stamp: string, timeZone: StampTimeZone | null
   return digits === null || timeZone === null || midnightPattern.test(digits) ? null : parseDigits(digits, timeZone)
 }
 
-/** The SEC accepts some filings months after their official date, which is that of an earlier one or of a letter. */
+/**
+ * How many days an acceptance time may be from the filing date. The two can be months apart, because some filings keep
+ * the date of an earlier filing or of a letter as their official date.
+ */
 const maxDaysFromFiling = 366
 
-/** Returns the stamp without the `Z` if it is a time that is far from the filing date, so that neither is certain. */
+/** Returns the stamp without the `Z` if its time is so far from the filing date that neither can be trusted. */
 export const findDoubtfulStamp = ({ filingDate, stamp }: StampedFiling) => {
   if (filingDate === undefined || stamp.startsWith(filingDate.slice(0, 5))) return undefined
   const digits = toDigits(stamp)

@@ -48,7 +48,7 @@ const describeOrigin = ({ instance, path }: CompanyFact) =>
 const classesNote = " They may be of several classes. The number of shares of each is not known, and without it " +
   "`market_cap` of the company is null."
 
-/** Whether the count may be that of several classes, of which it is not the sum. */
+/** Whether the count may cover several share classes although it is not a sum of their known counts. */
 const mayHaveOtherClasses = ({ decided, fact: { instance, path, val }, isLeftOut }: AssessedFact) =>
   !isLeftOut &&
   (path.startsWith("dei/")
@@ -105,15 +105,15 @@ const groupByFiling = (facts: CompanyFacts, { balanceSheetCounts, counts, floats
   })
 }
 
-/** What a row says: a count, why others of the filing cannot be read, or both. */
+/** What a row says: a count, why other counts of the filing cannot be read, or both. */
 interface RowParts {
   readonly count: AssessedFact | undefined
   readonly causes: ReadonlyArray<UnreadableCount>
 }
 
 /**
- * Returns a row for each share count of each filing: those of its cover page or, if it has none, that of its balance
- * sheet. Counts of the cover that cannot be read have rows, too, or are named beside the count of the balance sheet.
+ * Returns a row for each share count of each filing: the counts on its cover page or, if that has none, the count on
+ * its balance sheet. Unreadable cover counts have rows, too, or are named beside the count on the balance sheet.
  * The row of a filing's latest count also has the filing's float. A filing without counts has one row, with its float.
  */
 const makeHistoricalRows = (
@@ -250,7 +250,7 @@ const makeCurrentRows = (
 
 /**
  * Returns the row with the current count, and the rows with the counts and public floats of all filings. If a company
- * has depositary receipts, the counts are those of its ordinary shares.
+ * has depositary receipts, its counts are numbers of ordinary shares, not of receipts.
  */
 export const makeFloatRows = (
   issuer: Issuer,

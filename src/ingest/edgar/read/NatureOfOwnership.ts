@@ -10,7 +10,7 @@ const footnotePattern = new RegExp(
   "g",
 )
 
-/** Separates a text in lower case from the ids of the footnotes to which it refers. */
+/** Removes references to footnotes from a text in lower case, and returns the ids of these footnotes. */
 export const splitFootnoteMarks = (text: string) => {
   const footnotes: Array<string> = []
   const rest = text.replace(footnotePattern, (_, ...numbers: ReadonlyArray<string | number | undefined>) => {
@@ -21,7 +21,7 @@ export const splitFootnoteMarks = (text: string) => {
   return { rest, footnotes }
 }
 
-/** Words without a meaning for the identity of the holder. */
+/** Words that do not help to identify the holder. */
 const emptyWords = new Set(
   "by held owned indirect indirectly through via in the of for see".split(" "),
 )
@@ -40,15 +40,22 @@ const spouses = new Set(["wife", "husband"])
 const optionalWords = new Set(["plan", "account", "company", "issuer"])
 
 export interface NatureOfOwnership {
-  /** Equal for natures that are or may be one: the words without those that mean nothing, in alphabetical order. */
+  /**
+   * The meaningful words in alphabetical order. Two lines may report the same position only if these are equal:
+   * `By Trust for Spouse` and `Spouse Trust` both give `spouse trust`.
+   */
   readonly words: string
-  /** The words in their order. If only these differ, it is unclear whether two natures are one. */
+  /**
+   * The meaningful words in the order of the text, which may keep `wife` and `husband` apart. If two lines have equal
+   * `words` but different phrases, they may report one position or two: `trust spouse` and `spouse trust` may be two
+   * trusts.
+   */
   readonly phrase: string
   /** Ids of the footnotes to which the text refers. */
   readonly footnotes: ReadonlyArray<string>
 }
 
-/** Reads the text of an element `natureOfOwnership`. */
+/** Reads the text of an element `natureOfOwnership`. Drops words that do not help to identify the holder. */
 export const readNatureOfOwnership = (text: string): NatureOfOwnership => {
   const { footnotes, rest } = splitFootnoteMarks(
     text.normalize("NFKC").toLowerCase().replace(/\b401[ -]*\(?k\b\)?/g, "401k")

@@ -33,8 +33,8 @@ const isRounded = (a: number, b: number) =>
 const minCount = 10_000
 
 /**
- * Prices per share in USD. Of all listed shares, only those of Berkshire Hathaway (about 700,000) have cost more than
- * `maxUsual`, and none has ever been outside of what the tables accept.
+ * Prices per share in USD. Of all listed shares, only Berkshire Hathaway's (about 700,000) have cost more than
+ * `maxUsualPrice`. No share price has ever been outside the range that the tables accept.
  */
 const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
 
@@ -47,19 +47,22 @@ const minShareOfClose = 0.002
 /** Days for which a public float says something about counts. It is stated once a year, months after its date. */
 const maxFloatAge = 600
 
-/** Days by which the date of a cover may be before the end of the period, such as that of a year with 52 weeks. */
+/** Days by which a cover's date may be before the end of the period, such as the end of a fiscal year of 52 weeks. */
 const maxDaysBeforePeriod = 7
 
-/** The date of a cover is shortly before the filing. If the period is not known, one that is older is not believed. */
+/**
+ * A cover's date is normally shortly before the filing date. If the period is not known, a date that is more days
+ * before the filing date than this is not believed.
+ */
 const maxCoverAge = 300
 
-/** No fact in XBRL is about a day so long before its filing. */
+/** Ten years in days. No XBRL fact is about a day that is longer before its filing. */
 const maxFactAge = 3_650
 
-/** The list of filings, as far as it is compared with the facts. */
+/** The fields of a listed filing that are compared with the facts. */
 export type ListedReport = Pick<EdgarFiling, "accession" | "filingDate" | "form" | "reportDate">
 
-/** A split of the security that the filings count, and whose closes are compared. */
+/** A split of the security whose shares the filings count and whose closes are compared. */
 export interface KnownSplit {
   readonly day: string
   /** How many shares one share became; null if that is unknown or contradicted. */
@@ -75,7 +78,7 @@ export interface CountEvidence {
   readonly decisions?: Decisions | undefined
 }
 
-/** A fact with the reasons not to believe its value. One marks it, two leave it out. */
+/** A fact with the reasons to doubt its value. With one reason, it is marked as doubtful; with two, it is left out. */
 export interface AssessedFact {
   readonly fact: CompanyFact
   /** Clauses: "differs from 25123000 on 2025-02-15". */
@@ -87,7 +90,7 @@ export interface AssessedFact {
 
 export interface CountAssessment {
   readonly counts: ReadonlyArray<AssessedFact>
-  /** Only those of the report's own date that can be believed. */
+  /** Only counts for the date of the report itself, and only if they can be believed. */
   readonly balanceSheetCounts: ReadonlyArray<AssessedFact>
   readonly floats: ReadonlyArray<AssessedFact>
   /** `none` means that the facts are silent, `doubtful` that the count may have changed. */
@@ -114,8 +117,9 @@ const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, peri
 }
 
 /**
- * Replaces dates that are not believed. Then the order of the filings decides which count is the newest, but that of an
- * amendment has the place of the report that it amends.
+ * Replaces a date that is not believed: by an operator's date or, without one, by the filing date, so that the order of
+ * the filings decides which count is the newest. An amendment gets the end of its period instead of the filing date,
+ * which puts its count next to the count of the report that it amends.
  */
 const settleDate = (
   fact: CompanyFact,
@@ -157,7 +161,7 @@ const findSplitFactor = (splits: ReadonlyArray<KnownSplit>, from: string, to: st
 /**
  * Restates a count for the splits between its date and other days. There may be several values, because the filing may
  * have restated the count for splits until the day of the filing, or the recorded day of a split may not be exact. The
- * first value is that of the count's own date.
+ * first value is restated from the count's own date.
  */
 const restate = (
   { end, filed, val }: CompanyFact,
@@ -217,7 +221,7 @@ class CountDoubts {
 interface SeriesEvidence {
   /** Counts of balance sheets by accession number. */
   readonly balances: ReadonlyMap<string, CompanyFact>
-  /** How many reasons there are not to believe a count, whatever the others are. */
+  /** How many reasons there are to doubt a count, without comparing it with the other counts. */
   readonly countOwnReasons: (fact: CompanyFact) => number
   readonly isPlaceholder: (fact: CompanyFact) => boolean
   readonly isDecided: (fact: CompanyFact) => boolean
@@ -230,7 +234,7 @@ const findBest = (facts: ReadonlyArray<CompanyFact>, rank: (fact: CompanyFact) =
   return facts.findLast((fact) => rank(fact) === lowest)
 }
 
-/** Whether a count is in another unit than the balance sheet of its filing, and not the other way round. */
+/** Whether a count, not the balance sheet of its filing, is the one in the wrong unit. */
 const isInOtherUnit = (
   { isAlike, isInSmallerUnit }: CountComparison,
   count: CompanyFact,
@@ -273,7 +277,7 @@ const compareSeries = (
   let candidates: ReadonlyArray<DatedCounts> = []
   let suggestUnitError = false
   const isContradicted = (fact: CompanyFact) => !isAlike(fact, balances.get(fact.accn) ?? fact)
-  /** Counts may differ from the balance sheet because of what happened after its date, and the next report shows it. */
+  /** A count may differ from the balance sheet because of a later event. Then the next report confirms the count. */
   const explainPrevious = (newest: CompanyFact) => {
     if (isContradicted(newest)) return
     for (const fact of reliableDates.at(-1)?.facts ?? []) {
@@ -300,7 +304,7 @@ const compareSeries = (
     } else if (balance !== undefined && isInOtherUnit(comparison, newest, balance, reliable)) {
       markUnitErrors([date], balance)
     } else if (reliable === undefined || isAlike(newest, reliable)) {
-      // What only a doubtful count contradicted is confirmed now.
+      // Counts that only a doubtful count contradicted are confirmed now.
       for (const fact of reliableDates.flatMap(({ facts }) => facts)) {
         if (isAlike(fact, newest)) jumps.delete(fact)
       }
@@ -357,19 +361,19 @@ const compareSeries = (
 interface PriceDoubt {
   readonly float: CompanyFact
   readonly price: number
-  /** Whether the price is too low, which is rather an error of the float, such as a placeholder of 1 USD. */
+  /** Whether the price is too low. That suggests an error in the float, such as a placeholder of 1 USD. */
   readonly isLow: boolean
   readonly close: number | undefined
 }
 
 const formatNumber = (value: number) => String(Number(value.toPrecision(5)))
 
-/** Returns the public float that a count is compared with: that of its filing, or the newest before it. */
+/** Returns the public float that a count is compared with: the one in its filing or, without one, the newest before. */
 const findFloat = ({ accn, end }: CompanyFact, floats: ReadonlyArray<CompanyFact>) =>
   floats.findLast((float) => float.accn === accn) ??
     floats.findLast((float) => float.date === undefined && float.end <= end && countDays(float.end, end) <= maxFloatAge)
 
-/** Compares the price that a count gives, with the public float, with the prices that shares have. */
+/** Divides the public float by a count, and checks whether the result is a possible price of a share. */
 const findPriceDoubt = (
   count: CompanyFact,
   floats: ReadonlyArray<CompanyFact>,
@@ -398,13 +402,13 @@ const formatPriceDoubt = (other: string, { close, float, price }: PriceDoubt) =>
 // Assessment
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the fact with the latest date before that of `fact`, of another filing that was not filed later. */
+/** Returns the newest fact that is older than `fact` and comes from another filing, which was not filed later. */
 const findPrevious = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) =>
   facts.findLast(({ accn, end, filed }) => accn !== fact.accn && end < fact.end && filed <= fact.filed)
 
 const formatJump = ({ end, val }: CompanyFact) => `is more than ten times up or down from ${val} on ${end}`
 
-/** Names what other filings state for the same date. The same number rounded is no other statement. */
+/** Names what other filings state for the same date. A rounded form of the same number is not listed. */
 const listOthers = (fact: CompanyFact, facts: ReadonlyArray<CompanyFact>) => {
   const known = [fact.val]
   for (const { end, val } of facts) {
@@ -431,9 +435,14 @@ interface SettledFacts {
   readonly decided: DecidedFacts
 }
 
+/**
+ * Applies the operators' decisions and replaces dates that are not believed. If an operator has given the count of an
+ * unreadable cover, adds that count. The other steps compare only the facts that this returns.
+ */
 const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts => {
   const { cik } = facts
   const reports = new Map(filings.map((filing) => [filing.accession, filing]))
+  // The keys are the fact objects themselves, so later steps must pass on these objects, not copies.
   const decided = new Map<CompanyFact, NonNullable<AssessedFact["decided"]>>()
   const findDecision = (key: Omit<DoubtKey, "table">) =>
     decisions?.get(formatDoubtKey({ table: "historical_float_pro", ...key }))
@@ -450,8 +459,10 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     ({ accn, end, filed, form, hasClasses = false, read, url }): ReadonlyArray<CompanyFact> => {
       const decision = findDecision({ url, column: "outstanding_shares", read })
       if (decision === undefined) return []
+      // Only covers have unreadable counts, so the path is the same as for a count that was read from a cover.
       const path = "dei/EntityCommonStockSharesOutstanding/shares"
       const instance = { hasClasses, classes: "", source: [url] }
+      // If the operator has declared the count unknown, the 1 only fills the field: the assessment leaves the fact out.
       const fact = { accn, filed, form, end: end ?? filed, val: Number(decision.value ?? 1), path, instance }
       decided.set(fact, { read, decision })
       return [fact]
@@ -459,7 +470,8 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
   )
 
   const statedBalances = Array.from(
-    // The date of the report itself is the newest one; the others are those with which it compares.
+    // Facts are sorted by date, so the map keeps each report's newest one. The others are earlier balance sheets that
+    // the report shows for comparison.
     new Map(
       facts.balanceSheetCounts.filter(({ end, filed }) => countDays(end, filed) <= maxFactAge).map((
         count,
@@ -473,7 +485,7 @@ const settleFacts = ({ decisions, facts, filings }: CountEvidence): SettledFacts
     Array.from(Map.groupBy(list, ({ accn }) => accn).entries()).flatMap(([accession, stated]) => {
       const period = findPeriod(accession)
       const certain = stated.filter((fact) => findDateDoubt(fact, isCover, period) === undefined)
-      // Beside another date of the same filing, such as that of its last cover, one that is wrong matters little.
+      // If the filing also states a count with a credible date, a wrong date beside it matters little.
       return certain.length > 0
         ? stated.filter(({ end, filed }) => end <= filed && countDays(end, filed) <= maxFactAge)
         : stated.map((fact) => settleDate(fact, isCover, period, findDecision, cik))
@@ -492,8 +504,9 @@ interface DoubtedPrices {
 }
 
 /**
- * Finds the counts that give impossible prices with a float. The price is a doubt about the one of them that is
- * contradicted by more: `getSupport` tells by how many statements a count is confirmed rather than contradicted.
+ * Finds the counts that give an impossible price when a public float is divided by them. The price casts doubt on the
+ * count or on the float, whichever has less support. `getSupport` returns how many more statements confirm a count than
+ * contradict it.
  */
 const findDoubtedPrices = (
   counts: ReadonlyArray<CompanyFact>,
@@ -522,7 +535,7 @@ const findDoubtedPrices = (
     const isFloatWrong = advantage > 0
     if (isFloatWrong || (advantage === 0 && best.doubt.isLow)) ofFloats.set(float, best)
     for (const { count, doubt } of ofFloat) {
-      // What is similar to the count by which the float is wrong is as right as that.
+      // Counts that are similar to the one that shows the float to be wrong are as credible as that one.
       const isExcused = isDecided(count) || (isFloatWrong && isAlike(count, best.count))
       if (!isExcused) ofCounts.set(count, doubt)
     }
@@ -604,7 +617,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
   const prices = findDoubtedPrices(keptCounts, keptFloats, { evidence, getSupport, isDecided })
   const countOwnReasons = (fact: CompanyFact) => {
     const doubt = prices.ofCounts.get(fact)
-    // No share has ever had an impossible price, so it is enough.
+    // No share has ever had a price above `greatestPrice`, so such a price alone is enough.
     return (isPlaceholder(fact) ? 1 : 0) + (doubt === undefined ? 0 : doubt.price > greatestPrice ? 2 : 1)
   }
   const onCover = compareSeries(keptCounts, { ...alone, countOwnReasons })
@@ -631,7 +644,7 @@ export const assessCounts = (evidence: CountEvidence): CountAssessment => {
       ...(contradictsBalance ? [`differs from ${balance.val} on the balance sheet of ${balance.end}`] : []),
       ...(price === undefined ? [] : [formatPriceDoubt(`public float of ${price.float.val} USD`, price)]),
       ...(isPlaceholder(fact) ? ["is so small that it may be a placeholder"] : []),
-      // What is contradicted by more itself contradicts nothing.
+      // A count with more reasons against it than this one does not contradict this one.
       ...listOthers(
         fact,
         all.filter((one) =>

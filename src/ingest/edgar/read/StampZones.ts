@@ -32,8 +32,8 @@ const saveKnownTime = Effect.fnUntraced(function* (cik: string, accession: strin
 })
 
 /**
- * Assigns acceptance times to all filings of a company. If neither a known time nor the hours show the time zone,
- * requests that of one filing, once per company.
+ * Assigns acceptance times to all filings of a company. If neither a known time nor the hours show the time zone of the
+ * company's stamps, requests the exact time of one filing. This happens only once per company.
  */
 export const resolveAcceptanceTimes = Effect.fnUntraced(
   function* <E, R>(

@@ -32,7 +32,7 @@ export const CoverCounts = Schema.Struct({
   unreadable: Schema.optionalKey(Schema.String),
   /** The counts that cannot be read, as `describeStated` describes them. */
   stated: Schema.optionalKey(Schema.String),
-  /** Whether the counts of an unreadable cover are those of classes, or other parts of all shares. */
+  /** Whether the counts of an unreadable cover are for single classes, or for other parts of all shares. */
   hasClasses: Schema.optionalKey(Schema.Boolean),
 })
 export type CoverCounts = typeof CoverCounts.Type
@@ -138,7 +138,7 @@ const readCoverFacts = (text: string): Result.Result<CoverFacts, string> => {
 
 const isCalendarDate = Schema.is(CalendarDate)
 
-/** Returns a whole number of shares; undefined for another text, such as that of an element that is nil. */
+/** Returns a whole number of shares; undefined for any other text, such as the empty text of a nil element. */
 const parseShares = (text: string) => {
   const shares = /^\d{1,16}(\.0*)?$/.test(text) ? Number(text) : undefined
   return shares !== undefined && shares <= Number.MAX_SAFE_INTEGER ? shares : undefined
@@ -149,7 +149,7 @@ const isQualifiedName = (text: string) => /^[\w.-]{1,100}:[\w.-]{1,200}$/.test(t
 /** Returns the member of the class in a context; null if the context is about all shares. */
 const findClass = ({ members }: Context) => Array.from(members).find(([axis]) => isClassAxis(axis))?.[1] ?? null
 
-/** Returns the texts of an element by the member of the class. Contexts with other axes are those of other entities. */
+/** Returns the texts of an element by class member. Skips contexts with other axes: they describe other entities. */
 const groupTextsByMember = ({ contexts, facts }: CoverFacts, name: string, cik: string) => {
   const texts = new Map<string, Set<string>>()
   for (const fact of facts) {
@@ -168,7 +168,7 @@ const findSymbol = (texts: ReadonlySet<string> = new Set()) => {
   return symbol === undefined || others.length > 0 ? null : symbol
 }
 
-/** Names the axes of a context by which its count is not that of a class or of all shares. */
+/** Names the axes of a context whose count is neither for one class nor for all shares. */
 const findUnknownAxes = ({ members }: Context): ReadonlyArray<string> => {
   const axes = Array.from(members.keys())
   return axes.length > 1 || !axes.every(isClassAxis) ? axes : []
@@ -183,7 +183,7 @@ const describeAxes = (axes: ReadonlyArray<string>) =>
 const sumShares = (classes: ReadonlyArray<{ readonly shares: number }>) =>
   classes.reduce((sum, { shares }) => sum + shares, 0)
 
-/** Leaves the chosen counts in `classes`. */
+/** Keeps only the chosen counts in `classes`. */
 const separateChosen = (
   { classes, date }: CoverCounts,
   chosen: ChosenMembers,
@@ -199,8 +199,8 @@ const separateChosen = (
 }
 
 /**
- * Selects the counts of the newest date. Null if the cover states no count of the company. Each class must have exactly
- * one count on that date, which is valid; otherwise the counts cannot be read.
+ * Selects the counts for the newest date. Null if the cover states no count of the company. Each class must have
+ * exactly one valid count for that date; otherwise the cover counts as unreadable.
  */
 const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
   const counts = cover.facts.filter(({ name }) => name === countElement).flatMap(({ context: id, text }) => {
@@ -265,9 +265,9 @@ const selectCounts = (cover: CoverFacts, cik: string): CoverCounts | null => {
 }
 
 /**
- * Decodes the instance of a filing. Returns null if its cover has no count. The classes are those with a count of any
- * date, and the common shares among the listed securities, but never other securities. Fails if it is not a valid
- * instance.
+ * Reads the share counts on a filing's cover from its XBRL instance document. Returns null if the cover has no count.
+ * Considers every share class that has a count for any date, and every listed class of common shares, but never other
+ * securities. Fails if the text is not a valid instance document.
  */
 export const decodeCoverCounts = (text: string, url: string): Result.Result<CoverCounts | null, DocumentRejected> =>
   Result.mapBoth(readCoverFacts(text), {
