@@ -1,6 +1,6 @@
 /**
- * Erases accounts (docs/operations/erasure.md): previews what would be erased, erases most of it at once, and the rest
- * in a background job.
+ * Erases accounts (docs/operations/erasure.md): previews what would be erased, erases most of it immediately, and the
+ * rest in a background job.
  */
 import { Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"

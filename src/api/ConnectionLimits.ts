@@ -178,7 +178,7 @@ class ReceivedPackets {
   }
 }
 
-/** Adds an entry to the queue, and begins it at once if nothing is before it. */
+/** Adds an entry to the queue, and begins it immediately if the queue was empty. */
 const enqueue = (queue: Array<QueueEntry>, entry: QueueEntry) => {
   queue.push(entry)
   if (queue.length === 1) entry.begin()

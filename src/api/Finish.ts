@@ -24,7 +24,8 @@ const statusHeaders: Readonly<Record<number, Headers>> = {
 }
 
 /**
- * Whether bodies of the content type are compressed. Event streams are not, because each event must be sent at once.
+ * Whether bodies of the content type are compressed. Event streams are not, because each event must be sent
+ * immediately.
  */
 export const isCompressible = (type: string) =>
   /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type)

@@ -56,9 +56,9 @@ export const makeFinishAndRecord = Effect.gen(function* () {
   }
 
   /**
-   * Records a response that is about to be sent. If other requests have meanwhile spent the balance that would pay for
-   * it, records nothing and returns the error to send instead. An export is recorded when its body ends, and the usage
-   * of a stream in installments.
+   * Records a response that is about to be sent. If other requests have already spent the balance that would pay
+   * for it, records nothing and returns the error to send instead. An export is recorded when its body ends, and the
+   * usage of a stream in installments.
    */
   const recordFinished = (
     progress: RequestInProgress,

@@ -45,7 +45,7 @@ export const makeRecorder = Effect.gen(function* () {
       bytes: request.method === "HEAD" ? 0 : bytes,
       cost_microdollars: cost,
       price_per_gb_microdollars: cost === 0 ? 0 : price,
-      // The difference is negative if the clock was set back meanwhile.
+      // The difference is negative if the clock was set back during the request.
       duration_ms: Math.max(0, clock.currentTimeMillisUnsafe() - requested_at),
       // Only a 304 counts as cached. The cache is shared, so a hit would reveal what other accounts have requested.
       cached: recordedStatus === 304,

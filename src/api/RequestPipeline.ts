@@ -24,7 +24,8 @@ import { makeEmptyResponse } from "./UnroutedResponses.ts"
 const toEffect = (response: EventualResponse) => Effect.isEffect(response) ? response : Exit.succeed(response)
 
 /**
- * Calls `next` when the effect ends, whether it succeeds or fails. If its result is already known, calls it at once.
+ * Calls `next` when the effect ends, whether it succeeds or fails. If its result is already known, calls it
+ * immediately.
  */
 const onceEnded = <A, E>(
   effect: Effect.Effect<A, E>,
@@ -46,8 +47,8 @@ const begin = <A, E>(steps: () => Effect.Effect<A, E>): Effect.Effect<A, E> => {
  */
 export class RequestPipeline extends Context.Service<RequestPipeline, {
   /**
-   * Responds to a request and records it. Returns the response itself, not an effect, if it is available at once. The
-   * caller must close the scope once the body has been sent.
+   * Responds to a request and records it. Returns the response itself, not an effect, if it is available immediately.
+   * The caller must close the scope once the body has been sent.
    */
   readonly respond: (request: ApiRequest, scope: () => Scope.Scope) => EventualResponse
 }>()("tickerline/api/RequestPipeline") {

@@ -45,7 +45,7 @@ export const isDecodableUrl = (target: string) => {
 
 /**
  * Returns the decoded path without the query and without a trailing slash, because every path works with and without
- * one. Returns a path that cannot be decoded as it is.
+ * one. If the path cannot be decoded, returns it unchanged.
  */
 export const decodePath = (target: string) => {
   const [path = target] = target.split("?", 1)

@@ -41,7 +41,7 @@ export interface PromiseClientOptions {
   readonly apiKey?: string | undefined
   /** Retries per request after 429, 502, 503, 504 and lost connections, 3 by default; 0 disables them. */
   readonly retries?: number | undefined
-  /** Maximum delay before a retry, 30,000 by default. A call fails at once if `Retry-After` is longer. */
+  /** Maximum delay before a retry, 30,000 by default. A call fails immediately if `Retry-After` is longer. */
   readonly longestWaitMs?: number | undefined
   /** Maximum duration of one attempt, 60,000 by default. Downloads and event streams may take longer once started. */
   readonly timeoutMs?: number | undefined

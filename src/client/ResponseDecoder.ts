@@ -81,7 +81,7 @@ export interface EndpointDecoder {
   readonly eventStream: EndpointDecoder | undefined
 }
 
-/** Returns the decoder for single changes, if the schema is that of the change feed. */
+/** Returns the decoder for single changes, if the schema describes the change feed. */
 const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
   const results = fieldOf(success, "results")
   if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {

@@ -64,7 +64,7 @@ export interface ResponseMetadata {
 
 const parseInteger = (text: string | undefined) => text !== undefined && /^\d+$/.test(text) ? Number(text) : null
 
-/** Decodes percent-encoded text. Text that is not valid stays as it is. */
+/** Decodes percent-encoded text. Returns invalid text unchanged. */
 const decodeOrKeep = (text: string) => {
   try {
     return decodeURIComponent(text)

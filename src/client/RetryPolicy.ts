@@ -9,7 +9,7 @@ import type { ResponseMetadata } from "./ResponseMetadata.ts"
 export interface RetryOptions {
   /** Retries per request, 3 by default; 0 disables them. */
   readonly times?: number | undefined
-  /** Maximum delay before a retry, 30 seconds by default. A call fails at once if `Retry-After` is longer. */
+  /** Maximum delay before a retry, 30 seconds by default. A call fails immediately if `Retry-After` is longer. */
   readonly longestWait?: Duration.Input | undefined
 }
 

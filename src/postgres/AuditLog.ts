@@ -91,7 +91,7 @@ const makeConditions = Effect.fnUntraced(function* (filter: AuditFilter) {
   ]
 })
 
-/** A `timestamptz` as PostgreSQL writes it in JSON. Its offset is that of the session that made the change. */
+/** A `timestamptz` as PostgreSQL writes it in JSON. Its offset comes from the session that made the change. */
 const storedTime = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?[+-]\d{2}:\d{2}$/
 
 /** Formats the timestamps in a recorded row as everywhere else (D15). */

@@ -36,8 +36,8 @@ export const getNextFieldOffset = (offset: number, size: number) => offset + Mat
 export type FieldDecoder = (bytes: Uint8Array, type: number) => unknown
 
 /**
- * A row that is still in the connection's read buffer. Encode it at once, because keeping it keeps the whole buffer in
- * memory; `copy` returns a record that may be kept.
+ * A row that is still in the connection's read buffer. Encode it immediately, because keeping it keeps the whole buffer
+ * in memory; `copy` returns a record that may be kept.
  */
 export class BinaryRecord {
   readonly view: DataView<ArrayBufferLike>

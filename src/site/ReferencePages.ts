@@ -67,8 +67,8 @@ const getExampleType = (name: string, schema: unknown) => {
 }
 
 /**
- * Returns an operation's parameters. `/estimate` also takes those of the estimated endpoint: they are one row, whose
- * value is a query string.
+ * Returns an operation's parameters. `/estimate` also takes the estimated endpoint's parameters. They are shown as one
+ * row, whose value is a query string.
  */
 const listParameters = (operation: unknown, example: URLSearchParams): ReadonlyArray<Parameter> => {
   const parameters = getListAt(operation, "parameters").map((parameter) => {

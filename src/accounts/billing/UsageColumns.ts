@@ -2,7 +2,7 @@
 import { readRequestNumber } from "../../contract/rules/RequestIds.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
-/** The most requests that are written at once. */
+/** Maximum number of requests in one write. */
 export const maxBatchRows = 2_000
 
 /** Space for the packed ids that clients chose in a batch. */
@@ -12,7 +12,7 @@ const canonicalUuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]
 
 /**
  * Returns an id in the format of the column `own_ids`. A UUID is packed into `=`, which no id contains, and the 22
- * characters of its Base64. Any other id stays as it is.
+ * characters of its Base64. Any other id is not changed.
  */
 export const packOwnId = (id: string) =>
   canonicalUuid.test(id) ? `=${Buffer.from(id.replaceAll("-", ""), "hex").toString("base64").slice(0, 22)}` : id
@@ -40,7 +40,7 @@ export class UsageColumns {
   readonly idNumbers = new Float64Array(maxBatchRows)
   /**
    * The packed ids that clients chose, one after the other, and the end of each. A request whose id this process
-   * created has none, so its end is that of the request before.
+   * created has none, so its end equals the end of the previous request.
    */
   readonly #ownIds = Buffer.allocUnsafeSlow(ownIdBytes)
   readonly #ownIdEnds = new Uint32Array(maxBatchRows)

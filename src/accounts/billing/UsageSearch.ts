@@ -131,7 +131,7 @@ const decodePlaces = decodeRows(Place)
 const findPlacesAround = Effect.fnUntraced(function* (id: string, time: number, account_id: number | null) {
   const sql = yield* SqlClient.SqlClient
   const at = sql`${DateTime.formatIso(DateTime.makeUnsafe(time))}::text::timestamptz`
-  // The time of a batch is that of its newest request, up to five seconds later.
+  // A batch has the time of its newest request, so it may be up to five seconds later than the request searched for.
   const [since, before] = [sql`${at} - interval '5 seconds'`, sql`${at} + interval '10 seconds'`]
   return yield* decodePlaces(sql`
     select distinct accounts.account_id::float8, moment::text from accounts cross join lateral (
@@ -160,7 +160,7 @@ const Chunk = Schema.Struct({
 
 /**
  * Searches the newest batches and rows of an account that are older than `before`, up to `maxChunkRows` of them. `with
- * ties` keeps those of the same time together, because the next chunk begins before the oldest time.
+ * ties` keeps rows with the same time in one chunk, because the next chunk begins before the oldest time.
  */
 const searchChunk = Effect.fnUntraced(
   function* (id: string, account_id: number, { before, since }: { readonly before: string; readonly since: string }) {

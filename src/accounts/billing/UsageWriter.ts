@@ -2,7 +2,7 @@
  * Writes usage to the database (D27, D29). One statement records a batch of requests and deletes the reservations of
  * its exports. It locks no account: `settle_usage` of the database adds the batches to the daily sums and charges them
  * later (`UsageSettlement.ts`). Until then, whoever reads a balance or a sum adds the unsettled batches. Counts of
- * requests refused with 429 have a statement of their own, which adds them to the daily sums at once.
+ * requests refused with 429 have a statement of their own, which adds them to the daily sums immediately.
  */
 import { Data, DateTime, Effect, Schema, Semaphore } from "effect"
 import { SqlClient, SqlError, type Statement } from "effect/sql"
@@ -14,7 +14,7 @@ import type { UsageColumns } from "./UsageColumns.ts"
 import { countWindows, type PackedUsage, packUsage } from "./UsagePacking.ts"
 import { isSameKind, type RequestKind, type UsageRecord } from "./UsageRecord.ts"
 
-/** Requests that are written at once. */
+/** Requests that one write stores. */
 export interface UsageBatch {
   readonly rows: UsageColumns
   /** The number of the previous batch. This one has the numbers that follow, one for each time window. */

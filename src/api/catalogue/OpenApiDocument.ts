@@ -499,8 +499,8 @@ const withNamedEnumeration = (object: JsonObject): JsonObject => {
 }
 
 /**
- * States the size of numbers, because generators otherwise choose 32 bits. Removes bounds that are only those of exact
- * integers in JSON (±2^53), because they say nothing about the field.
+ * States the size of numbers, because generators otherwise choose 32 bits. Removes bounds that only state which
+ * integers are exact in JSON (±2^53), because they say nothing about the field.
  */
 const withNumberFormat = (object: JsonObject): JsonObject => {
   const { maximum, minimum, ...rest } = object

@@ -30,7 +30,7 @@ const isReleased = isReleasedIn(packageJson.version)
 /** The date of the newest release that is not still in preparation. */
 export const newestReleaseDate = changelogReleases.find(isReleased)?.date ?? "2026-11-28"
 
-/** Describes a release. While it is in preparation, its date is that of the newest release. */
+/** Describes a release. While it is in preparation, it gets the date of the newest release. */
 const describeRelease = (release: string, date = newestReleaseDate) => {
   const released = isReleased({ release })
   return { date: released ? date : newestReleaseDate, release, released }

@@ -60,7 +60,7 @@ interface EventColumns {
 const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
   const name = sql.literal
 
-  // The dates are in subqueries. Otherwise PostgreSQL would plan the statement anew for the values of each request.
+  // The dates are in subqueries. Otherwise PostgreSQL would plan the statement again for the values of each request.
   const isNotBefore = (moment: Fragment, { date_from }: TimelineStatementParameters) =>
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>

@@ -35,7 +35,7 @@ const makeFragments = (sql: SqlClient.SqlClient, today: ListStatementParameter) 
           )`
 
   /**
-   * The close of a symbol that has always been that of one company. The close of the day itself is looked up alone,
+   * The close of a symbol that only one company has ever used. The close on the day itself is looked up separately,
    * because a search for the last of several days reads a whole page of the index.
    */
   const closeOfSymbol = sql`coalesce(

@@ -108,7 +108,7 @@ export class ConvertibleWithAdvancedFields extends Model.Class<ConvertibleWithAd
   ...advancedFields,
 }) {}
 
-/** A row of the table `dilution_data`, which has the columns of warrants and those of convertibles. */
+/** A row of the table `dilution_data`, which has columns for warrants and columns for convertibles. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
   ...keyFields,
   security_type: Column.literal(securityTypes, typeDescription),

@@ -62,8 +62,8 @@ export const NewsQuery = makeSourcedListQuery({
   hide_news: Schema.optionalKey(
     Schema.Boolean.annotate({
       description: "`true` excludes news, so only filings remain.",
-      // The condition is an SQL literal rather than a parameter, so that PostgreSQL can see that it matches that of the
-      // partial index on filings. If both flags are set, it is `false`, and PostgreSQL reads no rows.
+      // The condition is an SQL literal rather than a parameter, so that PostgreSQL can see that it matches the
+      // condition of the partial index on filings. If both flags are set, it is `false`, and PostgreSQL reads no rows.
       filter: {
         operator: "literal",
         condition: ({ hide_filings, hide_news }) =>

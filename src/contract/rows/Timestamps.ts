@@ -56,8 +56,8 @@ export const fixedOffsetTimeFormat = makeWallClockFormat(eastern)
 export const newYorkTimeFormat = makeWallClockFormat(newYork)
 
 /**
- * A time with at most milliseconds. `recorded_at` is printed with six decimals (D15), of which the last three are
- * zeros.
+ * A time that is at most accurate to the millisecond. `recorded_at` is printed with six decimals (D15), but the last
+ * three are zeros.
  */
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3}0{0,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5])(?::[0-5]\d)?)$/

@@ -8,7 +8,7 @@ import type { RequestHeaderName } from "./RequestHeaders.ts"
 export interface ClientConnection {
   /** Reads the body. Fails with the status of the response if it is too long, or cannot be read. */
   readonly readBody: () => Effect.Effect<string, 400 | 413>
-  /** Closes the connection at once. */
+  /** Closes the connection immediately. */
   readonly disconnect: () => void
   /** Whether the connection has closed before the end of the response. */
   readonly hasDisconnected: () => boolean

@@ -125,7 +125,7 @@ export interface Measurement {
 }
 
 /**
- * A response that is sent as it is, such as a redirect, a documentation page that does not exist, or an MCP response.
+ * A response that is sent unchanged, such as a redirect, a documentation page that does not exist, or an MCP response.
  */
 export interface PlainResponse {
   readonly _tag: "Plain"
@@ -161,7 +161,7 @@ export interface FinishedResponse {
   readonly isCached: boolean
 }
 
-/** A response, or the effect that returns it if the response is not available at once. */
+/** A response, or the effect that returns it if the response is not available immediately. */
 export type EventualResponse = FinishedResponse | Effect.Effect<FinishedResponse>
 
 const plainPage = {

@@ -8,8 +8,8 @@ import { Effect, Exit } from "effect"
 export const isKnown = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Exit<A, E> => Exit.isExit(effect)
 
 /**
- * Like `Effect.flatMap`, but calls `next` at once if the result is known. Exceptions that `next` throws are then not
- * caught.
+ * Like `Effect.flatMap`, but calls `next` immediately if the result is known. Exceptions that `next` throws are then
+ * not caught.
  */
 export const flatMapKnown = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
@@ -20,8 +20,8 @@ export const flatMapKnown = <A, E, R, B, E2, R2>(
 }
 
 /**
- * Like `Effect.map`, but calls `change` at once if the result is known. Exceptions that `change` throws are then not
- * caught.
+ * Like `Effect.map`, but calls `change` immediately if the result is known. Exceptions that `change` throws are then
+ * not caught.
  */
 export const mapKnown = <A, E, R, B>(
   effect: Effect.Effect<A, E, R>,

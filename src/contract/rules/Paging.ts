@@ -123,7 +123,7 @@ export const getPageRowRange = ({ after, limit, page }: PagingQuery) =>
     ? { limit: unlimitedRowCount, offset: 0 }
     : { limit: countRowsToRead(limit), offset: after === undefined ? (page - 1) * limit : 0 }
 
-/** The parameters of a next page that differ from those of the page before. */
+/** The parameters that differ between a page and the next page. */
 export type NextPage = Required<Pick<PagingQuery, "page">> & Pick<PagingQuery, "after">
 
 /** Returns the request target of the list's next page. */

@@ -179,7 +179,7 @@ const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<Para
 const makeFastDecoder = (query: Schema.Top & { readonly fields: Schema.Struct.Fields }) => {
   const decoders = listParameterDecoders(query.fields)
   const [first, ...others] = query.ast.checks ?? []
-  // The checks of the whole query, such as those of ranges, run on the decoded parameters.
+  // Checks that concern the whole query, such as range checks, run on the decoded parameters.
   const check = first === undefined ? undefined : Schema.decodeUnknownExit(Schema.Unknown.check(first, ...others))
   return (parameters: RawSearchParameters, context: Context.Context<QueryNow>) => {
     const run = Effect.runSyncExitWith(context)

@@ -9,7 +9,7 @@ import type { LoadableDataset, RowCells } from "../../contract/Datasets.ts"
 import { printedOffset, tomorrowInNewYork } from "../../contract/rules/Dates.ts"
 import type { CellProblem } from "./FileReader.ts"
 
-/** The least and the greatest value that a domain accepts, as PostgreSQL prints them. */
+/** The smallest and the greatest value that a domain accepts, as PostgreSQL prints them. */
 export interface Bounds {
   readonly least: string
   readonly greatest: string

@@ -41,8 +41,8 @@ export const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnD
 }
 
 /**
- * Returns the cells of a valid example row. The example values of some columns exclude each other, such as those of
- * warrants and convertibles. While the row is invalid, this empties the cell that the validation names.
+ * Returns the cells of a valid example row. The example values of some columns exclude each other, such as the columns
+ * for warrants and for convertibles. While the row is invalid, this empties the cell that the validation names.
  */
 const makeExampleRow = (dataset: LoadableDataset, columns: ReadonlyArray<ColumnDescription>) => {
   const cells = Object.fromEntries(columns.map(({ example, name }) => [name, example]))

@@ -17,7 +17,7 @@ export interface CellProblem {
   readonly reason: string
 }
 
-/** A row of a file as it is written there: its values are not validated yet. */
+/** A row as written in the file: its values are not validated yet. */
 export interface ParsedFileRow {
   /** The line on which the row starts. The first line of a file is 1. */
   readonly line: number
@@ -45,7 +45,7 @@ export interface FileReaderOptions {
   /** Runs on the header of a CSV file before any row is read. */
   readonly checkHeader?: CsvHeaderCheck
   /**
-   * Whether a CSV header is that of an export by this service. If such a file also has a byte order mark, it was
+   * Whether a CSV header comes from an export by this service. If such a file also has a byte order mark, it was
    * written for spreadsheets, and text that looks like a formula starts with an apostrophe, which the reader removes.
    * The mark alone proves nothing, because Excel writes it too.
    */

@@ -244,8 +244,8 @@ export const makeTableValidator = Effect.fnUntraced(
 )
 
 /**
- * Whether a CSV header is that of an export of one of the dataset's endpoints. It then has the columns of the endpoint
- * in the endpoint's order. Opt-in columns, and those that the table lacks, make no difference.
+ * Whether a CSV header comes from an export of one of the dataset's endpoints. It then has the endpoint's columns in
+ * the endpoint's order. Opt-in columns, and those that the table lacks, make no difference.
  */
 const isExportHeader = ({ model, otherModels = [], row }: LoadableDataset, names: ReadonlyArray<string>) => {
   const toText = (columns: ReadonlyArray<string>) =>
@@ -328,7 +328,7 @@ interface StagedFile {
 
 /**
  * Streams the rows of the file into the table `target`, and updates `insertedRows` on the way. Fails with `InvalidRows`
- * if a row is invalid. `columns` are those of `target`.
+ * if a row is invalid. `columns` are the columns of `target`.
  */
 const fillTable = Effect.fnUntraced(
   function* (
@@ -430,7 +430,7 @@ const refuseIncompleteNewRows = Effect.fnUntraced(
 /**
  * Removes the default of a column, so that a value that the file does not have stays null in the staging table, and the
  * merge can decide between the existing value and the default. A replacement does this only for the default `now()`,
- * because an unchanged row keeps its time. For all other columns, the file's rows get the default at once.
+ * because an unchanged row keeps its time. For all other columns, the file's rows get the default immediately.
  */
 const toStagedColumn = (column: Staging.LoadableColumn, { append }: LoadTask): Staging.LoadableColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column

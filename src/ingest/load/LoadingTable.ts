@@ -312,7 +312,7 @@ const makeKeyCondition = ({ columns, dataset: { key } }: Pick<StagedRows, "colum
 /**
  * Returns the SQL condition that a row is provisional: such a row replaces only other provisional rows (D22,
  * corrections). `row` is the row's alias. The condition is false if the column is null: a file that omits the column
- * leaves the existing value as it is.
+ * does not change the existing value.
  */
 const makeProvisionalCondition = (row: string, { provisional }: LoadableDataset) =>
   provisional === undefined
@@ -570,7 +570,7 @@ const readCount = Effect.fnUntraced(function* (statement: string) {
 /** Counts the rows of a table. `from` is its name in SQL, which an alias and a `where` clause may follow. */
 export const countRows = (from: string) => readCount(`select count(*)::int as count from ${from}`)
 
-/** Returns SQL for the value that the merge stores in a column: that of the file or, if it is null, the default. */
+/** Returns SQL for the value that the merge stores in a column: the file's value or, if it is null, the default. */
 const makeStoredValueSql = ({ default_value, name }: LoadableColumn) =>
   default_value === null ? `incoming."${name}"` : `coalesce(incoming."${name}", ${default_value})`
 

@@ -311,7 +311,7 @@ export const makeRowValidator = (
     return findHeaderProblems(dataset, names, omittedColumns.getRequiredColumns())
   }
 
-  /** Trims the cells, and removes those of ignored columns. */
+  /** Trims the cells, and removes the cells of ignored columns. */
   const normalizeCells = (cells: RowCells): RowCells => {
     notes.note((name) => Object.hasOwn(cells, name))
     const loaded = Object.entries(cells).filter(([name]) => !notes.isIgnored(name))
@@ -319,7 +319,7 @@ export const makeRowValidator = (
   }
 
   /**
-   * Returns the problems of the values in a decoded row: those of single cells or, if there are none, of combinations.
+   * Returns the problems of the values in a decoded row: problems of single cells or, without any, of combinations.
    */
   const findValueProblems = (cells: RowCells): ReadonlyArray<CellProblem> => {
     const inCells = [...findLongTexts(cells, indexedColumns), ...checkBounds(cells)]

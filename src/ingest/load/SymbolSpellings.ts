@@ -16,7 +16,7 @@ export interface RespelledSymbol {
   readonly spelling: string
 }
 
-/** Creates the spellings for one file: those of the tables or, if a symbol is new, its first spelling in the file. */
+/** Creates the spellings for one file: as in the tables or, if a symbol is new, its first spelling in the file. */
 export const makeFileSpellings = Effect.fnUntraced(function* () {
   const sql = yield* SqlClient.SqlClient
   const spellings = new Map<string, string>()

@@ -54,7 +54,7 @@ export interface SkippedBars {
   ignoredColumns: ReadonlyArray<string>
 }
 
-/** Returns a `SkippedBars` for a file of which nothing has been left out yet. */
+/** Creates a `SkippedBars` for a file from which no bars have been skipped yet. */
 export const makeSkippedBars = (): SkippedBars => ({
   symbols: new Map(),
   testSymbols: new Set(),
@@ -108,7 +108,7 @@ const readCsvRows = (path: string) => {
 const extensions = "Ingest takes .csv, .csv.gz, .csv.zst and .parquet files."
 
 /**
- * Fails if the path is that of a folder. Some programs write a folder of Parquet files whose name ends in `.parquet`.
+ * Fails if the path is a folder. Some programs write a folder of Parquet files whose name ends in `.parquet`.
  */
 const refuseFolder = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -135,7 +135,7 @@ const refuse = (path: string, errors: ReadonlyArray<LoadCellError>) =>
     message: `${path} was refused, so none of its bars was ingested:\n${formatLoadCellErrors(errors)}`,
   })
 
-/** What the header of a file tells about its rows. */
+/** What the header of a file says about its rows. */
 interface BarHeader {
   readonly parse: ReturnType<typeof makeBarParser>
   /** The number of columns. */

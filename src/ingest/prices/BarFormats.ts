@@ -1,5 +1,5 @@
 /**
- * The file formats for price bars: two of the service's own and those of two vendors. Each turns the cells of a row
+ * The file formats for price bars: two of the service's own and two that vendors use. Each turns the cells of a row
  * into a bar. `docs/operations/ingest-prices.md` describes them.
  */
 import { DateTime, Result } from "effect"
@@ -309,7 +309,7 @@ export const listUsedColumns = (names: ReadonlyArray<string>): ReadonlyArray<str
     onFailure: () => [],
   })
 
-/** The bounds of the values in a bar, which are those of the tables (D42, plausible values). */
+/** The bounds of the values in a bar, which equal the bounds in the tables (D42, plausible values). */
 export interface BarBounds {
   readonly price: Bounds
   readonly day: Bounds

@@ -147,7 +147,7 @@ interface RowRange {
 /** A Parquet file whose metadata has been read and checked. */
 interface ParquetFile {
   readonly path: string
-  /** The names of all columns, in their order. */
+  /** The names of all columns, in the order of the file. */
   readonly names: ReadonlyArray<string>
   /** How the values of each column are formatted, in the same order. */
   readonly formats: ReadonlyArray<FormatCell>
@@ -194,7 +194,7 @@ const openParquetFile = Effect.fnUntraced(function* (path: string) {
   return opened
 })
 
-/** Reads the columns of a row group at once, and streams its rows in batches. */
+/** Reads all columns of a row group in one step, and streams its rows in batches. */
 const readGroup = ({ formats, names, options, path }: ParquetFile, { rowEnd, rowStart }: RowRange) =>
   Stream.unwrap(Effect.gen(function* () {
     const progress = yield* OperationProgress

@@ -30,7 +30,7 @@ const closingPrintMinutes = 5
 /** The market is taken to have closed early only if bars of at least this many symbols show it. */
 const minEarlyCloseSymbols = 500
 
-/** What the bars of a few symbols may show by chance is reported only if those of at least this many show it. */
+/** A pattern in the bars of a few symbols may be chance. It is reported only if at least this many symbols show it. */
 export const minDoubtfulSymbols = 10
 
 /**
@@ -74,7 +74,7 @@ export const createBarTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // The bars of a day of the whole market, about two million, are sorted several times.
   yield* sql`set local work_mem = '128MB'`
-  // The triggers that note changes for the next ingest leave out those of this one.
+  // The triggers that note changes for the next ingest do not note the changes that this ingest makes.
   yield* sql`set local tickerline.ingests_prices = 'on'`
   yield* sql`
     create temp table bars (
@@ -241,7 +241,7 @@ const createNewPeriods = `
     case when high >= ${minSpike} * rises.spike_price then rises.spike_minute end as spike_minute
   from sums left join rises using (ticker, date, period)`
 
-/** The columns that `price_periods` and `new_periods` share, without those of the key. */
+/** The columns that `price_periods` and `new_periods` share, without the key columns. */
 const valueColumns = [
   "open",
   "high",
@@ -322,7 +322,7 @@ export const findDoubtfulDays = Effect.gen(function* () {
   `)
 })
 
-/** Symbols whose close of a day was taken at another time than that of the file's symbols. */
+/** Symbols whose close on a day was taken at another time than the close of the file's symbols. */
 export interface MixedCloses {
   /** `YYYY-MM-DD`. */
   readonly date: string
@@ -363,9 +363,9 @@ export const findMixedCloses = Effect.gen(function* () {
 })
 
 /**
- * Whether the times of the bars seem to be those of their ends. Then trading begins at 09:31 instead of 09:30, where
- * only the last bar before the open is, and the last regular bar is at 16:00. With less than `minSymbols` symbols at
- * 09:31, they may only have been traded rarely.
+ * Whether the bars seem to be stamped with the times of their ends. Then the first bar of trading is at 09:31, the bar
+ * at 09:30 is the last one before the open, and the last regular bar is at 16:00. If fewer than `minSymbols` symbols
+ * have a bar at 09:31, they may only have been traded rarely.
  */
 export const hasEndStamps = Effect.fnUntraced(function* (minSymbols: number) {
   const sql = yield* SqlClient.SqlClient
@@ -425,9 +425,9 @@ const completeDays = `select date from (select distinct date from new_periods) a
  *
  * Creates three tables, in which a session is a symbol and a day:
  * - `removed`: the parts of days that had minute bars before and have none in the file,
- * - `changed`: the sessions whose sums differ from before, and those of days that are complete only since this file,
- * - `touched`: the sessions to compute, which are those in `changed`, the others of the file, and the newest ones of
- *   symbols whose high and low of a year are known only since this file.
+ * - `changed`: the sessions whose sums differ from before, and all sessions of days that this file completes,
+ * - `touched`: the sessions to compute: all in `changed`, the others in the file, and the newest session of each symbol
+ *   whose high and low of a year are known only since this file.
  */
 export const mergePeriods = runStatements(
   `create temp table complete_before on commit drop as ${completeDays}`,
@@ -473,8 +473,8 @@ export const maxSplitDistance = 30
 
 /**
  * Adds the sessions whose rows depend on the changed ones, or on closes that other programs have changed, to `touched`:
- * those of the security in the days after. If a split is recorded around a changed session, also those around the
- * split, because the changed bars may show another day of the split, or other ones, to be right.
+ * the security's sessions in the days after. If a split is recorded around a changed session, also adds the sessions
+ * around the split, because the changed bars may show that the split took place on another day, or on other days.
  */
 export const addDependentSessions = runStatements(
   "create unique index on touched (ticker, date)",

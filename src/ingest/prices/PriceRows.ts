@@ -23,7 +23,7 @@ const minDeviations = 3
 /** With fewer sessions, the usual volume is unknown. */
 const minUsualSessions = 10
 
-/** The greatest age of a previous close, in days. An older one may be that of another company with the same symbol. */
+/** The greatest age of a previous close, in days. An older one may belong to another company with the same symbol. */
 const maxCloseAge = 30
 
 /**
@@ -139,7 +139,7 @@ const createVolumes = `
  * If no close is known from the days before, a row that exists stays: its source may have known one. `is_decided` is
  * true if such a row is removed unless it is computed again, because
  * - a close is known, even if it cannot be adjusted,
- * - the security is so young that an older close would be that of another company, or
+ * - the security is so young that an older close would belong to another company, or
  * - ticker changes, splits or closes were corrected, so an earlier ingest may have used a wrong close.
  */
 const createSessions = `
@@ -423,9 +423,9 @@ const gainDays = [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]
 
 /**
  * Returns SQL for a value that is computed from the last `days` days, or from closes that are at most `age` days older.
- * If the closes cannot give it yet, because the first known one is more recent, the row of the screener keeps its
- * value, unless these days begin before `known.since`: then the value may be that of another company, or ignore a
- * split. If older closes are known, the value would be that of an earlier session, and becomes null.
+ * If the value cannot be computed yet, because the first known close is more recent, the row of the screener keeps its
+ * old value, unless these days begin before `known.since`: then the old value may come from another company, or ignore
+ * a split. If older closes are known, the old value would come from an earlier session, and becomes null.
  */
 const keepIfKnown = (value: string, column: string, days: number, age = 0) =>
   `coalesce(${value}, case when newest.date - ${days} >= known.since

@@ -4,9 +4,9 @@
  */
 
 /**
- * The suffixes of preferred shares, warrants and units: those of the consolidated tape, which Massive uses too, and
- * those of the SEC. For others, such as those of rights, when-issued shares and series of warrants, no certain rule is
- * known.
+ * The suffixes of preferred shares, warrants and units: as on the consolidated tape, which Massive follows too, and as
+ * the SEC writes them. For other securities, such as rights, when-issued shares and series of warrants, no certain rule
+ * is known.
  */
 const suffixes: ReadonlyArray<readonly [RegExp, string]> = [
   [/(?<=^[A-Z]+)p(?=[A-Z]?$)/, "-P"],

@@ -62,7 +62,7 @@ export const addSessionsOfDisprovedSplits = Effect.flatMap(todayInChicago, (toda
 export const findCorrections = Effect.fnUntraced(function* ({ keep }: { readonly keep: boolean }) {
   const today = yield* todayInChicago
   const sql = yield* SqlClient.SqlClient
-  // A change without a day is due at once: "is not false" holds for null, too.
+  // A change without a day is due immediately: "is not false" holds for null, too.
   const isDue = `day <= '${today}' is not false`
   yield* runStatements(
     keep
@@ -147,8 +147,8 @@ export const findContradictedSplits = Effect.gen(function* () {
 
 /**
  * Creates the table `caps` with the market capitalizations for the rows of `screener` and `float_outstanding` (D44).
- * Those that cannot be computed are left out and stay as they are, unless ticker changes or splits were corrected: then
- * they are null, because they may be those of another company. Runs after `daily_prices` is filled, because it reads
+ * Values that cannot be computed are left out, so the rows keep them, unless ticker changes or splits were corrected:
+ * then they are null, because they may belong to another company. Runs after `daily_prices` is filled, because it reads
  * the closes there.
  */
 export const findMarketCaps = Effect.flatMap(todayInChicago, (today) =>

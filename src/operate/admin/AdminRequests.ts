@@ -84,7 +84,7 @@ export const withDatabaseErrors = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 /** Names of fields that contain a secret. Their values are never stored. */
 const secretFields = new Set(["key", "token"])
 
-/** Returns the response body as it is stored, without secrets. */
+/** Returns the response body in the form to store, without secrets. */
 const toStoredBody = ({ body }: HttpServerResponse.HttpServerResponse) => {
   if (body._tag !== "Uint8Array") return null
   const text = new TextDecoder().decode(body.body)
@@ -235,8 +235,8 @@ const withTimeLimit = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     }))
 
 /**
- * How many requests may use a connection at once. There is one more connection, for authentication, which comes first.
- * One admin may use all but one of these, so that nobody's requests delay everyone else's.
+ * How many requests may use a connection at a time. There is one more connection, for authentication, which comes
+ * first. One admin may use all but one of these, so that nobody's requests delay everyone else's.
  */
 const maxConcurrentRequests = 3
 

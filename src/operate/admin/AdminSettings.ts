@@ -10,7 +10,7 @@ export const AdminPortConfig = Config.option(Config.Port("ADMIN_PORT"))
 /** The address on which the admin API listens. */
 export const AdminHostConfig = Config.NonEmptyString("ADMIN_HOST").pipe(Config.withDefault("127.0.0.1"))
 
-/** The database URL of the admin API. By default, that of the service, bypassing any pooler. */
+/** The database URL of the admin API. By default, the URL of the service, bypassing any pooler. */
 export const AdminDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "ADMIN_DATABASE_URL"))
 
 const isWebOrigin = ({ pathname, protocol, search }: URL) =>

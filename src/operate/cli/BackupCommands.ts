@@ -12,7 +12,7 @@ import { formatCountWithNoun } from "../../contract/rules/CountText.ts"
 import { CommandFailed, makeBooleanFlag, makeFlag, makeUsageError, withExamples } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
-/** Identifies the sessions of this process, so that a restore does not mistake them for those of another program. */
+/** Identifies the sessions of this process, so that a restore does not mistake them for other programs' sessions. */
 const applicationName = `tickerline-backup-${process.pid}`
 
 const databaseLayer = commandDatabaseClientLayer(applicationName)

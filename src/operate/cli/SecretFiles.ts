@@ -57,7 +57,7 @@ export const secretFilesLayer = (names: ReadonlySet<string>) =>
   ConfigProvider.layer(Effect.gen(function* () {
     const variables = yield* ConfigProvider.ConfigProvider
     const fs = yield* FileSystem.FileSystem
-    /** Loads a setting from its variable or from its file, of which only one may be set. */
+    /** Loads a setting from its variable or from its file. Only one of the two may be set. */
     const load = Effect.fnUntraced(function* (name: string) {
       const own = yield* variables.load([name])
       const file = (yield* variables.load([toFileVariable(name)]))?.value

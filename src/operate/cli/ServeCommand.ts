@@ -68,7 +68,7 @@ const tryToListen = (options: ListenOptions) =>
   NodeHttpServer.make(() => createServer().on("connection", (socket) => socket.destroy()), options)
 
 /**
- * Fails if the service cannot listen on one of its ports. With `REUSE_PORT`, does not try that of the API: other
+ * Fails if the service cannot listen on one of its ports. With `REUSE_PORT`, does not try the API's port: other
  * processes may serve on it, and the kernel would assign some of their connections to this attempt.
  */
 export const requireFreePorts = Effect.gen(function* () {

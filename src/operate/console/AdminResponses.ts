@@ -58,7 +58,7 @@ const setCommonHeaders = (response: HttpServerResponse.HttpServerResponse, reque
     ...(response.body._tag === "Empty" && response.status !== 204 && { "content-length": "0" }),
   })
 
-/** Runs the route of a request. A request without a route, and one that failed, gets an error like those of the API. */
+/** Runs the route of a request. If there is no route, or it fails, responds with an error like the API's errors. */
 export const withCommonResponses = <E, R>(routes: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest

@@ -122,7 +122,7 @@ export const formField = "form"
 export const keyField = "idempotency_key"
 /**
  * The name of a hidden field that says what the form changes, `account` or `key`. Only forms that handle conflicts have
- * it: if somebody else has changed the resource meanwhile, the form is shown again with both values.
+ * it: if somebody else has changed the resource since the form was rendered, the form is shown again with both values.
  */
 export const resourceField = "resource"
 

@@ -137,7 +137,7 @@ const findScope = (groups: ReadonlyArray<string>, scopes: ReadonlyMap<string, Ad
 
 /** The two steps of a sign-in: the authorization code flow with PKCE, `state` and `nonce`. */
 const makeSignIn = (provider: Provider) => ({
-  /** Returns the URL to which the browser is sent, and what it keeps meanwhile. */
+  /** Returns the URL to which the browser is sent, and what it must keep until it comes back. */
   begin: Effect.fnUntraced(function* (redirect_uri: string, to: string) {
     const client = yield* loadClient
     const config = yield* discover(client, provider)

@@ -116,7 +116,7 @@ const countAccountsWithoutAddress = Effect.gen(function* () {
 
 /**
  * Selects the recipients of an entry and renders the email. Unless the options say otherwise, accounts that were
- * created after the day of the entry are excluded, because they have only known the API as it is since then.
+ * created after the day of the entry are excluded, because they have never used the API as it was before.
  */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const contacts = yield* findContacts(entry, options.includeNewAccounts)

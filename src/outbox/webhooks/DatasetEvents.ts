@@ -23,7 +23,7 @@ import { wantsDatasetsSql } from "./WebhookEndpoints.ts"
 import { WebhooksConfig } from "./WebhookSettings.ts"
 import { describeFailure } from "../../postgres/FailureText.ts"
 
-/** Maximum number of changes that are read at once. */
+/** Maximum number of changes that one statement reads. */
 const pageSize = 1_000
 
 /** Maximum number of messages that one statement queues. */
@@ -299,7 +299,7 @@ const queueNewTransactions = Effect.fnUntraced(function* (baseUrl: string, limit
 
 /**
  * Queues the messages about all transactions since the last call. Their URLs begin with `baseUrl`. At most `limit`
- * changes are read at once.
+ * changes are read at a time.
  */
 export const queueDatasetEvents = (baseUrl: string, limit = pageSize) =>
   Effect.mapError(

@@ -139,7 +139,7 @@ export const disableWebhookEndpoint = Effect.fnUntraced(function* (id: number, r
 
 const EnabledEndpoint = Schema.Struct({ exists: Schema.Boolean })
 
-/** Enables an endpoint. Its waiting messages are sent at once, with all their attempts. */
+/** Enables an endpoint. Its waiting messages are sent immediately, with all their attempts. */
 export const enableWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const [enabled] = yield* decodeRows(EnabledEndpoint)(sql`select enable_webhook_endpoint(${id}) as exists`)
@@ -262,7 +262,7 @@ export const replayWebhookMessages = Effect.fnUntraced(
 
 const TestedEndpoint = Schema.Struct({ url: Schema.String, secrets: Schema.Array(Schema.String) })
 
-/** Sends a message `webhook.test` from this process, at once and without a retry, and returns the result. */
+/** Sends a message `webhook.test` from this process, immediately and without a retry, and returns the result. */
 export const testWebhookEndpoint = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const deliver = makeWebhookDelivery(yield* AllowedHostsConfig, makeDnsResolver())

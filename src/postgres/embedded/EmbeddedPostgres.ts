@@ -31,7 +31,7 @@ const createDatabase = Effect.fnUntraced(function* ({ password }: EmbeddedCluste
 }, Effect.scoped)
 
 /**
- * Starts the server unless it is already running, and returns its port. Retries, because the server may die meanwhile.
+ * Starts the server unless it is already running, and returns its port. Retries, because the server may die in between.
  */
 const ensureUsable = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   Effect.tap(ensurePostgresIsRunning(cluster, fixedPort), (port) => createDatabase(cluster, port)).pipe(

@@ -141,8 +141,8 @@ const onPortTaken = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port:
 
 /**
  * Stops the server. First tries a fast shutdown, which closes all connections and writes all data to disk. That never
- * finishes if it begins during crash recovery, so then it stops the server at once, and the next start replays the last
- * changes from the WAL.
+ * finishes if it begins during crash recovery, so then it stops the server immediately, and the next start replays the
+ * last changes from the WAL.
  */
 export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
   for (const mode of ["fast", "immediate"]) {

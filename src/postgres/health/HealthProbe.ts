@@ -1,6 +1,6 @@
 /**
  * Probes the primary twice a second. If the server is silent, has been replaced, or is a standby, closes the
- * connections to it, so that requests fail at once instead of waiting up to 15 minutes for the kernel (§8, database
+ * connections to it, so that requests fail immediately instead of waiting up to 15 minutes for the kernel (§8, database
  * load).
  */
 import { PgClient } from "@effect/sql-pg"

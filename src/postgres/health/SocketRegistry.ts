@@ -9,7 +9,7 @@ import { makeMonotonicClock } from "../metrics/MonotonicTime.ts"
 
 /** The open sockets to one database address. */
 export interface SocketRegistry<Stream extends Duplex = Duplex> {
-  /** Opens a socket for the driver; fails at once while connections are blocked. */
+  /** Opens a socket for the driver; fails immediately while connections are blocked. */
   readonly open: () => Stream
   /** Opens a socket for the health probe, even while connections are blocked. */
   readonly openForProbe: () => Stream

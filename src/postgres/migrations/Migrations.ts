@@ -92,7 +92,7 @@ const requireSuitableDatabase = Effect.gen(function* () {
   }
 })
 
-/** The advisory lock that serializes migrations. It must never change, because two releases may migrate at once. */
+/** The advisory lock that serializes migrations. It must never change, because two releases may migrate together. */
 export const migrationLockId = 7_101_884
 
 /** Time limit for each lock wait. It is short because all later lock requests for the table queue behind this one. */

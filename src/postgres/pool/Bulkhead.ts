@@ -13,7 +13,7 @@ interface BulkheadOptions<Permit, E> {
   /** Default: all but a fifth of the permits, so that at least one is left to other partitions. */
   readonly maxPerPartition?: number
   /**
-   * Whether a caller fails at once, instead of waiting, if its partition's holders and waiters already equal the
+   * Whether a caller fails immediately, instead of waiting, if its partition's holders and waiters already equal the
    * partition's limit.
    */
   readonly isFullRefused?: boolean
@@ -181,7 +181,7 @@ class Bulkhead<Permit extends object, E> {
 
   /**
    * Takes a free permit, or starts to wait for one. It is synchronous, so no other caller can change or forget the
-   * partition meanwhile. A newcomer overtakes nobody: while a permit is free, only callers of full partitions wait.
+   * partition in between. A newcomer overtakes nobody: while a permit is free, only callers of full partitions wait.
    */
   #begin(claim: Claim<Permit, E>, name: string | Partition<Permit, E>) {
     const partition = typeof name === "string" ? this.#findPartition(name) : name
@@ -192,7 +192,7 @@ class Bulkhead<Permit extends object, E> {
     return permit
   }
 
-  /** Lines a caller up in its partition, or settles its claim at once if it may not wait. */
+  /** Lines a caller up in its partition, or settles its claim immediately if it may not wait. */
   #wait(claim: Claim<Permit, E>, partition: Partition<Permit, E>) {
     if (this.#isFullRefused && partition.permitsInUse + partition.waiterCount >= partition.maxPermits) {
       return claim.settle(Effect.fail(this.#onTimeout(true)))

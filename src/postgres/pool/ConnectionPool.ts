@@ -74,7 +74,7 @@ class Slot {
     if (scope !== undefined) Effect.runFork(Scope.close(scope, Exit.void))
   }
 
-  /** Closes a connection that must not be used again: at once if idle, otherwise after its use. */
+  /** Closes a connection that must not be used again: immediately if idle, otherwise after its use. */
   retire(scope: Scope.Closeable) {
     if (scope !== this.scope) return
     if (this.isInUse) this.isRetired = true

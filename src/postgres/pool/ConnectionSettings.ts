@@ -79,7 +79,7 @@ interface SessionOptions {
   /** The file that contains the URL, if it was read from one. */
   readonly urlFile?: UrlFile | undefined
   readonly applicationName: string
-  /** Whether the URL is that of a pooler in transaction mode, which may run each transaction in a different session. */
+  /** Whether the URL points to a pooler in transaction mode, which may use a different session for each transaction. */
   readonly pooled: boolean
 }
 

@@ -174,7 +174,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url, urlF
       yield* logUsage(polled.is_replica ? undefined : "it is not a replica")
       return (polled.wal_position ?? 0) < (primary.wal_position ?? 0) && !hasSameVersions(polled, primary)
     })
-    // The driver waits up to 5 s for an interrupted statement to end, and other polls fail meanwhile.
+    // The driver waits up to 5 s for an interrupted statement to end, and other polls fail during that time.
     const pollInTime = Effect.gen(function* () {
       const fiber = yield* Effect.forkDetach(pollOnce)
       const interrupt = Effect.sync(() => fiber.interruptUnsafe())

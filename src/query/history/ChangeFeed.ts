@@ -273,7 +273,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
   })
 
   /**
-   * Returns the condition that a change is of a wanted kind. In a dataset of which endpoints show only some rows, a
+   * Returns the condition that a change is of a wanted kind. If endpoints show only some rows of a dataset, a
    * corrected row may look added or removed to clients, so such corrections also match. `isOf` builds the condition for
    * a set of kinds.
    */

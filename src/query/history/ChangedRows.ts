@@ -73,7 +73,7 @@ const makeChangedRows = (
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
   const values = sql.literal(selection)
-  // The current day is that of the change. If its row in `history.days` has been lost, the change's own date decides.
+  // The day of the change counts as the current day. If `history.days` has lost its row, the change's own date decides.
   const currentDay = sql.literal(`cross join lateral (
           select coalesce(
             (select day from history.days where days.recorded_at <= requested.recorded_at

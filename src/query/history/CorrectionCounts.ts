@@ -51,7 +51,7 @@ const countFields = (changes: ReadonlyArray<RowChangeSummary>) =>
 
 /**
  * Counts the next changes in the feed, at most `limit`. Returns whether there may be more. One statement adds the
- * counts and moves the cursor, and does nothing if another process has moved it meanwhile.
+ * counts and moves the cursor, and does nothing if another process has already moved it.
  */
 export const countNextFeedChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient

@@ -75,7 +75,7 @@ export const findResponseMoments = Effect.fnUntraced(
       from history.beginning cross join period
     `)
     const found = yield* Effect.orDie(Effect.fromNullishOr(row))
-    // Without changes, there is one state, and the moment is that of the request, with microseconds.
+    // Without changes, there is only one state, and the moment is the time of the request, with microseconds.
     const decimals = `${new Date(startedAt).toISOString().slice(20, 23)}000`
     const started = yield* Effect.orDie(Effect.fromNullishOr(formatMoment(startedAt, decimals)))
     return {

@@ -68,7 +68,7 @@ const describeShownDataset = (table: ChangeFeedDataset): ShownDataset => {
   if (dataset === undefined) throw new Error(`There is no dataset ${table}`)
   const { key, model, row } = dataset
   const { computed = {}, condition, otherModel } = shownRows[table] ?? {}
-  // Other columns with this name, such as that of `ticker_changes`, are not shown.
+  // Other columns named `source`, such as the one in `ticker_changes`, are not shown.
   const hasSources = row.fields["source"] === optInColumns.source.schemas.insert
   const others = [...(otherModel === undefined ? [] : [otherModel]), ...(hasSources ? [sourceModel] : [])]
   const models = [model, ...others] as const

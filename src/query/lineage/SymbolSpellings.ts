@@ -1,6 +1,6 @@
 /**
  * Finds out how the tables spell requested symbols (D41, spelling of symbols): whether a client asks for BRK.B or
- * BRK-B, it gets the rows of whichever is stored. `12_spellings.sql` maintains the table `symbol_spellings`.
+ * BRK-B, it gets the rows of the spelling that is stored. `12_spellings.sql` maintains the table `symbol_spellings`.
  */
 import { Context, Effect, Exit, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"

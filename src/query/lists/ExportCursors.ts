@@ -54,7 +54,7 @@ interface CursorOptions {
 
 type Session = Effect.Effect<PgClient.PgClient, DatabaseReadError, Scope.Scope | Reactivity.Reactivity>
 
-/** Closes the connection of a failed attempt at once, before the next attempt opens another. */
+/** Closes the connection of a failed attempt immediately, before the next attempt opens another. */
 const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,

@@ -168,8 +168,8 @@ export class QueryCache extends Context.Service<QueryCache, {
          * Reads a page only once, even if several requests ask for it at the same time. The first request runs `first`,
          * and all others wait for its result. If the first request is interrupted, the others try again with `read`.
          *
-         * `first` is the result of a call of `read` by the caller, which had to call it to see whether the page is
-         * known at once. Running that effect instead of calling `read` again saves building it twice.
+         * `first` is the effect that `read` returned to the caller, which had to call it to see whether the page is
+         * known immediately. Running that effect instead of calling `read` again saves building it twice.
          */
         const readOnce = (
           key: string,
@@ -205,8 +205,8 @@ export class QueryCache extends Context.Service<QueryCache, {
           })
 
         /**
-         * Returns a page from the cache, or reads it. A result that is available at once, such as an error, needs no
-         * fiber (`KnownResults.ts`), and no other request can be waiting for it.
+         * Returns a page from the cache, or reads it. A result that is available immediately, such as an error, needs
+         * no fiber (`KnownResults.ts`), and no other request can be waiting for it.
          */
         const getPage: PageSource<E>["getPage"] = (query, request, readContent, additions = {}) => {
           const { past } = request

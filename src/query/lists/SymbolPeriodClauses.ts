@@ -93,7 +93,7 @@ export const makeSymbolPeriodClauses = (
     const [text] = sql`${order}`.compile()
     return rowDate !== undefined && text.startsWith(`${rowDate.column} desc`)
   }
-  // `ticker` and the date are columns of the list's table; `symbol`, `starts` and `ends` are those of the period.
+  // `ticker` and the date are columns of the list's table; `symbol`, `starts` and `ends` describe the period.
   const isOfSymbol = sql`ticker = symbol`
   const range = rowDate === undefined ? undefined : toRange(sql, rowDate)
   const where = range === undefined ? isOfSymbol : sql`${isOfSymbol} and ${buildDateRangeCondition(sql, range)}`

@@ -12,7 +12,7 @@ interface AccountSlots {
   held: number
 }
 
-/** A message's place among those of its account. */
+/** A message's place among the messages of its account. */
 export interface MessageSlot {
   /** Runs an effect once fewer than `maxRunning` messages of the account are being handled. */
   readonly run: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>

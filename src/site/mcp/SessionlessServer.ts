@@ -52,7 +52,7 @@ export const announceCapabilities = (result: unknown): unknown =>
     ? { ...result, capabilities: { tools: {}, resources: {} } }
     : result
 
-/** The methods that belong to these capabilities, and those of the protocol itself. */
+/** The methods that belong to these capabilities, and the methods of the protocol itself. */
 export const servedMethods: ReadonlySet<string> = new Set([
   "initialize",
   "ping",

@@ -1,4 +1,4 @@
-/** Decodes the arguments of tools. The errors have the same wording as those of query parameters (D4, D11). */
+/** Decodes the arguments of tools. The errors have the same wording as errors of query parameters (D4, D11). */
 import { Effect, Schema } from "effect"
 import type { JsonSchema } from "effect"
 import { Tool } from "effect/ai"

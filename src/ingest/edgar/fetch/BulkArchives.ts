@@ -92,7 +92,7 @@ export const openBulkArchives = Effect.fnUntraced(
     // A day earlier than the newest entry, because entries have no time zone, and the SEC needs hours to write them
     // all.
     const day = toDay(Math.min(now, ...newest) - dayMillis)
-    // The archives are out of date for companies of which an earlier run has ingested a newer filing.
+    // The archives are out of date for companies for which an earlier run has ingested a newer filing.
     const outdated = yield* readCompaniesWithFilingsAfter(day)
     const opened: DocumentArchives = {
       day,

@@ -41,7 +41,7 @@ export const buildDailyIndexUrl = (day: string) => {
 }
 
 /**
- * Returns the URL of a filing's folder, with a slash at the end. The CIK may be that of any company or person that the
+ * Returns the URL of a filing's folder, with a slash at the end. The CIK may belong to any company or person that the
  * filing names: all these URLs lead to the same folder.
  */
 export const buildFilingFolderUrl = (cik: string, accession: string) =>
@@ -71,7 +71,7 @@ export const buildFilingXmlUrl = (cik: string, accession: string, primaryDocumen
 export const buildInstanceUrl = (cik: string, accession: string, primaryDocument: string) =>
   buildFilingDocumentUrl(cik, accession, primaryDocument.replace(/\.htm$/, "_htm.xml"))
 
-/** Whether the URL is that of such an instance, or of an element in it. */
+/** Whether the URL points to such an instance, or to an element in it. */
 export const isInstanceUrl = (url: string) => /_htm\.xml(#|$)/.test(url)
 
 /** Returns the CIK in the URL of a company's document; null for the ticker list and the daily indexes. */

@@ -82,13 +82,16 @@ const CompanyFactsDocument = Schema.Struct({
 /** The facts of a company that have a usable value, sorted by date, oldest first. `ShareCounts.ts` assesses them. */
 export interface CompanyFacts {
   readonly cik: string
-  /** Shares outstanding, from the cover pages of filings. The facts lack those of companies with several classes. */
+  /** Shares outstanding, from the cover pages of filings. The facts lack them for companies with several classes. */
   readonly counts: ReadonlyArray<CompanyFact>
-  /** Shares outstanding of all classes, from balance sheets of annual and quarterly reports, with those compared. */
+  /**
+   * Shares outstanding of all classes, from the balance sheets in annual and quarterly reports. Reports also repeat an
+   * earlier balance sheet for comparison, whose counts are included.
+   */
   readonly balanceSheetCounts: ReadonlyArray<CompanyFact>
   /** Market value of the shares that are not held by affiliates, in US dollars. */
   readonly floats: ReadonlyArray<CompanyFact>
-  /** Whether the newest public float is 0, as that of a subsidiary or a shell. */
+  /** Whether the newest public float is 0, as for a subsidiary or a shell company. */
   readonly isFloatZero: boolean
   /** Counts of covers that cannot be read. */
   readonly unreadable: ReadonlyArray<UnreadableCount>
@@ -130,11 +133,11 @@ const groupUsable = (path: string, facts: ReadonlyArray<typeof FactElement.Type>
 
 type FactGroups = ReturnType<typeof groupUsable>
 
-/** Returns the facts of which each filing states one value for a date. */
+/** Returns the facts for which the filing states only one value per date. */
 const selectUnequivocal = (groups: FactGroups): ReadonlyArray<CompanyFact> =>
   groups.flatMap(({ fact, values }) => fact === undefined || values.length > 1 ? [] : [fact]).toSorted(byFactDate)
 
-/** Returns the counts of which a filing states several values for one date. */
+/** Returns the counts for which a filing states several values for the same date. */
 const selectContradicted = (cik: string, groups: FactGroups): ReadonlyArray<UnreadableCount> =>
   groups.flatMap(({ fact, values }) =>
     fact === undefined || values.length === 1 ? [] : [{

@@ -13,7 +13,7 @@ export interface HoldingLine {
   readonly security: SecurityIdentity
   /** Nature of ownership, price and dates, as JSON. Lines of one position have the same terms and footnotes. */
   readonly terms: string
-  /** The words of the nature of ownership in their order: `trust spouse` and `spouse trust` may be two trusts. */
+  /** The nature of ownership as a phrase, in which the order matters (`NatureOfOwnership.phrase`). */
   readonly nature: string
   readonly footnotes: ReadonlySet<string>
   /** Date of the transaction; null if it is unknown or not believed. */
@@ -79,7 +79,7 @@ const getHeldBefore = ({ change, held }: HoldingLine) => change === null || held
 const isNear = (amount: bigint, other: bigint, tolerance: bigint) =>
   amount - other <= tolerance && other - amount <= tolerance
 
-/** Whether each amount is that of the line before, plus or minus the traded shares, as far as the lines state it. */
+/** Whether each amount equals the previous line's amount plus or minus the traded shares, if the lines state these. */
 const isConsistent = (lines: Lines, tolerance: bigint) =>
   isRising(findDates(lines)) && lines.every((line, index) => {
     const [before, held] = [getHeldBefore(line), lines[index - 1]?.held ?? null]
@@ -105,12 +105,12 @@ const makeGroups = () => {
 }
 
 /**
- * Finds the amount after the last of the lines, if they can be ordered so that each begins with the amount of the one
- * before. Undefined if they cannot, or if different orders end with different amounts.
+ * Finds the amount after the last line, if the lines can be ordered so that each one begins with the amount with which
+ * the previous one ended. Undefined if they cannot, or if different orders end with different amounts.
  *
- * If amounts are places and lines are ways between them, such an order is a trail that uses each way once (Euler). All
- * such trails end at the same place, to which one more way leads than from it. Only a trail that ends where it begins
- * may begin anywhere, so `start`, the amount of the day before, must tell.
+ * If amounts are the nodes of a graph and lines are its edges, such an order is an Eulerian trail, which uses each edge
+ * once. All such trails end at the same node: the one with more incoming than outgoing edges. Only a trail that ends
+ * where it begins may begin at any node. Then `start`, the amount at the end of the previous day, decides.
  */
 const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undefined => {
   const surplus = new Map<bigint, number>()
@@ -130,8 +130,8 @@ const findEndOfTrail = (lines: Lines, start: bigint | undefined): bigint | undef
 }
 
 /**
- * Whether the amounts return to the first one, so any line may be the last. `start` is the amount of the day before.
- * Dates tell the order, too.
+ * Whether the amounts return to the first one, so that any line may be the last. False if `start`, the amount at the
+ * end of the previous day, or the dates of the lines show the order.
  */
 const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) => {
   const [first, last] = [lines[0], lines.at(-1)]
@@ -149,7 +149,7 @@ const isCircle = (lines: Lines, start: bigint | undefined, tolerance: bigint) =>
 const isListedInOrder = (lines: Lines, start: bigint | undefined, tolerance = 0n) =>
   (lines[0]?.isExercise === true || !isCircle(lines, start, tolerance)) && isConsistent(lines, tolerance)
 
-/** Returns the lines of which one is the last, given in the order of the document. All of them are of one day. */
+/** Returns the candidates for the last line of a day. `lines` has all lines for the day, in the document's order. */
 const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   // Some filers mark the exercise of an option as an acquisition, which its code contradicts.
   const implied = lines.map((line) => ({ ...line, change: line.impliedChange }))
@@ -160,7 +160,7 @@ const findLastLinesOfDay = (lines: Lines, start: bigint | undefined): Lines => {
   const tolerance = oneShare - 1n
   if (isListedInOrder(lines, start, tolerance)) return lines.slice(-1)
   const reversed = lines.toReversed()
-  // A sale that is listed before an exercise may be one of other shares, so the exercise tells nothing here.
+  // A sale that is listed before an exercise may be a sale of other shares, so the exercise shows no order here.
   return !isCircle(reversed, start, tolerance) && isConsistent(reversed, tolerance) ? lines.slice(0, 1) : lines
 }
 
@@ -170,8 +170,9 @@ const isNewestFirst = (lines: Lines) => {
 }
 
 /**
- * Returns the lines of a position of which one is the last: the one with the latest date, and of those of one day the
- * one that their amounts show. If some amounts contradict each other, any line of the day may be the last.
+ * Returns the candidates for the last line of a position. That is the line with the latest date or, if several lines
+ * have this date, the one that their amounts show to be last. If the amounts contradict each other, returns all lines
+ * for that date, because any of them may be the last.
  */
 export const findLastLines = (lines: Lines): Lines => {
   const ordered = isNewestFirst(lines) ? lines.toReversed() : lines

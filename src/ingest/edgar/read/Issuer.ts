@@ -4,7 +4,7 @@ export interface Issuer {
   readonly cik: string
   /** The current symbol of the primary security, which is usually the common stock (`PrimarySymbols.ts`). */
   readonly ticker: string
-  /** All symbols of the CIK, in the SEC's order, including those of preferred shares, units and warrants. */
+  /** All symbols of the CIK, in the SEC's order, including symbols of preferred shares, units and warrants. */
   readonly tickers: ReadonlyArray<string>
   readonly name: string
   /** The SEC's name of the exchange, such as `Nasdaq`, `NYSE` or `OTC`. */

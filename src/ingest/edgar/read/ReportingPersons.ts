@@ -87,8 +87,8 @@ const isAtMost = (size: ClassSize, other: ClassSize) =>
 const agree = (size: ClassSize, other: ClassSize) => isAtMost(size, other) && isAtMost(other, size)
 
 /**
- * Doubts the percentages that contradict those of most other persons, or all if no majority agrees. The amount is in
- * doubt, too, unless a believed person has the same one, as persons of a group often do.
+ * Marks percentages as doubtful that contradict the percentages of most other persons, or all if no majority agrees.
+ * The person's amount is doubtful, too, unless a person who is believed has the same amount, as is common in groups.
  */
 const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sizes = persons.map(findClassSize)

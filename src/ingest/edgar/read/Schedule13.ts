@@ -76,7 +76,7 @@ export const findOwnerType = (percentage: bigint | null) =>
     ? "five_percent_owner"
     : null
 
-/** Returns the amount if the title of the class is that of this kind of shares. */
+/** Returns the amount if the title of the class names this kind of shares. */
 const readAmountOfKind = (
   amount: Reading<string>,
   stated: ReturnType<typeof classifySharesByTitle>,

@@ -7,7 +7,7 @@ import { type CurrentCount, unknownCount } from "./ShareCounts.ts"
 import type { CompanySubmissions } from "./Submissions.ts"
 
 /**
- * Finds the latest registration of depositary receipts, unless the issuer's symbol is that of ordinary shares. On the
+ * Finds the latest registration of depositary receipts, unless the issuer's symbol denotes ordinary shares. On the
  * OTC market, the fifth letter distinguishes receipts (Y) from ordinary shares (F).
  */
 export const findDepositaryReceiptRegistration = (issuer: Issuer, { filings }: CompanySubmissions) =>

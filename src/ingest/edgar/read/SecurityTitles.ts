@@ -51,7 +51,7 @@ const isUnclearTitle = (title: string) =>
 
 /**
  * Returns the kind of shares that a title such as `Class A Common Stock` names; `other` if it names another security,
- * such as `Common Units`. Undefined if no rule matches the title, so it may be that of any security, or if it names
+ * such as `Common Units`. Undefined if no rule matches the title, so it may name any security, or if it names
  * both common and preferred shares.
  */
 export const classifySharesByTitle = (title: string): "common" | "preferred" | "other" | undefined => {
@@ -147,7 +147,7 @@ const distinguishesSeries = (word: string) =>
 export interface SecurityIdentity {
   /** Equal for titles that name one security, or may do so. */
   readonly name: string
-  /** Words that may be missing in another title of the same security; those of two securities may differ in them. */
+  /** Words that another title of the same security may lack. Titles of two securities may differ only in them. */
   readonly optional: ReadonlySet<string>
 }
 

@@ -40,7 +40,7 @@ export type ClassKind =
 
 export interface ClassName {
   readonly kind: ClassKind
-  /** Equal if two names may be those of one class: `CommonClassA`, `ClassACommonStock`. */
+  /** Equal if two names may refer to the same class: `CommonClassA`, `ClassACommonStock`. */
   readonly identity: string
 }
 
@@ -175,7 +175,7 @@ const splitName = (name: string): ReadonlyArray<Word> => {
   return words
 }
 
-/** `BeneficialInterest` describes shares; other interests are those of partners. */
+/** `BeneficialInterest` describes shares; other interests belong to partners. */
 const isBeneficialInterest = (words: ReadonlyArray<Word>, index: number) =>
   words[index]?.text === "interest" && words[index - 1]?.text === "beneficial"
 

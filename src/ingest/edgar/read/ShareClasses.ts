@@ -1,5 +1,5 @@
 /**
- * Chooses the members of share classes whose counts are those of common shares
+ * Chooses which share classes on a cover are common shares, so that their counts are added up
  * (docs/decisions/0103-unknown-values-of-filings.md).
  */
 import { classifySharesByTitle } from "./SecurityTitles.ts"
@@ -60,7 +60,7 @@ const findUnclear = (shares: ReadonlyArray<Member>, bare: ReadonlyArray<Member>)
   return isClear ? undefined : bare[0]
 }
 
-/** Returns two members whose names may be those of one class. */
+/** Returns two members whose names may refer to the same class. */
 const findRepeated = (members: ReadonlyArray<Member>) =>
   Array.from(Map.groupBy(members, ({ identity }) => identity).values()).find(({ length }) => length > 1)
 

@@ -59,7 +59,7 @@ export const decodeTickerList = (text: string, url: string) =>
     })),
   )
 
-/** Groups the list by CIK. The ticker is that of the first row. */
+/** Groups the list by CIK. An issuer's ticker is the one in its first row. */
 export const groupTickersByIssuer = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
   new Map(
     Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {

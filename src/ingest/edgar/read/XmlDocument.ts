@@ -29,8 +29,9 @@ export interface XmlHandlers {
 }
 
 /**
- * Parses a document. Fails with a reason that contains no text of the document, or that of an `XmlRejected` that a
- * handler throws. A DTD is refused, so a document can use only XML's five entities and numeric character references.
+ * Parses a document. Fails with a reason that quotes no text of the document, or with the reason of an `XmlRejected`
+ * that a handler throws. A DTD is refused, so a document can use only XML's five entities and numeric character
+ * references.
  */
 export const scanXml = (
   text: string,

@@ -139,7 +139,7 @@ export class CompanyVisit extends VisitResults {
   decisions: Decisions | undefined = undefined
 }
 
-/** Whether the URL is that of a list of filings, or of one filing in it. */
+/** Whether the URL points to a list of filings, or to one filing in it. */
 const isList = (url: string) => url.includes("/submissions/")
 
 /** Whether the entry is about one filing in a list, whose accession number is the URL's fragment. */
@@ -225,7 +225,7 @@ const readDocument = Effect.fnUntraced(
 )
 
 /**
- * Returns the filings that are new for the dataset, and those of which the queue has an entry for it. For
+ * Returns the filings that are new for the dataset, and the filings that are already queued for it. For
  * `registrations`, they may be older than `since`: fee exhibits are read since `firstFeeDay`.
  */
 const findPending = (
@@ -562,7 +562,7 @@ const readFacts = Effect.fnUntraced(function* (context: VisitContext, filings: R
 })
 
 /**
- * Adds the rows with share counts to the visit: those of the screener and of the float datasets. If there are no facts,
+ * Adds the rows with share counts, for the screener and the float datasets, to the visit. If there are no facts,
  * the stored count is kept. If the SEC no longer names the industry or the exchange, the stored one is kept (D38).
  */
 const addCounts = Effect.fnUntraced(function* (context: VisitContext, listedFilings: CompanySubmissions) {

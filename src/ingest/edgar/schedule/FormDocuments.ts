@@ -12,9 +12,9 @@ import type { FormFiling } from "../store/IngestWork.ts"
 export const firstFeeDay = "2024-01-01"
 
 /**
- * Returns which document of a filing is read: `xml`, that of a Form 3, 4 or 5 or of a Schedule 13; `header`, that of an
- * older schedule, which is HTML or text; `fees`, the fee exhibit of a registration statement. Undefined for other
- * filings.
+ * Returns which document of a filing is read: `xml`, the XML document of a Form 3, 4 or 5 or of a Schedule 13;
+ * `header`, the header of an older Schedule 13, which is HTML or text; `fees`, the fee exhibit of a registration
+ * statement. Undefined for other filings.
  */
 export const findFormKind = ({ fileNumber, filingDate, form, primaryDocument }: FormFiling) => {
   if (isRegistrationStatement(form)) return filingDate >= firstFeeDay && fileNumber !== null ? "fees" : undefined

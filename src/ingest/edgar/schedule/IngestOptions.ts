@@ -1,4 +1,4 @@
-/** The options of an ingest, which may be those of the interrupted run that it continues. */
+/** The options of an ingest. If it continues an interrupted run, some of them come from that run. */
 import { Config, Data, Effect, Schema } from "effect"
 import { todayInNewYork } from "../../../contract/rules/Dates.ts"
 import { tickerPattern } from "../../../contract/rules/Tickers.ts"
@@ -53,7 +53,7 @@ export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe
 )
 
 /**
- * Returns the options with which to run: with `resume`, the companies, datasets and first day are those of the
+ * Returns the options with which to run: with `resume`, the companies, datasets and first day come from the
  * interrupted run. Fails if there is no such run and no companies are given, or if the options contradict that run.
  */
 export const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {

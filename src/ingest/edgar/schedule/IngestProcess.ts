@@ -15,7 +15,7 @@ export const scheduledRunFlag = "scheduled"
 const stopTimeout = Duration.seconds(15)
 
 /**
- * The environment variables that the process inherits: those of the system, of TLS and of proxies, and settings that
+ * The environment variables that the process inherits: variables for the system, TLS and proxies, and settings that
  * the command reads. The service's secrets are not among them.
  */
 const passedVariables = new RegExp(

@@ -22,7 +22,7 @@ const [apple, imunon] = ["0000320193", "0000749647"]
 
 /**
  * Values that no later filing changes, from recorded responses. The two companies are chosen for their times: the SEC
- * labels those of both as UTC, which is right for Imunon's, but not for Apple's.
+ * labels the times of both as UTC, which is right for Imunon, but wrong for Apple.
  */
 const referenceValues: ReadonlyArray<ReferenceValue> = [
   {
@@ -93,7 +93,7 @@ const referenceValues: ReadonlyArray<ReferenceValue> = [
   },
 ]
 
-/** Whether the column has sentences, of which `expected` is a part. */
+/** Whether the column contains sentences. `expected` is then only a part of its text. */
 const isSentence = (field: string) => field === "details" || field === "headline"
 
 const decodeFound = decodeRows(Schema.Struct({ ticker: Schema.String, value: Schema.NullOr(Schema.String) }))

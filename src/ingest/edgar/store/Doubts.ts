@@ -368,7 +368,7 @@ const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.T
 /**
  * Records an operator's decision about a doubt: the value is what the document states or, if `chosen` is given, another
  * one (null: unknown). Changes the rows that are made from the element. If share counts depend on the value, the next
- * run makes those of the company again.
+ * run computes the share counts of the company again.
  *
  * The company is locked first: a run that is loading its rows finishes before, and one that loads them later finds the
  * decision (`findLaterDecisions`).

@@ -177,8 +177,8 @@ export const readCompaniesWithFilingsAfter = (day: string) =>
   readCiks((sql) => sql`select distinct cik from edgar_progress where last_filing_date > ${day}::text::date`)
 
 /**
- * Returns the day up to which the last run over all companies has ingested these datasets: that of its archives, or the
- * New York date on which it began.
+ * Returns the day up to which the last run over all companies has ingested these datasets: the day of its archives or
+ * the New York date on which it began.
  */
 export const findLastRunDayOfAllCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient

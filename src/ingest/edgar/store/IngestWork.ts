@@ -169,7 +169,7 @@ const addFailedWork = Effect.fnUntraced(function* (setAside: ReadonlyArray<SetAs
   `
 })
 
-/** Queues documents that were only listed. An entry that exists, which may have failed attempts, is left as it is. */
+/** Queues documents that were only listed. Existing entries, which may have failed attempts, do not change. */
 const addListedWork = Effect.fnUntraced(function* (listed: ReadonlyArray<ListedDocument>) {
   const sql = yield* SqlClient.SqlClient
   const now = yield* currentTime

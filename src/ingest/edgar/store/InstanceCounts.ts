@@ -47,7 +47,7 @@ const buildCountUrl = (cik: string, { accession, primaryDocument }: EdgarFiling)
   `${buildInstanceUrl(cik, accession, primaryDocument)}#dei:EntityCommonStockSharesOutstanding`
 
 /**
- * Adds up the classes. Returns the sum as a fact like those of the SEC; undefined if it has no date, is 0 or too large.
+ * Adds up the classes. Returns the sum in the form of an SEC fact; undefined if it has no date, is 0 or is too large.
  */
 const makeFact = (
   cik: string,

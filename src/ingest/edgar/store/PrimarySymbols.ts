@@ -45,7 +45,7 @@ const decodeDays = decodeRows(Schema.Struct({ day: Schema.String }))
 const decodeOwners = decodeRows(Schema.Struct({ alias: Schema.String, cik: Schema.String }))
 const decodeLocked = decodeRows(Schema.Struct({ cik: Schema.String, is_outdated: Schema.Boolean }))
 
-/** The first symbol that is not derived is usually, but not always, that of the common stock (pitfall 5). */
+/** The first symbol that is not derived is usually, but not always, the symbol of the common stock (pitfall 5). */
 const findOrdinarySymbol = (tickers: ReadonlyArray<string>) => tickers.find((ticker) => !isDerivedSymbol(ticker))
 
 /**

@@ -1,4 +1,4 @@
-/** Stores the amounts in fee exhibits (`edgar_fees`), and copies those of the newest exhibits to `registrations`. */
+/** Stores the amounts in fee exhibits (`edgar_fees`), and copies the newest exhibits' amounts to `registrations`. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../../postgres/DecodeRows.ts"

@@ -28,7 +28,7 @@ import { saveRegistrationFees } from "./RegistrationFees.ts"
 import { loadWithCurrentSymbols } from "./PrimarySymbols.ts"
 import { makeRowCollector, type RowsByTable } from "./RowCollector.ts"
 
-/** A batch with this many companies or rows is loaded at once, which limits its memory. */
+/** A batch is loaded as soon as it has this many companies or rows, which limits its memory. */
 const [maxBatchCompanies, maxBatchRows] = [250, 20_000]
 
 /** A batch of this age is loaded, so that an interruption only loses the downloads of some seconds. */
@@ -38,7 +38,7 @@ const maxBatchAge = Duration.seconds(10)
 class Batch extends VisitResults {
   /** The companies whose visit is in the batch. */
   readonly companies: Array<Issuer> = []
-  /** By CIK, these companies and those of which the batch has only a deferred form or instances. */
+  /** By CIK, these companies and the companies for which the batch has only a deferred form or instances. */
   readonly issuers = new Map<string, Issuer>()
   /** What operators had decided when the rows were made. */
   readonly usedDecisions: Array<UsedDecisions> = []
@@ -154,7 +154,7 @@ export const makeBatchWriter = Effect.fnUntraced(
     /** Saves the batch, and starts a new one. Needs the lock, as `append` does. */
     const saveNow = Effect.gen(function* () {
       if (target === "load") {
-        // The load gets a progress of its own, so that it does not overwrite that of the run.
+        // The load gets a progress of its own, so that it does not overwrite the progress of the run.
         const load = Effect.provideService(
           loadBatch(collected, batch, runId, options.datasets, report),
           OperationProgress,

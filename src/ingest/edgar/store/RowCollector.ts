@@ -18,8 +18,8 @@ interface CollectedRows {
 }
 
 /**
- * Sets aside a row. The URL is that of the element from which the row is made, and not that of the whole document,
- * because other rows of the document are loaded.
+ * Sets aside a row. The URL points to the element from which the row is made, not to the whole document, because other
+ * rows of the document are loaded.
  */
 const setRowAside = (table: string, { source, source_links }: RowCells, column: string, reason: string): SetAside => {
   const [url] = [source, source_links].find(Array.isArray) ?? []
@@ -125,7 +125,7 @@ export const makeRowCollector = Effect.fnUntraced(function* (folder?: string) {
         Effect.forEach(loads, loadValidatedRows),
       )
     }),
-    /** Removes the rows because of which a load failed. Returns them. */
+    /** Removes and returns the rows that made a load fail. */
     removeInvalid: ({ errors, table }: InvalidRows): ReadonlyArray<SetAside> => {
       const found = collected.get(table)
       if (found === undefined) return []

@@ -31,10 +31,10 @@ const maxInheritedDays = 400
 
 /**
  * Returns what `float_outstanding` and `screener` have for the company's symbol. If `float_outstanding` has no count
- * for a new symbol, that of the company's previous symbol is returned.
+ * for a new symbol, the count of the company's previous symbol is returned.
  *
- * The row may be that of another company, which had the symbol before. Its count is used only if it is recent, because
- * symbols are reused by unrelated companies later. `source` shows whose row it is: its URLs contain the CIK.
+ * The row may belong to another company, which used the symbol before. Its count is used only if it is recent, because
+ * unrelated companies reuse symbols later. `source` shows whose row it is: its URLs contain the CIK.
  */
 export const readStoredCounts = Effect.fnUntraced(function* ({ cik, periods = [], ticker }: Issuer) {
   const sql = yield* SqlClient.SqlClient
@@ -96,7 +96,7 @@ interface KnownPrices {
  * counts only if the company used the symbol on that day, and no other company can have used it (D32, D45). A bar in
  * `price_periods` is preferred to a close in `daily_prices`.
  *
- * If the security is depositary receipts, the counts are those of ordinary shares, so each close is divided by the
+ * If the security is depositary receipts, the counts are numbers of ordinary shares, so each close is divided by the
  * number of shares per receipt. A split of receipts may change that number, so there are only closes since the last
  * split, and no splits (D44).
  */

@@ -26,7 +26,7 @@ const checkFreeSpace = (folder: string) =>
     Effect.orElseSucceed(() => Finding.skipped("this system does not report its free space", "disk")),
   )
 
-/** Returns those of the files that other users can read. */
+/** Returns the files that other users can read. */
 const findReadableFiles = Effect.fnUntraced(function* (files: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   return yield* Effect.filter(files, (file) =>

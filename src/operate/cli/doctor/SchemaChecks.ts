@@ -20,7 +20,7 @@ export const isDatabaseMigrated = Effect.gen(function* () {
   return row?.exists === true
 })
 
-/** Compares the applied migrations with those of this release. */
+/** Compares the applied migrations with the migrations of this release. */
 const readMigrations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const known = yield* listMigrationScripts
