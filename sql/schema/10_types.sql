@@ -66,8 +66,8 @@ create function joined(list text[]) returns text language sql immutable strict p
 return array_to_string(list, E'\n');
 
 -- Converts the elements of an array to lower case, for filters that ignore case (D33); their indexes are named
--- `any_case`. Converting the array's text form is twice as fast as converting each element, and safe: its quotes,
--- escapes and NULL are no letters of elements.
+-- `any_case`. Converting the array's text form is twice as fast as converting each element, and safe: quotes
+-- and escapes have no letters, and `null` still means NULL.
 create function lowered(list text[]) returns text[] language sql immutable strict parallel safe
 return lower(list::text)::text[];
 

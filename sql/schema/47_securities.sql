@@ -106,9 +106,10 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
   ) as found cross join lateral public.trace_securities(symbols, old_tickers, new_tickers, days, ciks) as periods
 $$;
 
--- The splits of the securities that used the symbols. `applied` ones have taken place; `repeated` ones are records of one
--- that took place on another day. Of `contradicted` ones, other records or bars say otherwise, so prices before and after
--- the day cannot be compared. They may have a row for a day that `split_status` does not name, but bars show.
+-- The splits of the securities that used the symbols. A split that is `applied` has taken place. A `repeated` one is a
+-- record of a split that took place on another day. A `contradicted` one disagrees with other records or with bars, so
+-- prices before and after the day cannot be compared. A contradicted split may also have a row for a day that no record
+-- names but bars show.
 create function security_splits(symbols text[], today date)
 returns table (security text, effective_date date, split_from numeric, split_to numeric, status text)
 language sql stable set search_path = pg_catalog, pg_temp as $$
@@ -175,8 +176,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select security, array_agg(ticker) as tickers, array_agg(starts) as starts, array_agg(ends) as ends
     from periods group by security
   ),
-  -- `seen` is by how much the price changed on the day, as a logarithm like `change`. It is null if the bars of the day,
-  -- or of the 30 days before, are unknown.
+  -- `seen` is the price change on the day, as a logarithm like `change`. It is null if the bars for the day or for the
+  -- 30 days before are unknown.
   observed as (
     select grouped.*, tickers, starts, ends, ln(today.open / before.close) as seen
     from grouped join used using (security) left join lateral (
@@ -197,8 +198,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
       order by bar.date desc, bar.period limit 1
     ) as before on not is_contradicted
   ),
-  -- Bars show the split if the price changed by more than half of what the ratio says, and no other ratio of its records
-  -- fits better.
+  -- Bars show the split if the price changed by more than half of what the ratio implies, and no other ratio of its
+  -- records fits better.
   judged as (
     select *, abs(seen - change) < abs(change) / 2
         and abs(seen - change) <= (select min(abs(seen - other)) from unnest(changes) as other) as is_shown,
@@ -465,8 +466,8 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     from counts left join public.find_newest_closes((select array_agg(distinct symbol) from counts), today) as newest
       using (symbol)
   ),
-  -- Restates the count as of the day of the close: for splits after the count or, if it is newer than the close, back
-  -- to the time before them.
+  -- Restates the count as of the day of the close: applies the splits between the two days or, if the count is newer
+  -- than the close, reverts them.
   restated as (
     select id, min(split.effective_date) filter (where is_receipt) as split_on,
       min(split.effective_date) filter (where status = 'contradicted') as contradicted_on,

@@ -15,8 +15,8 @@ import type { RequestInProgress } from "./RequestInProgress.ts"
 export const mcpRules: AdmissionRules = { access: undefined, price: undefined }
 
 /**
- * Returns a function that decides whether usage lists the message or the tool's request: whichever claims first, which
- * is whichever ends first. It returns true to that one, and false to the other.
+ * Returns a function that decides whether usage lists the message or the tool's request. Each of them calls it when it
+ * ends. It returns true for the first to call, which usage lists, and false for the other.
  */
 const makeUsageClaim = () => {
   let owner: "message" | "tool" | undefined

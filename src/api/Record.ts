@@ -1,4 +1,4 @@
-/** Records each request once, in usage (D29) and in the metrics, however it ended. No other file does so. */
+/** Records each request once, in usage (D29) and in the metrics, however it ended. No other file records requests. */
 import { Clock, Effect } from "effect"
 import { PrepaidBalances } from "../accounts/billing/PrepaidBalances.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"

@@ -1,6 +1,6 @@
 /**
- * Knows what each account with a limit can still spend, as far as this process knows, and keeps the amounts that its
- * exports have reserved in PostgreSQL (D13, D27: prepaid balances, budgets):
+ * Keeps what this process knows of how much each account with a limit can still spend, and reserves amounts for its
+ * exports in PostgreSQL (D13, D27: prepaid balances, budgets):
  * docs/decisions/0119-balance-reservations.md
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
@@ -224,7 +224,7 @@ const makeReservationStatements = Effect.gen(function* () {
   }
 })
 
-/** Combines the ledger with the reservations of this process, and tells both when usage is written. */
+/** Combines the ledger with the reservations of this process, and updates both when usage is written. */
 const makePrepaidBalances = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* makeMonotonicClock

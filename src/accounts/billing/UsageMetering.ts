@@ -259,8 +259,8 @@ const makeUsageMetering = Effect.gen(function* () {
    * again.
    */
   const makeUnwrittenSql = (account_id: number, today: string) => {
-    // The database may already have the batch that is being written. The subquery skips it in that case, which `last`
-    // tells.
+    // The database may already have the batch that is being written, which `last` shows. In that case, the subquery
+    // skips the batch.
     const sent = {
       ...summarize(sending === undefined ? [] : [sending.rows], account_id, today),
       last: sending?.last ?? null,

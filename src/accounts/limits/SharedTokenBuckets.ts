@@ -87,7 +87,7 @@ const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) 
 
 /**
  * Returns a share's next request to PostgreSQL, and updates the share. The share keeps enough tokens for half a second
- * at the current rate. It requests those that it lacks, and gives back those that it does not need.
+ * at the current rate. It requests the tokens that it lacks, and returns the tokens that it does not need.
  */
 const makeTokenRequest = (share: Share, now: number): TokenBucketRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
@@ -135,8 +135,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   }
 
   /**
-   * Synchronizes shares. Retries once, because the connection may have been lost. The retry gives back no tokens,
-   * because the first attempt may have succeeded in doing so.
+   * Synchronizes shares. Retries once, because the connection may have been lost. The retry returns no tokens,
+   * because the first attempt may already have returned them.
    */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))

@@ -571,7 +571,7 @@ const withError = (body: unknown, error: JsonObject): JsonObject => ({
 
 /**
  * Moves the alternatives from an error body to its property `error`: `A | B` becomes `{ error: AError | BError }`. The
- * property `code` of `error` then tells the alternatives apart, which the generator ogen requires.
+ * property `code` of `error` then distinguishes the alternatives, which the generator ogen requires.
  */
 const withDistinguishedErrors = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])

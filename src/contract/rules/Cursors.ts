@@ -12,7 +12,7 @@ export interface PageRange<Id = number> {
   readonly limit?: number
 }
 
-/** Returns how many rows to read for a page: one more than it shows, which tells whether another page follows. */
+/** Returns how many rows to read for a page: one more than it shows, to find out whether another page follows. */
 export const countRowsToRead = (limit: number) => limit + 1
 
 /**

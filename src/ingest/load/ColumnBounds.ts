@@ -37,8 +37,8 @@ const toComparable = (text: string) => {
 }
 
 /**
- * Returns the end of a day, in the form of `toComparable`, for a column with the lower bound `bound`. If that has an
- * offset, the column contains instants, whose days are those at -05:00 (§2.1).
+ * Returns the end of a day, in the form of `toComparable`, for a column with the lower bound `bound`. If the bound
+ * has an offset, the column contains instants, and their days are counted at -05:00 (§2.1).
  */
 const getEndOfDay = (day: string, bound: string) =>
   toComparable(`${day}T23:59:59.999${/[+-]\d\d$/.test(bound.slice(10)) ? printedOffset.text : "Z"}`)

@@ -72,7 +72,7 @@ const parsePostgresArray = (text: string): ReadonlyArray<string> | undefined => 
   for (let start = 1; start < text.length;) {
     arrayItem.lastIndex = start
     const [item, quoted, bare = ""] = arrayItem.exec(text) ?? []
-    // Without quotes, `null` is no text.
+    // Without quotes, `null` is not text.
     if (item === undefined || (quoted === undefined && bare.toLowerCase() === "null")) return undefined
     // A backslash escapes the character after it.
     items.push((quoted ?? bare).replaceAll(/\\(.)/gs, "$1"))

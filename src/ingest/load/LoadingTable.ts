@@ -379,7 +379,7 @@ const makeInsertStatement = (target: string, columns: ReadonlyArray<LoadableColu
   const names = columns.map(({ name }) => name)
   const keyColumns = quoteColumns(dataset.key)
   const storedColumns = quoteColumns(names.filter((name) => name !== lineNumberColumn.name))
-  // Spares a batch whose rows are all accepted and have different keys, which is the usual case, further passes.
+  // Usually, all rows of a batch are accepted and have different keys. Then the further passes are skipped.
   const ifRepeated = (count: string) =>
     `case when (select count(*) from last) < cardinality($1::text[]) then (${count}) else cardinality($1::text[]) end`
   // - The comment at the start identifies the statement in pg_stat_activity, which truncates long statements.
@@ -512,7 +512,7 @@ interface MergeConditions {
   readonly updatedColumns: ReadonlyArray<LoadableColumn>
 }
 
-/** Returns the conditions of a merge, which are also those by which `load --check` and the undo count rows. */
+/** Returns the conditions of a merge. `load --check` and the undo count rows by the same conditions. */
 const makeMergeConditions = (
   { columns, dataset }: StagedRows,
   { hidden, isAppend, omitted }: StagedRowMergeOptions,
@@ -531,7 +531,7 @@ const makeMergeConditions = (
 
 /** SQL conditions on a row `existing` that a replacement deletes. */
 interface RemovalConditions {
-  /** The row is a further row with a key that another existing row has. One of them stays. */
+  /** Another existing row has the same key. One row for each key is kept, for which this condition is false. */
   readonly isRepeated: string
   /** The row's key is not in the file, or the row is repeated. */
   readonly isRemoved: string
@@ -547,7 +547,7 @@ const makeRemovalConditions = Effect.fnUntraced(
     const repeatable = (yield* hasUniqueKey(target, dataset))
       ? keyColumns.filter(isEmptyTextNull).map((column) => `${makeComparedKeySql(column)} is null`)
       : ["true"]
-    // `ctid`, the physical place of a row, tells rows with equal keys apart.
+    // `ctid`, the physical place of a row, distinguishes rows with equal keys.
     const isRepeated = repeatable.length === 0 ? "false" : `existing.ctid in (
       select row_id from (
         select ctid as row_id, row_number() over (partition by ${comparedKey} order by ctid) as copy
@@ -584,8 +584,8 @@ const updateChangedRows = (
 ) => {
   if (Array.isReadonlyArrayEmpty(updatedColumns)) return Effect.succeed(0)
   const assignments = updatedColumns.map((column) => `"${column.name}" = ${makeStoredValueSql(column)}`).join(", ")
-  // One row of the file may update several existing rows: those whose keys differ only in that one has null and another
-  // empty text.
+  // One row of the file may update several existing rows: their keys may differ only in that one has null where another
+  // has empty text.
   return readCount(`with updated as (
       update ${target} as existing set ${assignments}
       from ${source} as incoming

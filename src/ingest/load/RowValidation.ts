@@ -35,7 +35,7 @@ export class InvalidRows extends Data.TaggedError("InvalidRows")<{
   readonly errors: ReadonlyArray<LoadCellError>
 }> {}
 
-/** A row whose cells are valid, as far as that can be decided without the other rows. */
+/** A row whose cells are valid, as far as this can be decided without the other rows. */
 export interface ValidRow extends Omit<ParsedFileRow, "problem"> {}
 
 /** The reasons for errors in which columns a row has, and for empty cells. */
@@ -169,7 +169,7 @@ const makeColumnNotes = (dataset: LoadableDataset, ignoredColumns: ReadonlyArray
   const hiddenColumns = findHiddenColumns(dataset)
   const seenHiddenColumns = new Set<string>()
   return {
-    /** Notes the columns of a header or a row. `has` tells whether it has a column. */
+    /** Notes the columns of a header or a row. `has` returns whether it has a column. */
     note: (has: (name: string) => boolean) => {
       for (const name of hiddenColumns) if (has(name)) seenHiddenColumns.add(name)
       for (const name of ignorable) if (has(name)) ignored.add(name)

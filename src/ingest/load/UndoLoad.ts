@@ -154,7 +154,7 @@ const explainForbiddenRows = Effect.fnUntraced(function* (moment: string, error:
 
 /**
  * Deletes the stored sums of price bars for the days whose closes are about to be replaced. Otherwise, the next ingest
- * of prices would read the wrong closes from them. The history does not contain the earlier sums, so prices of these
+ * of prices would read wrong closes from these sums. The history does not contain earlier sums, so prices for these
  * days must be ingested again.
  */
 const forgetBars = Effect.fnUntraced(function* ({ source }: Staging.StagedRows) {

@@ -123,7 +123,7 @@ const refuseFolder = Effect.fnUntraced(function* (path: string) {
   })
 })
 
-/** Reads the rows of a file, in the way that its extension tells. */
+/** Reads the rows of a file in the format that its extension names. */
 const readRows = (path: string) => {
   if (/\.parquet$/i.test(path)) return readParquetRows(path)
   if (removeCompressionExtension(path).endsWith(".csv")) return readCsvRows(path)

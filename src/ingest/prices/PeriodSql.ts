@@ -128,8 +128,8 @@ export const keepSpellings = Effect.fnUntraced(function* ({ keep }: FileSpelling
 })
 
 /**
- * SQL conditions on a row of `price_periods`: the close of its day was taken at 13:00, or at 16:00. Most rows of a day
- * show neither. Closing prints after 13:00 count as regular hours if no early close is known.
+ * SQL conditions on a row of `price_periods`: the row shows that its day closed at 13:00, or at 16:00. Most rows for a
+ * day show neither. Closing prints after 13:00 count as regular hours if no early close is known.
  */
 const showsEarlyClose = `(period = 'afterhours' and first_minute < ${close})`
 const showsUsualClose = `(period = 'regular' and last_minute >= ${earlyClose + closingPrintMinutes})`
@@ -137,14 +137,14 @@ const showsUsualClose = `(period = 'regular' and last_minute >= ${earlyClose + c
 /**
  * Creates the table `bar_days`: the days of the file that have minute bars. `symbols` is the number of symbols traded
  * before 13:00. `stops` says whether trading seems to have stopped at 13:00: the file goes on until 16:00, but the
- * volume from 13:05 is less than a tenth of that before 13:00.
+ * volume from 13:05 on is less than a tenth of the volume before 13:00.
  *
  * The columns that begin with `known` are about the bars of the day that were ingested before. Their close was taken at
- * 13:00 (`known_early`), at 16:00 (`known_late`), or either, if a later file showed the earlier one to be wrong. Then,
- * what most symbols show is right.
+ * 13:00 (`known_early`) or at 16:00 (`known_late`). Both occur on one day if a later file corrected the close of an
+ * earlier file. Then the time that most symbols show counts.
  *
- * A day closed early if that was known in advance, or if it stops and has enough symbols. With fewer symbols, it closed
- * when it did for the bars that are known.
+ * A day closed early if that was known in advance, or if it stops and has enough symbols. With fewer symbols, the
+ * bars that are known already decide when it closed.
  */
 const createBarDays = `
   create temp table bar_days on commit drop as
@@ -172,10 +172,10 @@ const createBarDays = `
 
 /**
  * Creates the table `timed_bars`: the bars that count, each with its part of the day. Of bars with the same symbol and
- * start, the last one in the file counts (D22, corrections). If it has no volume, there is no bar.
+ * start, the last one in the file counts (D22, corrections). If that one has no volume, none of them counts.
  *
- * `top` and `bottom` are the high and low of the whole part. `earlier` is the minute of the fourth bar before this one:
- * it is four minutes earlier if none is missing between. `following` is the minute of the next bar.
+ * `top` and `bottom` are the high and low of the whole part. `earlier` is the minute of the fourth bar before this one,
+ * which is four minutes earlier unless bars between the two are missing. `following` is the minute of the next bar.
  */
 const createTimedBars = `
   create temp table timed_bars on commit drop as
@@ -332,9 +332,9 @@ export interface MixedCloses {
 }
 
 /**
- * Finds the symbols that the file lacks, and whose close on one of its days was taken at another time. It cannot be
- * corrected without their bars. Also finds the other symbols of a day whose bars ended at 13:00, if they go on in the
- * file. Runs before the file is merged.
+ * Finds the symbols that the file lacks, and whose close on one of the file's days was taken at another time. Such a
+ * close cannot be corrected without the symbol's bars. If the file shows that trading went on after 13:00, also finds
+ * the other symbols whose bars of that day ended at 13:00. Runs before the file is merged.
  */
 export const findMixedCloses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -28,8 +28,8 @@ const maxCloseAge = 30
 
 /**
  * Returns SQL for the factor that turns a price on the day `from` into one in shares of the day `to`: 0.1 after a
- * 10-for-1 split. Splits on the day `to` count, but not those on the day `from`. Null if the ratio of a split between
- * them is contradicted.
+ * 10-for-1 split. Splits on the day `to` count, but splits on the day `from` do not. Null if the ratio of a split
+ * between the two days is contradicted.
  */
 const splitFactor = (security: string, from: string, to: string) =>
   `(

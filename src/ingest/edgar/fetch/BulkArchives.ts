@@ -24,8 +24,8 @@ const findArchive = (url: string): ArchiveName | undefined =>
   url.includes("/submissions/") ? "submissions.zip" : url.includes("/companyfacts/") ? "companyfacts.zip" : undefined
 
 /**
- * Maximum age of the archives. The run after this one reads the daily indexes from the archives' day on, but visits all
- * companies again if that is too long ago (`maxIndexDays`).
+ * Maximum age of the archives. The next run reads the daily indexes from the archives' day on. If that day is too long
+ * ago (`maxIndexDays`), it has to visit all companies again.
  */
 const maxAgeDays = 21
 

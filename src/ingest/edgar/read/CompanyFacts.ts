@@ -31,7 +31,7 @@ export interface CompanyFact extends Schema.Schema.Type<typeof FactElement> {
     readonly hasClasses: boolean
     /** The classes with their symbols and counts. Empty if the instance has one count of all shares. */
     readonly classes: string
-    /** Securities on the cover that are no common shares, with their counts. */
+    /** Securities on the cover that are not common shares, with their counts. */
     readonly others?: string
     /** Links to the elements of the XBRL instance. */
     readonly source: ReadonlyArray<string>

@@ -52,8 +52,8 @@ export interface OwnershipFilingRows {
 const placeholder = { owner_name: null, owner_cik: null, owner_type: null, ...unknownHolding }
 
 /**
- * Replaces the holders of a document that states only a part of what they own by a placeholder, which does not hide the
- * rows of other filings. What the document states about the first holder is in doubt.
+ * If a document states only a part of what its holders own, replaces them by a placeholder, which does not hide the
+ * rows of other filings. What the document states about the first holder becomes a doubt, which an operator may decide.
  */
 const hidePart = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | "rows"> => {
   if (!holders.isPartial) return holders
@@ -69,7 +69,7 @@ const hidePart = (holders: OwnershipHolders): Pick<OwnershipHolders, "doubts" | 
 
 /**
  * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
- * An amendment is a filing of its own. One that states only a part of the holdings has a placeholder, which does not
+ * An amendment is a separate filing. If it states only a part of the holdings, it has a placeholder, which does not
  * hide the rows of the form that it amends. A filing about another issuer has no rows. `text` is the XML or the header.
  */
 export const makeOwnershipRows = ({ filing, issuer, text }: {

@@ -293,9 +293,9 @@ export interface ScheduledEnd {
   readonly id: string
   /** The last day on which the registration can be effective. */
   readonly lastDay: string
-  /** The headline of the row until then. */
+  /** The headline of the row up to that day. */
   readonly headline: string
-  /** The headline of the row afterwards. */
+  /** The headline of the row after that day. */
   readonly expiredHeadline: string
 }
 

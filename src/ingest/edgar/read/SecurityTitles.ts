@@ -197,9 +197,9 @@ const identify = (title: string, wordsOfIssuer: ReadonlyArray<string>): Security
 }
 
 /**
- * Returns a function that tells which titles of a document name one security: `Common Stock` and `Common Stock, par
- * value $0.001`. The words that remain distinguish securities, above all classes and series. The name of the issuer may
- * be part of a title.
+ * Returns a function that finds out which titles of a document name the same security: `Common Stock` and `Common
+ * Stock, par value $0.001`. It drops such additions. The remaining words, above all classes and series, distinguish
+ * securities. The name of the issuer may be part of a title.
  */
 export const makeSecurityIdentifier = (issuerName: string) => {
   const wordsOfIssuer = findTitleWords(simplifyTitle(issuerName))

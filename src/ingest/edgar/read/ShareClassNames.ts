@@ -19,7 +19,7 @@ export type ClassKind =
   | "class"
   /** A series of shares, which are preferred ones as often as common ones. */
   | "series"
-  /** Shares without a description that tells them from others: `RegisteredShares`. */
+  /** Shares without a description that distinguishes them from others: `RegisteredShares`. */
   | "shares"
   /** Common or subordinated units of a partnership. */
   | "commonUnit"
@@ -31,9 +31,9 @@ export type ClassKind =
   | "depositaryUnit"
   /** All classes together. */
   | "total"
-  /** A security that is no common share, or a receipt, which is a claim on shares that are counted already. */
+  /** A security that is not a common share, or a receipt, which is a claim on shares that are counted already. */
   | "other"
-  /** The name has no word of the vocabulary that would tell. */
+  /** The name has no word of the vocabulary that shows the kind. */
   | "unknown"
   /** Perhaps common shares, or a part of them. */
   | "unclear"
@@ -50,7 +50,7 @@ type Role =
   | "share"
   | "common"
   | "preferred"
-  /** Nouns for securities that are no shares. */
+  /** Nouns for securities that are not shares. */
   | "claim"
   | "receipt"
   | "unit"

@@ -10,7 +10,7 @@ export interface ChosenMembers {
   readonly added: ReadonlyArray<string>
   /** A member that states the sum of these counts. */
   readonly totals: ReadonlyArray<string>
-  /** Members of securities that are no common shares. */
+  /** Members of securities that are not common shares. */
   readonly others: ReadonlyArray<string>
 }
 
@@ -52,8 +52,8 @@ const chooseUnits = (units: ReadonlyArray<Member>, receipts: ReadonlyArray<Membe
 }
 
 /**
- * Returns the member that is a part of the others or another security. Shares without a description are all shares of a
- * company if no others are stated, and so are its series.
+ * Returns a member that may be a part of the other members, or a different security. If a cover states only shares
+ * without a description, or only series, they are all shares of the company, so nothing is unclear.
  */
 const findUnclear = (shares: ReadonlyArray<Member>, bare: ReadonlyArray<Member>) => {
   const isClear = shares.length === 0 && (bare.length === 1 || bare.every(({ kind }) => kind === "series"))

@@ -39,8 +39,8 @@ const minCount = 10_000
 const [leastPrice, maxUsualPrice, greatestPrice] = [0.0001, 10_000, 9_999_999]
 
 /**
- * The price that a count gives is below the close if the float excludes the shares of affiliates. A count that is a
- * thousand times too large gives less than this share of the close, even if there are no affiliates.
+ * The float divided by a count is below the close, because the float excludes the shares of affiliates. If a count is a
+ * thousand times too large, the result is below this fraction of the close, even if there are no affiliates.
  */
 const minShareOfClose = 0.002
 
@@ -249,8 +249,8 @@ const isInOtherUnit = (
  *
  * - If they differ by a factor of more than ten, the new count becomes reliable if the balance sheet of its filing
  *   agrees, or if another filing repeats it: the next report or an amendment.
- * - If the factor is about a thousand, the unit may be wrong. The count then becomes reliable only after more reports
- *   than had the old one and, if it is the smaller one, after at least three, whatever their balance sheets say.
+ * - If the factor is about a thousand, the unit may be wrong. The new count then becomes reliable only if more reports
+ *   have it than had the old one and, if it is the smaller one, at least three, whatever their balance sheets say.
  * - A filing whose balance sheet contradicts its own count confirms nothing. If these two differ by a factor of about a
  *   thousand, the count is in another unit if it is the smaller one, or if only the balance sheet agrees with the last
  *   reliable count.

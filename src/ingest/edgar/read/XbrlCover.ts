@@ -27,7 +27,7 @@ const ClassCount = Schema.Struct({
 export const CoverCounts = Schema.Struct({
   date: Schema.NullOr(Schema.String),
   classes: Schema.Array(ClassCount),
-  /** Counts of securities that are no common shares. */
+  /** Counts of securities that are not common shares. */
   others: Schema.optionalKey(Schema.Array(ClassCount)),
   unreadable: Schema.optionalKey(Schema.String),
   /** The counts that cannot be read, as `describeStated` describes them. */

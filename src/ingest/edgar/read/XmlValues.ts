@@ -16,7 +16,7 @@ export const onePercent = scale
 
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
 
-/** Returns a function that reads an element; null if there is no text. The reason of its failure contains `name`. */
+/** Returns a function that reads an element, or null if it has no text. The reason for a failure contains `name`. */
 const makeElementReader =
   <A>(kind: string, parse: (text: string) => A | undefined) =>
   (element: XmlElement | undefined, name = element?.name): Read<A | null> => {

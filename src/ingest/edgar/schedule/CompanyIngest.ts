@@ -275,8 +275,8 @@ const isFirstIngest = ({ datasets, progress, since }: VisitContext, name: Ingest
   datasets.has(name) && !isIngestedSince(progress.get(name), since)
 
 /**
- * Finds the datasets whose rows combine several filings and must be made again, because one of these filings is new or
- * a part of them is due in the queue.
+ * Finds the datasets whose rows combine several filings and must be built again, because one of these filings is new,
+ * or one of their documents is due in the queue.
  */
 const findOutdatedRows = (context: VisitContext, filings: ReadonlyArray<EdgarFiling>) => {
   const { datasets, issuer: { cik }, progress, since, work } = context
@@ -485,10 +485,10 @@ const readCover = Effect.fnUntraced(
 )
 
 /**
- * Adds the counts of XBRL instances to the company's facts, for reports whose count the facts lack. An earlier run has
- * stored some of them. The others are downloaded if they are due in the queue, filed since `since`, or of the newest
- * report. `factsText` is the document with the facts. A filing that it does not mention waits until the SEC has added
- * it, because the facts may then have its count.
+ * Adds the counts of XBRL instances to the company's facts, for reports whose count the facts lack. Some counts were
+ * stored by an earlier run. The other instances are downloaded if they are due in the queue, if they were filed since
+ * `since`, or if they belong to the newest report. `factsText` is the document with the facts. A filing that it does
+ * not mention waits until the SEC has added it, because the facts may then have its count.
  */
 const addCovers = Effect.fnUntraced(
   function* (context: VisitContext, facts: CompanyFacts, filings: ReadonlyArray<EdgarFiling>, factsText: string) {
@@ -645,8 +645,8 @@ const addRegistrations = Effect.fnUntraced(
 const addSelectedForms = Effect.fnUntraced(
   function* (context: VisitContext, { hasAllPages, isComplete, submissions: { filings } }: FilingsRead) {
     const { datasets, isDryRun, isFresh, visit } = context
-    // A fresh run writes files. All rows of a file have the same columns, so a file with the amounts of some statements
-    // would, when it is loaded, replace the amounts of the others, which another source may have loaded, by null.
+    // A fresh run writes files. All rows of a file have the same columns, so a file with the amounts of only some
+    // statements has null for the others. Loading it would overwrite amounts that another source may have loaded.
     const complete = datasetsOfForms.filter((name) =>
       datasets.has(name) && isComplete(name) && !(isFresh && name === "registrations")
     )

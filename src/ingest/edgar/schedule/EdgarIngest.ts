@@ -124,7 +124,7 @@ const downloadListedForms = Effect.fnUntraced(
   },
 )
 
-/** Adds the new symbol changes: all of them or, if companies were requested, theirs. */
+/** Adds the new symbol changes of all companies or, if the options name companies, only the changes of these. */
 const addTickerChanges = Effect.fnUntraced(
   function* (companies: ReadonlyArray<Issuer>, { tickers }: ResolvedOptions, batches: BatchWriter) {
     const ciks = new Set(companies.map(({ cik }) => cik))

@@ -74,7 +74,7 @@ interface CellChange {
   readonly to: string | null
 }
 
-/** A column that follows from the one that a doubt is about. */
+/** A column whose value is derived from the doubtful column. */
 interface DependentColumn {
   readonly table: string
   readonly column: string
@@ -290,7 +290,7 @@ const checkValue = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, 
   const value = chosen === undefined ? confirmable : chosen
   const dataset = yield* Effect.orDie(requireDataset(doubt.dataset))
   const refuse = (reason: string) => new DoubtNotDecidable({ message: `${doubt.dataset}.${field} ${reason}` })
-  // The doubt is about a public float, which has no column, but is in a sentence of `details`.
+  // Doubts about `details` concern the public float, which has no column of its own but is part of a sentence there.
   if (field === "details") {
     return value === null || /^\d{1,15}$/.test(value) ? value : yield* refuse("has an amount in whole USD")
   }
@@ -340,9 +340,10 @@ const storeDecision = Effect.fnUntraced(
 )
 
 /**
- * Returns the doubts that are decided together with one about a holder that is not shown, because the document states
- * only a part of what it owns. With one value, the others are confirmed, so that the whole holder is shown; if one is
- * unknown, all are. Fails if the holder would have no name.
+ * If a document states only a part of what a holder owns, the holder is not shown, and the doubts about its values are
+ * decided together. Returns the other doubts of the same holder. If an operator gives one value, the others are
+ * confirmed, so that the whole holder is shown; if one value is unknown, all are. Fails if the holder would have no
+ * name.
  */
 const findJointDoubts = Effect.fnUntraced(function* (doubt: typeof StoredDoubt.Type, value: string | null) {
   const sql = yield* SqlClient.SqlClient

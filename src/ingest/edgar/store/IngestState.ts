@@ -255,8 +255,8 @@ export const saveTickerListCopy = Effect.fnUntraced(
 )
 
 /**
- * Returns the symbol changes that are not in `ticker_changes` yet. A row there is the same change even if it has
- * another date or no CIK, and whatever its status is.
+ * Returns the symbol changes that are not in `ticker_changes` yet. A row there counts as the same change
+ * even if it has another date or no CIK, and whatever its status is.
  */
 export const excludeStoredTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient

@@ -32,8 +32,8 @@ export const findPendingFilings = <F extends FilingDate>(
 ): ReadonlyArray<F> => {
   const requested = filings.filter(({ filingDate }) => filingDate >= since)
   if (!isIngestedSince(progress, since) || progress.last_filing_date === null) return requested
-  // The new filings stand before the last one that was ingested. None does if the list lacks that one (index -1); then
-  // only filings of recent days count as new.
+  // New filings are listed before the last filing that was ingested. If the list lacks that filing (index -1), only
+  // filings from recent days count as new.
   const newCount = filings.findIndex(({ accession }) => accession === progress.last_accession)
   const isNew = new Set(filings.slice(0, Math.max(0, newCount)).map(({ accession }) => accession))
   const known = new Set(progress.recent_accessions)

@@ -82,8 +82,9 @@ const findDelistingNotices = Effect.fnUntraced(function* (companies: ReadonlyArr
 
 /**
  * Returns the new state of a company that the list of `day` contains. Its primary symbol stays as long as the list has
- * it, in whatever place. Once the symbol is gone, the new one is that to which confirmed ticker changes lead or, if the
- * list lacks that, the first symbol that is not derived. `copyDays` are the days of the stored copies of the list.
+ * it, in whatever place. Once the symbol is gone, the symbol to which confirmed ticker changes lead replaces it or, if
+ * the list lacks that one, the first symbol that is not derived. `copyDays` are the days of the stored copies of the
+ * list.
  */
 export const updateCompanySymbols = (
   stored: StoredCompany | undefined,
