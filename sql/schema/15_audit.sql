@@ -100,7 +100,7 @@ begin
   return removed;
 end $$;
 
--- Replaces the values in a row or response that belongs to an erased account, except those that identify nobody.
+-- Replaces the values in a row or response that belongs to an erased account, except values that identify nobody.
 -- Columns that are not listed here are replaced too, so that a column added later cannot be forgotten.
 create function redact_customer_data(fields jsonb) returns jsonb
 language sql immutable set search_path = pg_catalog, pg_temp as $$

@@ -62,7 +62,7 @@ create index on history.changes (ticker, transaction, position);
 create index on history.changes (other_ticker, transaction, position) where other_ticker is not null;
 create index on history.changes (dataset, transaction, position) where kind = 'corrected';
 
--- The tables that have a history. `key_columns` identify a row, `columns` are those that can be written, and
+-- The tables that have a history. `key_columns` identify a row, `columns` lists the columns that can be written, and
 -- `shown_from` is the column with the day from which endpoints show a row.
 create table history.datasets (
   dataset     text primary key,
@@ -396,7 +396,7 @@ begin
     execute format('alter table history.%I add column %I %s', dataset, added.attname, added.definition);
   end loop;
 
-  -- Keeps the rows that a statement replaces or removes, except those that the same transaction recorded, because they
+  -- Keeps the rows that a statement replaces or removes, except rows that the same transaction recorded, because they
   -- were never visible. The function is generated for each table, because PostgreSQL would plan dynamic SQL again for
   -- each statement. The last argument is the start of each of its statements.
   execute format($sql$

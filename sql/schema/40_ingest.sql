@@ -145,8 +145,8 @@ create table edgar_fees (
   primary key (cik, accession)
 );
 
--- When registrations end (Rule 415(a)(5)). Each run ends those whose last day has passed, because their companies may
--- have no new filing. Written with the rows of the company.
+-- When registrations end (Rule 415(a)(5)). Each run ends the registrations whose last day has passed, because their
+-- companies may have no new filing. Written with the rows of the company.
 create table edgar_registration_ends (
   -- The `id` of the row in `registrations`.
   id               text primary key,
@@ -216,7 +216,7 @@ create table price_periods (
   primary key (ticker, date, period)
 );
 
--- These find the days whose closes are known: those with day bars, or whose last minute bar is at the close.
+-- These find the days whose closes are known: days with day bars, or with a last minute bar at the close.
 create index on price_periods (date) where period = 'day';
 create index on price_periods (date, last_minute);
 

@@ -19,7 +19,7 @@ language sql stable set search_path = pg_catalog, pg_temp set enable_nestloop = 
     from unnest(old_tickers, new_tickers, days, ciks) as given (old_ticker, new_ticker, day, cik)
     group by old_ticker, new_ticker, day
   ),
-  -- The change that follows each change: the one by which its new symbol was given up later. If there are several,
+  -- The change that follows each change: the later change away from its new symbol. If there are several,
   -- which is one makes no difference, because a symbol that is left twice is in no chain.
   links as materialized (
     select former.id, next.id as next_id

@@ -124,7 +124,7 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
-/** The properties of an account that can be changed; those that are missing stay as they are. */
+/** The properties of an account that can be changed; missing ones do not change. */
 export interface AccountChange {
   /** The tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
   readonly tier?: Tier

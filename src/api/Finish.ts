@@ -1,6 +1,6 @@
 /**
  * Builds the response for a result: status, headers (D14) and cost (D27). `ResponseCache.ts` does this for stored
- * responses, which keep their headers and get only those that differ for each request.
+ * responses, which keep their headers and get only the headers that differ for each request.
  */
 import { Effect } from "effect"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"

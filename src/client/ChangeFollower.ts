@@ -122,7 +122,7 @@ export const followChanges = <Change, Error>(
       },
     )
 
-    /** The changes of one connection. When it ends, waits until the next one may begin. */
+    /** The changes from one connection. When the connection ends, waits until the next one may begin. */
     const stream = Effect.gen(function* () {
       const attempt = yield* Effect.result(openEvents(`${path}/stream`, { ...query, after }))
       if (Result.isFailure(attempt) || typeof attempt.success.body === "string") {

@@ -112,7 +112,7 @@ const makeBalanceLedger = (now: () => number) => {
   /** Also has accounts without a limit. */
   const unwritten = new Map<number, Unwritten>()
 
-  /** Makes room for another account by forgetting those that can be read again without losing anything. */
+  /** Makes room for another account by forgetting accounts that can be read again without losing anything. */
   const evict = () => {
     for (const id of balances.keys()) if (!unwritten.has(id)) balances.delete(id)
   }

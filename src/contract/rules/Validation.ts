@@ -173,7 +173,7 @@ const listParameterDecoders = (fields: Schema.Struct.Fields): ReadonlyArray<Para
 
 /**
  * Returns a fast decoder for valid queries; it returns undefined for invalid ones. It decodes only the parameters that
- * were sent, one by one. The schema of the whole query would also examine those that were not, and an endpoint can have
+ * were sent, one by one. The schema of the whole query would also examine absent ones, and an endpoint can have
  * dozens.
  */
 const makeFastDecoder = (query: Schema.Top & { readonly fields: Schema.Struct.Fields }) => {

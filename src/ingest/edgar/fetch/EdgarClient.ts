@@ -61,7 +61,7 @@ export type EdgarResponse =
   | { readonly _tag: "Found"; readonly text: string; readonly validators: CacheValidators }
   /** The SEC has no such document (yet). */
   | { readonly _tag: "Missing" }
-  /** The document has not changed since the response from which the validators of the request are. */
+  /** The document has not changed since the response that the validators of the request come from. */
   | { readonly _tag: "Unchanged" }
 
 /** Why a request failed. */

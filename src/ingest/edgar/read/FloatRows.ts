@@ -163,7 +163,7 @@ const makeHistoricalRows = (
     })
   })
 
-/** Returns the doubts about the rows of `historical_float_pro`, without those that an operator has decided. */
+/** Returns the undecided doubts about the rows of `historical_float_pro`. */
 export const listCountDoubts = (cik: string, facts: CompanyFacts, assessment: CountAssessment): ReadonlyArray<Doubt> =>
   groupByFiling(facts, assessment).flatMap(({ counts, float, unreadable }) => {
     const table = "historical_float_pro"

@@ -86,7 +86,7 @@ export const makeOwnershipRows = ({ filing, issuer, text }: {
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptanceTime([filing])
-    // A company's list of filings also contains those that the company made as an owner of other companies.
+    // A company's list of filings also contains filings that the company made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return { rows: [], doubts: [] }
     const getUrl = (index: number) => `${sourceUrl}#${holders.element}[${index + 1}]`
     const shown = hidePart(holders)

@@ -76,8 +76,8 @@ const findClassSize = ({ amount, percentage }: ReportingPerson): ClassSize | und
 }
 
 /**
- * Persons compute their percentages with different numbers of shares, because each adds those that it could acquire. A
- * decimal point in the wrong place makes a greater difference.
+ * Persons compute their percentages with different numbers of shares, because each adds the shares that it could
+ * acquire. A decimal point in the wrong place makes a greater difference.
  */
 const maxDifference = 5n
 

@@ -140,7 +140,7 @@ const optionalTitleWords = splitIntoSet(
   "voting convertible cumulative redeemable perpetual participating employee director incentive nonstatutory qualified",
 )
 
-/** Words by which two series with one letter differ. A rate is none: it may be left out. */
+/** Words that distinguish two series with the same letter. A rate is not such a word, because titles may omit it. */
 const distinguishesSeries = (word: string) =>
   /^(junior|senior|prime|first|second|third|new|\p{L})$/u.test(word) || /^[^%]*\d[^%]*$/.test(word)
 

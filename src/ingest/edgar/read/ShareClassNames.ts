@@ -69,7 +69,7 @@ type Role =
   | "convertible"
   | "subordinated"
   | "total"
-  /** Words by which two classes may differ, but not their kinds. */
+  /** Words that may distinguish two classes, but do not change their kind. */
   | "detail"
   | "number"
   | "empty"

@@ -179,7 +179,7 @@ const restate = (
   return [first, ...others, val]
 }
 
-/** Compares counts with each other, in the shares of one day. */
+/** Compares counts with each other, after restating them for the splits between their dates. */
 const makeComparison = (splits: ReadonlyArray<KnownSplit>) => {
   const isAlike = (a: CompanyFact, b: CompanyFact, ratio = maxRatio) =>
     restate(a, [b.end, b.filed], splits).some((val) => isSimilar(val, b.val, ratio))
@@ -197,9 +197,9 @@ type CountComparison = ReturnType<typeof makeComparison>
 // Series
 // ----------------------------------------------------------------------------------------------------------------
 
-/** All counts of one date, sorted by filing date. */
+/** All counts for one date, sorted by filing date. */
 interface DatedCounts {
-  /** What an operator has decided or, otherwise, the newest of those with the fewest doubts: it may correct others. */
+  /** The count that an operator decided or, otherwise, the newest with the fewest doubts, which may correct others. */
   readonly newest: CompanyFact
   readonly facts: ReadonlyArray<CompanyFact>
 }
@@ -323,13 +323,13 @@ const compareSeries = (
         candidates = [date]
       }
       const similar = candidates.flatMap(({ facts }) => facts.filter((fact) => isAlike(fact, newest)))
-      // Errors of unit make a count too small, often in the whole report, so a smaller count needs more evidence.
+      // A wrong unit makes a count too small, often in the whole report, so a smaller count needs more evidence.
       const mayBeInThousands = suggestUnitError && newest.val < reliable.val
       const isRepeated = suggestUnitError
         ? candidates.length > reliableDates.length && (!mayBeInThousands || candidates.length >= 3)
         : new Set(similar.map(({ accn }) => accn)).size >= 2 && similar.some((fact) => !isContradicted(fact))
       const isOnBalanceSheet = balance !== undefined && !mayBeInThousands && isAlike(newest, balance)
-      // Of two counts that contradict each other, the one that is also contradicted by the filing itself is wrong.
+      // If two counts contradict each other, and only one of them is doubtful on its own, that one is wrong.
       const isBetter = reliableDates.length === 1 && countOwnReasons(reliable) > 0 && countOwnReasons(newest) === 0
       if (isRepeated || isOnBalanceSheet || isBetter) {
         if (isRepeated || (isOnBalanceSheet && isAlike(newest, reliable, maxSplitRatio))) {
@@ -543,7 +543,7 @@ const findDoubtedPrices = (
   return { ofCounts, ofFloats }
 }
 
-/** Returns the reasons to doubt a public float. `floats` are those that no operator has decided to be unknown. */
+/** Returns the reasons to doubt a public float. `floats` has no values that an operator has declared unknown. */
 const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>, { ofFloats }: DoubtedPrices) => {
   const previous = findPrevious(fact, floats)
   const same = floats.find(({ end, val }) => end < fact.end && val === fact.val)
@@ -557,7 +557,7 @@ const listFloatReasons = (fact: CompanyFact, floats: ReadonlyArray<CompanyFact>,
   ]
 }
 
-/** Finds the current count. `counts` are those that no operator has decided to be unknown. */
+/** Finds the current count. `counts` has no values that an operator has declared unknown. */
 const findCurrent = (
   { facts, filings, splits = [] }: CountEvidence,
   { counts, leftOut, onBalanceSheet, onCover }: {

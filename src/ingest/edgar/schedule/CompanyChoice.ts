@@ -310,7 +310,7 @@ export const prepareVisits = Effect.fnUntraced(
     const completed = interrupted === undefined ? new Set() : yield* State.readCompaniesCompletedByRun(runId)
     const due = yield* Work.readCompaniesWithDueWork("decided", "absent", "rejected")
     return {
-      /** The companies to visit. A resumed run omits those that it has completed, unless an entry of theirs is due. */
+      /** The companies to visit. A resumed run omits completed ones, unless they have an entry that is due. */
       companies: companies.filter(({ cik }) => !completed.has(cik) || due.has(cik)),
       /** The companies whose queued forms are downloaded after the visits, by CIK. */
       formIssuers: new Map(known.map((issuer) => [issuer.cik, issuer])),

@@ -164,7 +164,7 @@ const isReportInstance = ({ url }: WorkKey) =>
 /** Whether the entry is about an ownership form or the fee exhibit of a registration statement. */
 const isForm = (entry: WorkKey) => entry.url.includes("/edgar/data/") && !isReportInstance(entry) && !isIndexPage(entry)
 
-/** Whether an instance is to be downloaded, rather than only a row made from it to be made again. */
+/** Whether an instance must be downloaded, and not only a row that is made from it must be made again. */
 const isDueInstance = (entry: CompanyWork) => entry.isDue && entry.dataset === "" && isReportInstance(entry)
 
 /** What earlier runs have stored about the company. */
@@ -505,7 +505,7 @@ const addCovers = Effect.fnUntraced(
       const { accession, filingDate } = filing
       const stored = known.get(accession)
       if (stored !== undefined) {
-        // The rows are made again from the stored counts, so entries for rows that were set aside are done, too.
+        // All rows are computed again from the stored counts, so entries for rows that were set aside are done, too.
         visit.done.push({ url, dataset: "" })
         visit.readUrls.push(url)
         return stored
