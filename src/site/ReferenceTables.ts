@@ -83,7 +83,7 @@ const errorTable = () =>
     ) => [String(status), renderInlineCode(code), ...[description, action, retry].map(renderProse)]),
   )
 
-/** Renders a table of the endpoints that cost money, or of those that are free. */
+/** Renders a table of the endpoints that cost money, or of the free endpoints. */
 export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }) =>
   renderTable(
     ["Path", "Description", "Tier"],

@@ -262,7 +262,7 @@ const makeCsvParser = (
   return { parseRecord, hasHeader: () => format !== undefined, isHeaderInvalid: () => isHeaderInvalid }
 }
 
-/** Converts an error of the CSV decoder to one that names the file and the line. Other errors stay as they are. */
+/** Converts an error of the CSV decoder to one that names the file and the line. Returns other errors unchanged. */
 const explainCsvError = (path: string) => (error: Csv.CsvError | UnreadableLoadFile) => {
   if (!Csv.isCsvError(error)) return error
   return error.kind === "RecordSize"

@@ -366,7 +366,7 @@ const makeConflictAction = (columns: ReadonlyArray<LoadableColumn>, key: Readonl
 interface InsertedCounts {
   /** Rows without the provisional ones that were left out. */
   readonly accepted: number
-  /** Accepted rows without those that are identical to another one. */
+  /** Accepted rows, counting identical ones once. */
   readonly distinct_rows: number
   /** Distinct keys of the accepted rows. */
   readonly keys: number

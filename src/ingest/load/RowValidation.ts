@@ -72,7 +72,7 @@ const makeRowDecoder = (fields: RowFields) => {
   return (cells: RowCells) => decode({ ...nullCells, ...cells })
 }
 
-/** Returns the columns that an empty row lacks, which are those that every row must fill. */
+/** Returns the columns that every row must fill: the ones for which an empty row is refused. */
 const findMissingColumns = (decode: ReturnType<typeof makeRowDecoder>): ReadonlyArray<string> =>
   Result.match(decode({}), {
     onSuccess: () => [],
@@ -83,7 +83,7 @@ const findMissingColumns = (decode: ReturnType<typeof makeRowDecoder>): Readonly
 export const findRequiredColumns = ({ fields }: LoadableDataset["row"]) => findMissingColumns(makeRowDecoder(fields))
 
 /**
- * Texts by which programs and people denote an unknown value (D43). They are loaded as they are, because they may be
+ * Texts by which programs and people denote an unknown value (D43). They are loaded unchanged, because they may be
  * meant.
  */
 const unknownTexts: ReadonlySet<string> = new Set([

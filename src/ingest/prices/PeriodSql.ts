@@ -380,7 +380,7 @@ export const hasEndStamps = Effect.fnUntraced(function* (minSymbols: number) {
 })
 
 /**
- * A day whose bars in the file cover less time than those that were ingested before (`known`). The minutes are those in
+ * A day whose bars in the file cover less time than the previously ingested ones (`known`). The minutes are those in
  * which the first and the last bar start, counted from midnight in New York.
  */
 export interface ShortenedDay {
@@ -393,7 +393,7 @@ export interface ShortenedDay {
 }
 
 /**
- * Finds the days whose minute bars in the file begin later or end earlier than those that were ingested before. The
+ * Finds the days whose minute bars in the file begin later or end earlier than the previously ingested ones. The
  * bars of all symbols are compared together: a single symbol may be traded rarely, or its last bar may have been
  * corrected.
  */
@@ -453,7 +453,7 @@ export const mergePeriods = runStatements(
     )
     select ticker, date from removed union select ticker, date from merged`,
   "analyze price_periods",
-  // All symbols of a day get their close when the day becomes complete, also those that the file does not have.
+  // All symbols of a day get their close when the day becomes complete, even symbols that the file does not have.
   `insert into changed select distinct ticker, date from price_periods
     where date in (${completeDays} except select date from complete_before)`,
   `create temp table touched on commit drop as

@@ -46,7 +46,7 @@ import {
 
 /** What to fill from the files, and how. */
 export interface PriceIngestOptions {
-  /** The datasets to fill. The others stay as they are. */
+  /** The datasets to fill. Other datasets do not change. */
   readonly datasets: ReadonlyArray<PriceDataset>
   /** Validates the file and computes everything, but changes nothing. */
   readonly check: boolean

@@ -17,7 +17,7 @@ import { findDifferences } from "./TableDigests.ts"
 /** The backup may not be restored here. Nothing was changed. The message tells the operator why, and what to do. */
 export class RestoreRefused extends Data.TaggedError("RestoreRefused")<{ readonly message: string }> {}
 
-/** The restored rows differ from those that were backed up. */
+/** The restored rows differ from the rows that were backed up. */
 export class BackupDiffers extends Data.TaggedError("BackupDiffers")<{ readonly message: string }> {}
 
 /** Which backup to restore, and how. */

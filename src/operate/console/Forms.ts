@@ -40,7 +40,7 @@ export interface Form {
   /** Identifies the form on its page. */
   readonly id: string
   readonly fields?: ReadonlyArray<Field>
-  /** Values that are sent as they are. */
+  /** Values that are sent unchanged. */
   readonly hidden?: Readonly<Record<string, string>>
   readonly submit: string
   /** Whether the form deletes or revokes something. Its button must then not look like the page's main action. */

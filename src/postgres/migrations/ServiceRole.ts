@@ -35,7 +35,7 @@ const grantsQuery = `
 
 /**
  * Query that returns the statements that revoke all privileges on tables, their columns, sequences and functions,
- * except those that the role has as owner.
+ * except privileges that the role has as owner.
  */
 const revokesQuery = `
   select format('revoke all on %s %I.%I from %I', case relkind when 'S' then 'sequence' else 'table' end, nspname,

@@ -478,7 +478,7 @@ const makeChangeFeedReader = Effect.gen(function* () {
   }
 
   /**
-   * Examines at most `batch` changes, and drops those that endpoints do not show. `limit` applies to changes that are
+   * Examines at most `batch` changes, and drops changes that endpoints do not show. `limit` applies to changes that are
    * certainly shown.
    */
   const readOnce = Effect.fnUntraced(function* <A>(

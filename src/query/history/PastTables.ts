@@ -99,7 +99,7 @@ export const makePastTable = (
     ${has_few_rows && has_few_versions ? "" : `where ${isLive} and ${isVersion}`})`
 }
 
-/** Puts common table expressions before those that a statement already has. */
+/** Adds common table expressions to a statement, before its own. */
 const addTables = (text: string, tables: ReadonlyArray<string>) => {
   const [start] = /^\s*with\s(?:\s*recursive\s)?/.exec(text) ?? []
   return start === undefined
@@ -109,7 +109,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) => {
 
 /**
  * Creates a function that returns the rewriter of statements for a moment. The rewriter changes statements that read
- * any of the given tables, and leaves others as they are.
+ * any of the given tables, and does not change others.
  */
 export const makePastStatementRewriters = Effect.gen(function* () {
   const reader = yield* Reader

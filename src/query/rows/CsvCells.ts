@@ -114,7 +114,7 @@ const writeTextCell = (start: number, end: number) => {
 
 /**
  * Replaces the JSON value between `start` and `end` of the output with its CSV cell. Returns the position after the
- * cell. Numbers, `true` and `false` stay as they are.
+ * cell. Numbers, `true` and `false` do not change.
  */
 export const replaceJsonWithCsvCell = (start: number, end: number): number => {
   switch (rowOutputBuffer.bytes[start]) {

@@ -98,7 +98,7 @@ const getOwnVersion = ({ params }: typeof Message.Type): unknown =>
     ? params._meta["io.modelcontextprotocol/protocolVersion"]
     : undefined
 
-/** Replaces the capabilities in a response of Effect's MCP server by those that this server has. */
+/** Replaces the capabilities in a response of Effect's MCP server by the capabilities of this server. */
 const announceInResponse = (response: PlainResponse): PlainResponse => {
   if (!(response.body instanceof Uint8Array)) return response
   const json = parseJson(new TextDecoder().decode(response.body))

@@ -4,7 +4,7 @@ import { Effect, Semaphore } from "effect"
 /** Maximum number of messages of an account that the process handles at once. */
 const maxRunning = 8
 
-/** Maximum number of messages of an account that the process holds: those that it handles, and those that wait. */
+/** Maximum number of messages of an account that the process holds, both running and waiting. */
 export const maxMessagesPerAccount = 64
 
 interface AccountSlots {

@@ -244,7 +244,7 @@ const findPending = (
   return filings.filter((filing) => pending.has(filing) || queued.has(filing.accession))
 }
 
-/** Queues filings that a daily index names but the company's list lacks. Removes those that the list has by now. */
+/** Queues filings that a daily index names but the company's list lacks. Removes them once the list has them. */
 const queueMissingFilings = (
   { indexedFilings, visit, work }: VisitContext,
   { cik, filings, pages, url }: CompanySubmissions,

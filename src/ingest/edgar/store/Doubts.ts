@@ -56,7 +56,7 @@ export const readDecisions = Effect.fnUntraced(function* (ciks: ReadonlyArray<st
   )
 })
 
-/** Separates the doubts about which an operator has decided, each with the decision, from those that are open. */
+/** Separates the doubts that an operator has decided, each with the decision, from the open doubts. */
 export const splitDecided = (doubts: ReadonlyArray<Doubt>, decisions: Decisions) => {
   const decided = doubts.flatMap((doubt) => {
     const decision = decisions.get(formatDoubtKey(doubt))
@@ -170,8 +170,8 @@ export const requestCountsAgain = (decisions: ReadonlyArray<Pick<StoredDecision,
   )
 
 /**
- * Replaces the open doubts about the documents that were read, for the datasets that the run fills. Those that were not
- * found again are deleted. Doubts about which an operator has decided stay as they are.
+ * Replaces the open doubts about the documents that were read, for the datasets that the run fills. Open doubts
+ * that were not found again are deleted. Doubts that an operator has decided do not change.
  */
 export const saveDoubts = Effect.fnUntraced(function* (
   { doubts, readUrls }: { readonly doubts: ReadonlyArray<Doubt>; readonly readUrls: ReadonlyArray<string> },

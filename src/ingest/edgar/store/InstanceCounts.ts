@@ -73,7 +73,7 @@ const makeFact = (
 }
 
 /**
- * Adds the counts of instances to those that the facts have. Instances with a count that cannot be used are added to
+ * Adds the counts of instances to the counts in the facts. Instances with a count that cannot be used are added to
  * the unreadable ones, so that the row of the filing says why its count is unknown.
  */
 export const addInstanceCounts = (

@@ -1,4 +1,4 @@
-/** Stores when registrations end (`edgar_registration_ends`), and ends those whose last day has passed. */
+/** Stores when registrations end (`edgar_registration_ends`), and ends registrations whose last day has passed. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ScheduledEnd } from "../read/RegistrationRows.ts"

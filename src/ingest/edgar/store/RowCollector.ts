@@ -27,7 +27,7 @@ const setRowAside = (table: string, { source, source_links }: RowCells, column: 
   return { rejection, dataset: table, kind: "rejected" }
 }
 
-/** Validates new rows. `written` and `loaded` are the valid ones: as given, for a file, and as they are loaded. */
+/** Validates new rows. `written` has the valid rows in the form for a file, `loaded` has them in the form to load. */
 const validateRows = (table: string, validator: RowValidator, given: ReadonlyArray<RowCells>) => {
   const [written, loaded, invalid]: [Array<RowCells>, Array<RowCells>, Array<SetAside>] = [[], [], []]
   for (const cells of given) {

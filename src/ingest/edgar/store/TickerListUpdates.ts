@@ -66,7 +66,7 @@ export const downloadTickerList = Effect.fnUntraced(function* (day: string, shou
   return { list: yield* spellList(rows), day, rejections: [], unreadable }
 })
 
-/** Infers symbol changes from the stored copies. Returns rows of `ticker_changes` for those that the table lacks. */
+/** Infers symbol changes from the stored copies. Returns rows of `ticker_changes` for changes that the table lacks. */
 export const findNewTickerChanges = Effect.gen(function* () {
   const copies = yield* Effect.forEach(yield* State.readTickerListCopies, decodeCopy)
   return yield* State.excludeStoredTickerChanges(inferTickerChanges(copies))

@@ -126,7 +126,7 @@ const readRolePrivileges = Effect.gen(function* () {
   return role
 })
 
-/** Compares the role's privileges with those that the schema lists, which `tickerline grant` grants. */
+/** Compares the role's privileges with the privileges that the schema lists, which `tickerline grant` grants. */
 export const checkRolePrivileges = (isEmbedded: boolean) =>
   Effect.gen(function* () {
     const role = yield* readRolePrivileges
