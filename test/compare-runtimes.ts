@@ -83,7 +83,7 @@ const compare = (onNode: TestResponse, onDeno: TestResponse) => [
 
 const head = "Host: x\r\nConnection: close\r\nX-Request-Id: compare-runtimes\r\n"
 
-/** Requests that the parser of the runtime refuses, or that have a method that is no standard one. */
+/** Requests that the runtime's parser rejects, or whose method is not a standard one. */
 const unusualRequests = [
   ...["FOO", "get", "PROPFIND", "M-SEARCH", "SETUP", "SOURCE", "CONNECT"].flatMap((method) =>
     ["/v1/news", "/v1/historical-tickers?ticker=FB", "/v1/nothing", "/health/live", "*"].map(

@@ -1,4 +1,4 @@
-/** A client that is connected to an HTTP server through memory. It sends one request at a time. */
+/** A client that is connected to an HTTP server in memory, without a socket. It sends one request at a time. */
 import type { Server } from "node:http"
 import { Duplex } from "node:stream"
 

@@ -1,4 +1,4 @@
-/** Declares an endpoint of the hand-written servers. */
+/** Declares an endpoint of the hand-written servers with which Tickerline is compared. */
 
 /** The parameters of a request. */
 export type Query = Readonly<Record<string, unknown>>

@@ -51,7 +51,7 @@ export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: Retry
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
   const isFinal = ({ status }: RequestAttemptResult) => status !== undefined && !retryableStatuses.has(status)
-  /** Returns the delay in `Retry-After` or, without it, one that doubles with each attempt; either with jitter. */
+  /** Returns the delay in `Retry-After` or, without it, one that doubles with each attempt. Both include jitter. */
   const chooseDelay = ({ retryAfterMillis }: RequestAttemptResult, attempts: number) =>
     Effect.map(Random.next, (random) => {
       // Random delays (jitter) keep many clients from retrying at the same moment. They never shorten `Retry-After`.

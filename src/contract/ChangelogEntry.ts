@@ -52,7 +52,7 @@ const PathPattern = Schema.String.check(
   Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, optionally with a trailing *" }),
 )
 
-/** An entry in `entries.json`. It has the date of its release. Omitted fields become null, false or empty. */
+/** An entry in `entries.json`, with the date of its release. Omitted fields become null, false or empty. */
 export const ChangelogSourceEntry = Schema.Struct({
   id: Schema.String.check(
     Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),

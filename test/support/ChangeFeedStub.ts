@@ -119,6 +119,6 @@ export const makeErrorBody = (code: string, details?: unknown) => ({
   request_id: "stub",
 })
 
-/** Returns the reason for which a promise is rejected. Dies if the promise is fulfilled. */
+/** Returns the reason a promise was rejected with. Dies if the promise is fulfilled. */
 export const awaitRejection = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
   Effect.promise(() => start().then(() => assert.fail("The promise was fulfilled"), (error: unknown) => error))

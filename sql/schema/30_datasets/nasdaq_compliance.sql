@@ -26,8 +26,8 @@ create table nasdaq_compliance (
   last_updated        wall_time not null
 );
 
--- Newest first. The text columns have few distinct values, so their indexes include the sort order; a date has few
--- rows.
+-- Newest first. The text columns have few distinct values, so their indexes also contain the columns of the sort
+-- order. A date has few rows, so its index needs none.
 create index on nasdaq_compliance (date desc, id);
 select index_each('nasdaq_compliance', '{ticker,deficiency_type,notice_type,risk,status}', 'date desc, id');
 select index_each('nasdaq_compliance', '{added_date,compliance_deadline}');

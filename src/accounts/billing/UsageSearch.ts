@@ -74,7 +74,7 @@ class DaysReversed extends Data.TaggedError("DaysReversed")<{ readonly message: 
 
 class RequestNotFound extends Data.TaggedError("RequestNotFound")<{ readonly message: string }> {}
 
-/** The id, or the days, can only be searched in the usage of one account. */
+/** A search by id or by days needs an account. */
 class AccountRequired extends Data.TaggedError("AccountRequired")<{ readonly message: string }> {}
 
 /** The search was stopped before it had found anything. */

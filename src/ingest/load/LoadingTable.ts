@@ -321,7 +321,7 @@ const makeProvisionalCondition = (row: string, { provisional }: LoadableDataset)
 
 /**
  * Returns the query that reads a batch from its parameters, one `text[]` per column. The column `line` is the position
- * of the row in the batch, from 1.
+ * of the row in the batch, starting at 1.
  */
 const makeBatchQuery = (columns: ReadonlyArray<LoadableColumn>) => {
   const arrays = columns.map((_, index) => `$${index + 1}::text[]`).join(", ")

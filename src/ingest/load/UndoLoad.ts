@@ -115,7 +115,7 @@ const resolveMoment = Effect.fnUntraced(function* (moment: string) {
   return { moment, bound, month, running: undefined, isPopular: false }
 })
 
-/** Fills the staging table with the rows that the dataset had at the moment. */
+/** Fills the staging table with the rows that the dataset had at that moment. */
 const stagePastRows = Effect.fnUntraced(
   function* ({ columns, dataset: { table }, source }: Staging.StagedRows, moment: string) {
     const sql = yield* SqlClient.SqlClient

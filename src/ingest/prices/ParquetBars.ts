@@ -199,7 +199,7 @@ const readGroup = ({ formats, names, options, path }: ParquetFile, { rowEnd, row
   Stream.unwrap(Effect.gen(function* () {
     const progress = yield* OperationProgress
     const columns = yield* readColumns(path, { ...options, rowStart, rowEnd })
-    // Columns that the format does not use were not read.
+    // The columns that the format does not use have not been read.
     const values = names.map((name) => columns.get(name) ?? [])
     const batches = Array.range(0, Math.ceil((rowEnd - rowStart) / batchSize) - 1)
     return Stream.map(Stream.fromIterable(batches), (batch): BarRows => {

@@ -73,7 +73,7 @@ export const MaxStreamsPerAccountConfig = Config.schema(
 /** How often the reader looks for changes while there are none. */
 const pollInterval = Duration.millis(200)
 
-/** How often usage that is due is recorded, and clients that do not read the end of their stream are disconnected. */
+/** The interval at which due usage is recorded, and clients that have stopped reading their stream are disconnected. */
 const maintenanceInterval = Duration.millis(500)
 
 const maxPageChanges = 1_000

@@ -67,7 +67,7 @@ export interface ListClauses extends PageClauses {
     options: Pick<PageOptions, "table" | "key"> & { readonly condition?: string; readonly order: string },
   ) => Statement.Statement<object>
   /**
-   * Set if the query follows lineages. A `select` that does not call `fromPage` must use its `from`, and add
+   * Set if the query follows lineages. A `select` that does not call `fromPage` must use the `from` in here, and add
    * `lineage_ticker`.
    */
   readonly period: SymbolPeriodClauses | undefined

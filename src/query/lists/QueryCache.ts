@@ -68,8 +68,8 @@ export const makeStorablePage = (
   })
 
 /**
- * Returns the SHA-256 of a query, so that every key has 44 characters, however long the query is. Two different queries
- * with the same hash are practically impossible, even if a client searches for them.
+ * Returns the SHA-256 of a query, so that every key has 44 characters, however long the query is. A collision is
+ * practically impossible, even if a client searches for one.
  */
 export const hashQuery = (text: string) => hash("sha256", text, "base64")
 

@@ -204,7 +204,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             assert.strictEqual(lines, billed, `seed ${seed}`)
           }
         }
-        // What is recorded after the last month is closed becomes a correction in the next invoice.
+        // Usage that is recorded after a month was closed becomes a correction on the next invoice.
         yield* close("2026-08", name)
         const sums = yield* readSums(account_id, "2026-09-01")
         assert.strictEqual(new Set(Object.values(sums)).size, 1, `seed ${seed}: ${JSON.stringify(sums)}`)

@@ -111,7 +111,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Processes that ingest"
       const args = ingest("--tickers", "IMNN,SNOW", "--since", "2000-01-01", "--only", "news")
       const interrupted = yield* startCommandProcess(args, environment)
       yield* waitUntil("the last company is requested", isHanging)
-      // Rows that wait for other companies are loaded after seconds.
+      // Rows that wait until other companies have been read are loaded within a few seconds.
       yield* Effect.retry(
         Effect.filterOrFail(readState, ([state]) => (state?.imunon ?? 0) > 0, () => "Imunon is not loaded"),
         { schedule: Schedule.spaced("200 millis"), times: 400 },

@@ -65,7 +65,7 @@ const connectAs = (username: string, url: Redacted.Redacted, database?: string) 
   return Redacted.make(target.href)
 }
 
-/** Returns a name for a database that does not exist. If it then exists, drops it when the scope closes. */
+/** Returns an unused name for a database. Drops the database when the scope closes, if it has been created. */
 const newDatabaseName = Effect.acquireRelease(
   Effect.sync(() => makeName("restored")),
   (name) =>

@@ -292,7 +292,7 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       const fs = yield* FileSystem.FileSystem
-      // Removes the largest file, which every test with the sample market loads anyway, to save time.
+      // To save time, removes the largest file, which every test with the sample market loads anyway.
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),

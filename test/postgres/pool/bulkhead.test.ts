@@ -242,7 +242,7 @@ describe("The bulkhead", () => {
         for (let number = 0; number < waiters; number++) {
           yield* Effect.forkChild(withPermit(`${number % partitions}`)(task(number)), { startImmediately: true })
         }
-        // Lets the fiber that ends late waits start to sleep.
+        // Yields, so that the fiber that ends overdue waits can start its sleep.
         yield* TestClock.adjust("1 millis")
         operations = 0
         for (let release = 0; release < 5; release++) {

@@ -73,7 +73,7 @@ const waitForUsage = Effect.fnUntraced(function* (port: number, key: string, cou
 /** The cost of news in microdollars: one for each hundred bytes or part of them (D27). */
 const costOf = (bytes: number) => Math.ceil(bytes / 100)
 
-// The export has 2 MB, so it is sent in several chunks.
+// The export is 2 MB, so it is sent in several chunks.
 layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
   it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {

@@ -87,8 +87,9 @@ const isAtMost = (size: ClassSize, other: ClassSize) =>
 const agree = (size: ClassSize, other: ClassSize) => isAtMost(size, other) && isAtMost(other, size)
 
 /**
- * Marks percentages as doubtful that contradict the percentages of most other persons, or all if no majority agrees.
- * The person's amount is doubtful, too, unless a person who is believed has the same amount, as is common in groups.
+ * Doubts percentages that contradict each other. A person's amount and percentage imply how many shares the class has:
+ * percentages that imply another number than most of the others do are doubted, or all of them if no majority agrees.
+ * The person's amount is doubted, too, unless a person of the majority states the same one, as groups often do.
  */
 const compareWithOthers = (persons: ReadonlyArray<ReportingPerson>): ReadonlyArray<ReportingPerson> => {
   const sizes = persons.map(findClassSize)

@@ -14,7 +14,7 @@ interface ReferenceValue {
   readonly accession: string
   /** The value as PostgreSQL prints it in JSON. For a column with sentences, the part that never changes. */
   readonly expected: string
-  /** The filing that shows the value, if it is not the one of the row. */
+  /** The filing that shows the value, if it is not the row's own filing. */
   readonly evidence?: string
 }
 
