@@ -46,7 +46,7 @@ const comparePairs = (
   return { value: median(ratios), detail: quartiles(ratios).map((ratio) => ratio.toFixed(2)).join(" to ") }
 }
 
-/** A goal for the ratio of the rate of one of our servers to that of another server. */
+/** A goal for the ratio of two request rates: one of our servers divided by another server. */
 interface Comparison {
   readonly case: string
   readonly mode: Mode

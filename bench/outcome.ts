@@ -84,7 +84,7 @@ export const spreadOf = (values: ReadonlyArray<number>) => {
   return (high - low) / median(values)
 }
 
-/** Returns the figure of `server` divided by that of the rival, for each round in which both succeeded. */
+/** Divides the figure of `server` by the figure of its rival, for each round in which both succeeded. */
 export const pairRatios = (
   server: string,
   { rounds }: Pick<Result, "rounds">,

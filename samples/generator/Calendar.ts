@@ -1,6 +1,6 @@
 /**
- * The trading days of the fictional market, which are those of the US exchanges. The range is fixed, so that every run
- * gives the same data.
+ * The trading days of the fictional market. It trades on the same days as the US exchanges. The range of days is fixed,
+ * so that every run generates the same data.
  */
 import { DateTime } from "effect"
 

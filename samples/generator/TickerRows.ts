@@ -58,7 +58,7 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
 }
 
 /**
- * Builds a row with a former symbol, of which no change is recorded, for every seventh company. Half of them are dated.
+ * Gives every seventh company a former symbol without a recorded ticker change. Half of these rows have a date.
  */
 export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company
