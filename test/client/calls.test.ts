@@ -236,7 +236,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       const existing = yield* list()
       yield* countRequests
       const read = yield* Stream.runCollect(Stream.take(effects.usage.rows({ limit: 1 }), 20))
-      // The first row on the first page is that of the request which listed the others.
+      // The first row of usage records the request that read `existing`, so `existing` does not contain it.
       assert.deepStrictEqual(Array.from(read).map(({ request_id }) => request_id).slice(1), existing)
 
       const promises = yield* makePromiseClient({ apiKey: key })

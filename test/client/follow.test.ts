@@ -213,7 +213,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       const wanted = 5_000
       yield* changes.follow().pipe(Stream.tap(() => busy), Stream.take(wanted), Stream.runDrain)
       assert.strictEqual(found, wanted)
-      // 500 MB in all, of which the sockets and buffers hold only a few.
+      // All blocks together would be 500 MB. The sockets and buffers hold only a few of those megabytes.
       assert.isBelow(blocks, 100)
     }))
 

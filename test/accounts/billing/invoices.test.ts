@@ -179,7 +179,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             }])
             expectLine(day, "/v1/screener", "refused 0", requests, requests * 50, 0)
           } else if (action === "corrected") {
-            // Moves a request to another day, so that the sums of all days remain those of the recorded requests.
+            // Moves a request to another day, so that the sums over all days still match the recorded requests.
             const cost = choose([0, 5])
             for (const sign of [1, -1] as const) {
               const day = chooseDay()

@@ -46,8 +46,8 @@ const readPacked = (packed: Uint8Array, place: number) => {
 }
 
 /**
- * Reads a request id. Ids from customers are stored as text, or after `=` as base64 if they are UUIDs; those of the
- * service consist of the time and a number.
+ * Reads a request id. Ids that customers sent are stored as text, or after `=` as base64 if they are UUIDs. Ids that
+ * the service generated consist of the time and a number.
  */
 const readRequestId = ({ id_numbers, own_ids }: PackedUsage, place: number, time: number) => {
   const own = own_ids.split(" ")[place] ?? ""

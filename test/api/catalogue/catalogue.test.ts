@@ -34,7 +34,7 @@ const operations = Effect.map(
   (spec) => entriesOf(valueAt(spec, "paths")).map(([path, item]) => ({ path, operation: valueAt(item, "get") })),
 )
 
-/** Follows the reference of a schema, repeatedly if it leads to another reference. */
+/** Resolves the `$ref` of a schema, and any further `$ref` that it leads to. Returns a schema without `$ref` as is. */
 const resolved = (spec: unknown, schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")
   return typeof reference === "string"

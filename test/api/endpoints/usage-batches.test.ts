@@ -208,7 +208,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
           const seen = pages.map((row) => String(valueAt(row, "request_id")))
           const message = `seed ${seed} ?${parameters} limit ${limit}`
           assert.strictEqual(new Set(seen).size, seen.length, message)
-          // What was written meanwhile is known only to the next queries.
+          // Ignores requests that were written between the pages. `known` contains them only for the next queries.
           assert.deepStrictEqual(seen.filter((id) => known.has(id)), expected, message)
           if (between !== Effect.void) break
         }
