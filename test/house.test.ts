@@ -12,7 +12,7 @@ import { Api } from "../src/contract/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
-/** The folders and files of the project. A file may import files of its own folder and of those above it. */
+/** The folders and files of the project. A file may import files from its own folder and from the folders above it. */
 const order = [
   "src/contract",
   "src/client",
@@ -144,7 +144,7 @@ describe("By the layout rules,", () => {
     assert.isAbove(handlers.length, 20)
     assert.deepStrictEqual(handlers.filter((name) => !segments.includes(name)), [])
     assert.deepStrictEqual(handlers.filter((name) => !declarations.includes(name)), [])
-    // Endpoints with the same rows share a file, whose name is that of the shorter path.
+    // Endpoints with the same rows share a file, which is named after the shorter path.
     const withoutFile = withKey.filter((segment) =>
       !handlers.some((name) => segment === name || segment.startsWith(`${name}-`))
     )

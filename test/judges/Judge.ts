@@ -49,7 +49,7 @@ export const isInstalled = (program: string) =>
 /** How a program runs. */
 export interface ProgramOptions {
   readonly cwd?: string
-  /** Variables in addition to those of this process. */
+  /** Environment variables, in addition to the ones that this process has. */
   readonly env?: Readonly<Record<string, string>>
 }
 

@@ -1,6 +1,6 @@
 /**
- * A second, simple implementation of the lists, with which tests compare the service. Each request builds its SQL anew,
- * reads all rows through `SqlClient`, and encodes them with their schemas.
+ * A second, simple implementation of the lists, with which tests compare the service. For each request it builds the
+ * SQL from scratch, reads all rows through `SqlClient`, and encodes them with their schemas.
  */
 import { Clock, Effect, Predicate, Result, Schema } from "effect"
 import { HttpApi } from "effect/http-api"

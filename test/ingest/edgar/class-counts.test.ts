@@ -273,7 +273,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const [count, ...caps] = yield* readCaps
       assert.deepStrictEqual([count, ...caps.slice(0, 2)], ["1300600000", null, null])
       assert.include(caps[2] ?? "", unknown)
-      // The sum that the cover states is that of known classes.
+      // Confirms that the total on the cover is the sum of the known classes.
       yield* decide("confirm", String(id))
       yield* ingest()
       const [, cap, listed, details] = yield* readCaps

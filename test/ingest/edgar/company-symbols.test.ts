@@ -458,7 +458,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         assert.strictEqual((yield* request("/v1/news?ticker=GOOG")).tickers.length, 2)
         assert.deepStrictEqual((yield* request("/v1/gap-stats?ticker=GOOG")).primary, undefined)
 
-        // A symbol keeps the rows that another source has loaded for it, and its row may be that of its class.
+        // A symbol keeps the rows that another source has loaded for it. EDGAR's row for it may describe its class.
         yield* insertRows("float_outstanding", {
           ticker: "GOOG",
           outstanding: "5",

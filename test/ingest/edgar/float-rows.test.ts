@@ -13,7 +13,7 @@ import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissi
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
-/** Apple's submissions, used for every company with recorded facts, because those of the others were not recorded. */
+/** Apple's submissions. They stand in for the submissions of the other companies, which were not recorded. */
 const submissions: CompanySubmissions = submissionsOf(ciks.apple)
 
 const makeIssuer = (cik: string) => ({ cik, ticker: "ZYXA", tickers: ["ZYXA"], name: "Company", exchange: "Nasdaq" })

@@ -273,7 +273,7 @@ describe("The last transaction of a position", () => {
 })
 
 describe("Two spellings", () => {
-  /** Reads two transactions of one position, of which the first is listed last. */
+  /** Reads a form that lists two transactions of one position, newest first. */
   const amountOf = (first: Line, second: Line) =>
     commonShares(write("-300=500", second), write("+100=800", { date: "2026-02-10", ...first }))
 

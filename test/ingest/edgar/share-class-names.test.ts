@@ -1,4 +1,4 @@
-/** Names of classes on covers, and what they say (decision 0103). Most are those of real filings. */
+/** Checks what the class names on cover pages mean (decision 0103). Most of the names come from real filings. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { readClassName } from "../../../src/ingest/edgar/read/ShareClassNames.ts"

@@ -190,7 +190,7 @@ const makeFlatBar = (ticker: string, date: string, time: string, dollars: number
 const makeFlatDay = (ticker: string, date: string, dollars: number) =>
   ["09:30", "15:59"].map((time) => makeFlatBar(ticker, date, time, dollars))
 
-/** Two days, of which the second opens 10 % higher. */
+/** Two days. The second opens 10 % higher than the first. */
 const twoDays = [
   makeFlatBar("AAA", "2026-06-01", "09:30", 10),
   makeFlatBar("AAA", "2026-06-01", "15:59", 10),
@@ -477,7 +477,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const company = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false }
-        // A file of another symbol shows that the bars go back a year from the newest session of AAA.
+        // AAA itself has bars from 2026 only. BBB's bars from 2025 show that the ingested files cover the whole year
+        // before AAA's newest session.
         const files = [
           [...makeFlatDay("AAA", "2026-01-05", 12), ...makeFlatDay("AAA", "2026-06-01", 10)],
           makeFlatDay("BBB", "2026-06-02", 7),

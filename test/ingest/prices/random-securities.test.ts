@@ -413,7 +413,7 @@ const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray
       !securities.some((other) => tickerOn(other, last) === ticker && startOf(other) > startOf(security))
   })
 
-/** Compares rows, each of which is unique. A failure names only those that differ. */
+/** Compares two sets of unique rows. A failure names only the rows that differ. */
 const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string>, seed: number) => {
   const [all, wanted] = [new Set(found), new Set(expected)]
   assert.deepStrictEqual(
@@ -518,7 +518,7 @@ const compareGaps = Effect.fnUntraced(function* (markets: ReadonlyArray<Market>,
   return expected.length
 })
 
-/** Compares the rows of `screener`, and their market capitalizations with those of `float_outstanding`. */
+/** Checks the rows of `screener`, and that `float_outstanding` has the same market capitalizations. */
 const compareListings = Effect.fnUntraced(function* (present: ReadonlyArray<Security>, seed: number) {
   const sql = yield* SqlClient.SqlClient
   const listed = yield* sql<{ readonly row: string }>`

@@ -107,7 +107,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
         ["untracked", "added", "second", null, 0],
         ["later", "added", "first", null, 0],
       ])
-      // All changes lack a row that the history should have, except the second one of "untracked" and that of "later".
+      // Each change lacks a row that the history should have, except the second change of "untracked" and the only
+      // change of "later".
       assert.strictEqual(yield* countLostRows, changes.length - 2)
 
       const cursors = changes.map(({ cursor }) => cursor)

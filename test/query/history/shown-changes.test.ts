@@ -315,7 +315,7 @@ const fillDatasets = Effect.gen(function* () {
   yield* sql`create schema spare`
 })
 
-/** Runs a random transaction, without those of its statements that violate a constraint. Returns the datasets. */
+/** Runs a random transaction. Leaves out statements that violate a constraint. Returns the datasets that it changed. */
 const writeTransaction = Effect.fnUntraced(function* (
   choose: RandomChooser,
   choosers: ReadonlyMap<ChangeFeedDataset, (choose: RandomChooser) => string>,
@@ -590,7 +590,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
       const writer = yield* Effect.forkChild(
         Effect.forEach(range(30), (index) => insertChange(`W${index}`, `V${index}`, today), { concurrency: 3 }),
       )
-      // Several processes start the day at once. The database's clock refuses a day that is still in the future.
+      // Several processes start the day at the same time. The database refuses a day that its clock has not reached.
       const begin = sql`select history.start_day(${yield* day(2)}::text::date)`
       yield* Effect.all(range(4).map(() => begin), { concurrency: 4 })
       yield* Fiber.join(writer)

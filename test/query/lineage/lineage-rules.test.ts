@@ -178,7 +178,7 @@ const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
     })),
 )
 
-/** A chain with about the maximum length, of which up to three events are corrupted. */
+/** A chain of about the maximum length, in which up to three events are corrupted. */
 const arbitraryCorruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.all({
     events: arbitraryChain(8, 16),

@@ -117,7 +117,7 @@ const makeQueryAt = (
   at: number,
 ) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
 
-/** Reads digests of all data and of the schema, neither of which may be changed by a request. */
+/** Reads digests of all data and of the schema. A request must change neither. */
 const readDigests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
