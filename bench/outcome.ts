@@ -42,7 +42,7 @@ export interface TableSizeComparison {
   readonly ratio: number
 }
 
-/** A measurement, and those that it is compared with. */
+/** A measurement, and the measurements that it is compared with. */
 export interface Round extends Measurement {
   /** What our own servers reached just before, by name. Empty for these servers themselves. */
   readonly beside: Readonly<Record<string, Measurement>>

@@ -73,7 +73,7 @@ interface Contender {
   readonly measureOnce: () => Promise<Measurement>
 }
 
-/** The servers with which all others are compared: those that are measured just before each of them. */
+/** The servers that every rival is compared with. They are measured right before each rival. */
 const isOwn = (name: string) => name === "tickerline" || name === "tickerline-lineage"
 
 /** Returns the servers that a task is measured with. */

@@ -105,7 +105,7 @@ export const getSessionNumber = (day: EpochDay): number => {
   return 0
 }
 
-/** Returns the first trading day on or after `day`. Sunday is weekday 0 and Saturday 6, so both are multiples of 6. */
+/** Returns the first trading day on or after `day`. Sunday is weekday 0 and Saturday 6: the multiples of 6. */
 export const findNextTradingDay = (day: EpochDay): EpochDay =>
   holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? findNextTradingDay(day + 1) : day
 

@@ -49,7 +49,7 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   }
 }
 
-/** Makes the company at a position in the market. */
+/** Generates the company at a position in the market. */
 export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const random = makeRandomSource(seed, number, "company")
   const profile = profileOf(number, random)

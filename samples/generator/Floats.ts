@@ -57,7 +57,7 @@ const makeFloatReport = (
   return { document, reportedDay, outstanding, insiders, affiliates, float, restricted, tradable }
 }
 
-/** Makes the float reports of a company, in filing order. */
+/** Generates the float reports of a company, in filing order. */
 export const makeFloatReports = (
   company: FictionalCompany,
   prices: PriceHistory,

@@ -97,7 +97,7 @@ export interface CompanyScenario {
   readonly delisted?: number
 }
 
-/** Makes a gap whose unspecified properties are random. */
+/** Generates a gap whose unspecified properties are random. */
 const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<PriceGap> = {}): PriceGap => {
   const high = random.between(0.08, 0.3 + open)
   return {

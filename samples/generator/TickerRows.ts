@@ -16,7 +16,7 @@ export const buildDailyPricesRows = (history: CompanyHistory) =>
 const source = "made up"
 
 /**
- * Makes symbol changes that have no effect, because they are estimated, backfilled, reverted, blocked or dated 2099.
+ * Generates symbol changes that have no effect: they are estimated, backfilled, reverted, blocked or dated 2099.
  */
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols

@@ -24,7 +24,7 @@ import { getInputCount } from "../support/Thoroughness.ts"
 /** Nine retries, because the longest script refuses the first connection nine times. */
 const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
 
-/** Makes an Effect client that uses `fetch`. */
+/** Creates an Effect client that uses `fetch`. */
 const makeFetchClient = (baseUrl: string, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl, apiKey: Redacted.make("key"), retries, ...options }), FetchHttpClient.layer)
 

@@ -18,7 +18,7 @@ export const missingPrerequisite = haproxyProgram === undefined ? "no haproxy" :
 
 export class MissingPrerequisite extends Data.TaggedError("MissingPrerequisite")<{ readonly message: string }> {}
 
-/** Makes the next release in a temporary folder, which it returns. */
+/** Builds the next release in a temporary folder, which it returns. */
 export const makeNextRelease = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* copyProjectWithRecipes

@@ -334,7 +334,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
         "truncate invoices, invoice_lines",
         `insert into invoice_lines select account_id, month, 2, usage_date, endpoint, kind, requests, bytes,
           price_per_gb_microdollars, cost_microdollars from invoice_lines where account_id = ${account_id}`,
-        // A line needs an invoice.
+        // The account has no invoice for this month, and a line cannot exist without its invoice.
         `insert into invoice_lines values (${account_id}, '2026-06', 1, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)`,
       ]
       for (const statement of statements) yield* Effect.flip(sql.unsafe(statement))

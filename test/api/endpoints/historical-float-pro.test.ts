@@ -234,7 +234,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           requestRows(`ticker=${ticker}&limit=100`),
           (found) => Object.fromEntries(found.map((row) => [`${valueAt(row, "cik")}`, valueAt(row, "market_cap")])),
         )
-      // Nobody used the symbols within 30 days of the row, so they are those that the companies got later.
+      // Nobody used the symbols within 30 days of the row, so they stand for the companies that got them later.
       const own = { HTTOOK: 10, HTTOOKN: 20, HTHOME: 30 }
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual(yield* caps("HTTOOK"), { null: own.HTTOOK, 81: own.HTTOOK, 83: null, 99: null })

@@ -30,7 +30,7 @@ const measureLagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Eff
   return lags
 })
 
-/** Nothing fails. */
+/** A run in which nothing fails, as a baseline for the other scenarios. */
 export const normalOperation: Scenario = {
   name: "calm",
   promise: "In normal operation, no client is refused, and the standbys share the reads",

@@ -76,7 +76,7 @@ export const keyRevoked: Scenario = {
 const unknownKey = "tl_live_00000000000000000000000000000000000000"
 const guessesPerProcess = 30
 
-/** Somebody guesses keys. */
+/** Somebody tries to guess API keys by sending many wrong ones. */
 export const wrongKeysBlocked: Scenario = {
   name: "wrong-keys",
   promise: "Each process blocks an address after 30 wrong keys",

@@ -58,7 +58,7 @@ interface Report {
   readonly path: string
 }
 
-/** Makes a quarterly report with a balance sheet a month before. */
+/** Builds a quarterly report with a balance sheet a month before. */
 const makeReport = (number: number, filed: string, end: string, val: number, company = alphabet): Report => {
   const accession = `${company.cik}-26-${String(number).padStart(6, "0")}`
   return {

@@ -30,7 +30,7 @@ interface Filings {
   readonly counts: ReadonlyMap<string, number>
 }
 
-/** Makes a news item, a registration, a Form 4 and a 10-Q of each day. The newest day is the first. */
+/** Builds a news item, a registration, a Form 4 and a 10-Q of each day. The newest day is the first. */
 const makeFilings = (days: ReadonlyArray<string>): Filings => {
   const accession = (day: string, kind: number) => `0001800227-26-${day.slice(5).replace("-", "")}0${kind}`
   return {

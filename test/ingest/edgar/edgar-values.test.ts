@@ -15,7 +15,7 @@ import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
 const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Corp.", tickers: ["ACME"] }
 
-/** Makes the accession number of a filing from a number. */
+/** Builds the accession number of a filing from a number. */
 const accessionOf = (number: number) => `0000000042-26-${String(number).padStart(6, "0")}`
 
 interface MadeFact {

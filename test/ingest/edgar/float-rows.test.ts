@@ -427,7 +427,7 @@ const growth = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -30, ma
 )
 const index = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))
 
-/** Makes quarterly counts that grow by these percentages. */
+/** Generates quarterly counts that grow by these percentages. */
 const makeSeries = (percentages: ReadonlyArray<number>): ReadonlyArray<MadeFact> => {
   let val = 40_000_000
   return percentages.map((percentage, quarter) => {

@@ -26,7 +26,7 @@ const names: { readonly [kind: string]: ReadonlyArray<string> } = {
     "CommonSharesOfBeneficialInterest",
     "CommonStock0.01ParValue",
     "OrdinarySharesNominalValueOfEUR0.01Each",
-    // The name of the company.
+    // Names that begin with the name of the company.
     "LibertyFormulaOneGroupCommonClassA",
     "PreferredApartmentCommunitiesCommonStock",
     "OptionCareHealthCommonStock",

@@ -90,7 +90,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
       yield* addSplit("later")
 
       const changes = yield* readChanges("")
-      /** For each change: the id, the kind, the details of the row, those before, and the number of changed columns. */
+      /** For each change: the id, the kind, the row's details now and before, and the number of changed columns. */
       const summaries = changes.map(({ before, changed, key, kind, row }) => [
         key.id,
         kind,

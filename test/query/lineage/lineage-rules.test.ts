@@ -143,7 +143,7 @@ const withoutRepeats = (events: Events): Events =>
     )
   )
 
-/** Merges events as D20 says: those with equal symbols and date are one if at most one CIK is known among them. */
+/** Merges events as D20 says: events with equal symbols and dates are one event if they name at most one CIK. */
 const mergeRepeats = (events: Events): Events => {
   const repeats = (one: TickerChangeEvent) =>
     events.filter((other) =>

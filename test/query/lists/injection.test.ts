@@ -77,7 +77,7 @@ const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
 const isTyped = ({ kind }: DocumentedParameter) =>
   kind === "number" || kind === "integer" || kind === "date" || kind === "boolean" || kind === "words"
 
-/** Parameters that accept any text. Each is tested by itself. */
+/** Parameters that accept any text. Each gets its own test. */
 const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.filter((parameter) => !isTyped(parameter)).map((parameter) => ({
     endpoint,
