@@ -147,7 +147,7 @@ const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: C
   }
 }
 
-/** Generates the rows for deals: sales from the shelf, equity lines, and resales by the buyers of private placements. */
+/** Generates the rows for deals: sales from the shelf, equity lines, and resales by buyers of private placements. */
 const makeDealRows = (history: CompanyHistory) =>
   history.deals.flatMap((deal) => {
     const { company } = history

@@ -88,7 +88,7 @@ const priced = { ...keyed, "402": ["insufficient_credits"] }
 
 layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
-  // /endpoints
+  // The public catalogue at `/endpoints`
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("catalogue, documentation and health checks need no key and ignore a wrong one (D2, §4.5)", () =>
@@ -164,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // OpenAPI
+  // The OpenAPI document
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("the OpenAPI document equals test/openapi.json (§4.5)", () =>
@@ -446,7 +446,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // /v1/docs
+  // The documentation page at `/v1/docs`
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("/v1/docs is HTML (§4.5, §9.4)", () =>
@@ -483,7 +483,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// An unreachable database
+// Health checks while the database cannot be reached
 // ---------------------------------------------------------------------------------------------------------------------
 
 const asAdmin = (...statements: ReadonlyArray<string>) => {

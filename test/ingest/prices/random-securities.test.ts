@@ -220,8 +220,8 @@ const makeBars = (choose: RandomChooser, splits: ReadonlyArray<ModelSplit>, firs
 }
 
 /**
- * Generates a security that uses these symbols until session `end`. With `hasSplit`, it has a split if there is time for
- * one.
+ * Generates a security that uses these symbols until session `end`. With `hasSplit`, it has a split if there is time
+ * for one.
  */
 const makeSecurity = (
   choose: RandomChooser,
@@ -391,7 +391,7 @@ const makeMarket = (choose: RandomChooser, number: number): Market => {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The comparison
+// Comparison of the stored rows with the model
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Inserts rows, few enough at a time for the parameters of a statement. */

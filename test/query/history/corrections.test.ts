@@ -28,7 +28,7 @@ const service = ChangeFeedReader.layer.pipe(
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The feed and its counts
+// Reading the change feed, and counting its corrections
 // ---------------------------------------------------------------------------------------------------------------------
 
 const Page = Schema.Struct({

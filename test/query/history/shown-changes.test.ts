@@ -129,7 +129,7 @@ type Requirements = Effect.Services<ReturnType<typeof download>> | SqlClient.Sql
 const computedFields = new Set(["market_cap of historical_float_pro"])
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The copy of a client
+// A client's copy of the data, kept up to date from the change feed
 // ---------------------------------------------------------------------------------------------------------------------
 
 const Values = Schema.Record(Schema.String, Schema.Unknown)
