@@ -27,7 +27,7 @@ const notMeasured: Measured = { value: Number.NaN }
 
 type ServerName = Result["server"]
 
-/** Finds a result. Undefined if it was not measured, or if a round of it failed. */
+/** Finds a result. Returns undefined if the case was not measured, or if one of its rounds failed. */
 const find = ({ results }: Outcome, server: ServerName, name: string, mode: Mode, connections: number) => {
   const found = results.find((result) =>
     result.server === server && result.case === name && result.mode === mode && result.connections === connections

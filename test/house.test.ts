@@ -175,7 +175,7 @@ describe("By the layout rules,", () => {
 
   it("errors are Schema.Error in responses and Data.TaggedError elsewhere (ARCHITECTURE.md)", () => {
     const other = /\bclass \w+(?:<[^>]*>)?\s+extends\s+(?!Data\.TaggedError\(|Schema\.Error<)[\w.]*Error\b/
-    // The callers of the Promise client, who need not know Effect, get its one class.
+    // The Promise client's callers need not know Effect, so its one error is a class that extends `Error`.
     assert.deepStrictEqual(sourceFiles.filter((file) => other.test(textOf(file))), ["src/client/TickerlineError.ts"])
   })
 

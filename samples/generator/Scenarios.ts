@@ -69,7 +69,7 @@ export interface ListingDeficiency {
 /** Everything that is planned for a company. */
 export interface CompanyScenario {
   readonly exchange: "NASDAQ" | "NYSE" | "NYSE American" | "OTC" | null
-  /** One of them is chosen for the company. */
+  /** The possible countries. One of these is chosen for the company. */
   readonly countries: readonly [string, ...ReadonlyArray<string>]
   /** Ordinary shares per American depositary share; null if the shares are not ADSs. */
   readonly adsRatio: number | null

@@ -5,7 +5,7 @@ import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse
 import { TestClock } from "effect/testing"
 import { type ClientOptions, makeClient, type ResponseMetadata } from "../../src/client/Client.ts"
 
-/** A response of a server that only the test knows. */
+/** A scripted response from the test's own server. */
 type ScriptedResponse = {
   readonly status: number
   readonly body: string

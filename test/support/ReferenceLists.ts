@@ -196,7 +196,7 @@ const makeClauses = (
   }
 }
 
-/** The parameters that the reference implementation knows. */
+/** The parameters that the reference implementation supports. */
 export interface ReferenceQuery extends PagingQuery {
   readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean

@@ -459,7 +459,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Health
+  // Health checks, and endpoints without parameters
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("/health/live and /health/ready answer ok (D2)", () =>

@@ -100,7 +100,7 @@ export const processStopped: Scenario = {
   }),
 }
 
-/** The poolers are killed one after the other. */
+/** Kills the poolers one after another. */
 export const poolersRestarted: Scenario = {
   name: "poolers-restarted",
   promise: "Each PgBouncer is killed and restarted, and clients are served again within ten seconds",

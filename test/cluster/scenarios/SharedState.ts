@@ -38,7 +38,7 @@ const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string
   return performance.now() - since
 })
 
-/** A key is revoked while all processes know it. */
+/** Revokes a key that all processes have in their caches. */
 export const keyRevoked: Scenario = {
   name: "key-revoked",
   promise: "A revoked key is refused by every process within a second",

@@ -166,7 +166,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       const queries: Array<string> = []
-      // No DNS server knows this name, so any other query would fail.
+      // No DNS server can resolve this name, so any other query would fail.
       const url = `http://rebind.invalid:${receiver.port}/`
       const result = yield* deliver(url, "rebind.invalid", ["127.0.0.1"], queries)
       assert.strictEqual(result._tag, "Delivered")

@@ -256,7 +256,7 @@ const makeStatementChooser = Effect.fnUntraced(function* (dataset: ChangeFeedDat
     `(select ctid from ${table} order by ${key} offset ${place} % greatest(1, (select count(*) from ${table})) limit 1)`
   const set = (choose: RandomChooser, assignments: string) =>
     `update ${dataset} set ${assignments} where ctid = ${rowAt(dataset, choosePlace(choose))}`
-  /** Statements that change whether endpoints show a row, and what they show of it. */
+  /** Statements that change whether endpoints show a row, and which of its values they show. */
   const special: (choose: RandomChooser) => Choices<string> = (choose) => {
     switch (dataset) {
       case "intraday_runners":
