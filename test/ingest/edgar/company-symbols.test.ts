@@ -400,7 +400,7 @@ const startList = Effect.gen(function* () {
       EDGAR_BASE_URL: stub.url,
       EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
     })
-  /** Pretends that the copies of the list, and what was concluded from them, are older. */
+  /** Backdates the copies of the ticker list, and the conclusions that were drawn from them. */
   const age = Effect.fnUntraced(function* (days: number) {
     const sql = yield* SqlClient.SqlClient
     yield* sql`update edgar_ticker_lists set day = day - ${days}::int`

@@ -407,7 +407,7 @@ const insertMany = (table: string, rows: ReadonlyArray<Row>) => {
 const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray<Row>) =>
   securities.filter((security) => {
     const ticker = tickerOn(security, last)
-    // A symbol that was given up, and that nobody used afterwards, belongs to nobody.
+    // A symbol that was given up and never used again belongs to no security.
     const wasGivenUp = changes.some(({ old_ticker, status }) => old_ticker === ticker && status === "confirmed") &&
       security.uses.length === 1 && (security.bars.at(-1)?.session ?? 0) < last - 6
     return !wasGivenUp &&
