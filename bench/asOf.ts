@@ -1,6 +1,6 @@
 /**
- * `npm run past` compares the latency of past pages (`as_of`) with that of current ones, over 100,000 runners that have
- * ten versions each. The database is kept for the next run. The service's caches are off.
+ * `npm run past` compares the latency of past pages (`as_of`) with the latency of current pages, over 100,000 runners
+ * that have ten versions each. The database is kept for the next run. The service's caches are off.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -23,7 +23,7 @@ const sizes = [1, 10, 100, 500, 1_000, 2_000]
 
 /** What `changeFeedClients.ts` prints each second. */
 interface ClientReport {
-  /** Streams that were opened, and those that have ended, since the start. */
+  /** How many streams were opened and how many have ended since the start. */
   readonly opened: number
   readonly ended: number
   /** Bytes since the start: of the client that has received the fewest, and the most. */

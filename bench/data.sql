@@ -104,7 +104,8 @@ select
 from closes;
 
 -- step: ticker_changes
--- 50,000 chains of three events, 50,000 chains of twelve events, and 250,000 single events, of which some are unconfirmed.
+-- 50,000 chains of three events, 50,000 chains of twelve events, and 250,000 single events. Some of the single events
+-- are unconfirmed.
 insert into ticker_changes
 with chains as (
   select c as chain, c * 4::bigint as first, 3 as length from generate_series(0, 49999) as c

@@ -17,7 +17,7 @@ export const readDelay = (delays: RecordableHistogram): EventLoopDelay => ({
 })
 
 /**
- * Records how late a timer fires. Returns a function that returns what was recorded since its last call.
+ * Records how late a timer fires. Returns a function that returns the delays recorded since its last call.
  *
  * `monitorEventLoopDelay` cannot be used: on Deno it sees no delays, and with `samplePerIteration` it misses the time
  * in which Node handles sockets.

@@ -27,7 +27,7 @@ const notMeasured: Measured = { value: Number.NaN }
 
 type ServerName = Result["server"]
 
-/** Finds a result. Undefined if it was not measured, or if a round of it failed. */
+/** Finds a result. Returns undefined if the case was not measured, or if one of its rounds failed. */
 const find = ({ results }: Outcome, server: ServerName, name: string, mode: Mode, connections: number) => {
   const found = results.find((result) =>
     result.server === server && result.case === name && result.mode === mode && result.connections === connections
@@ -46,7 +46,7 @@ const comparePairs = (
   return { value: median(ratios), detail: quartiles(ratios).map((ratio) => ratio.toFixed(2)).join(" to ") }
 }
 
-/** A goal for the ratio of the rate of one of our servers to that of another server. */
+/** A goal for the ratio of two request rates: one of our servers divided by another server. */
 interface Comparison {
   readonly case: string
   readonly mode: Mode

@@ -103,7 +103,7 @@ const measureHeap = (isPinned: boolean): Promise<CachedLineageMemory> =>
 
 type Runs = ReadonlyArray<ReadonlyArray<Measured>>
 
-/** Groups the figures of all processes by the title of the case. Omits those of the other part. */
+/** Groups the figures from all processes by the title of the case, for one part of the benchmark. */
 const groupCases = (runs: Runs, part: Measured["part"]) =>
   Array.from(Map.groupBy(runs.flat().filter((one) => one.part === part), ({ title }) => title))
 

@@ -15,7 +15,7 @@ export interface MachineLoad {
 
 /**
  * Returns the CPU ticks of all programs and of other virtual machines, from the text of `/proc/stat`. Interrupts are
- * left out, because those of the sockets of the benchmark belong to it.
+ * left out, because the benchmark's own sockets cause many of them.
  */
 export const parseBusyTicks = (stat: string) => {
   const [user = 0, nice = 0, system = 0, , , , , steal = 0] = (/^cpu +(.*)$/m.exec(stat)?.[1] ?? "").split(" ").map(

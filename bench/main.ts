@@ -129,7 +129,7 @@ const presenter = CliOutput.layerPresenter({
 })
 
 /**
- * Parses the arguments, and prints help or what is wrong. Returns the exit code, and a function that runs the command.
+ * Parses the arguments. Prints help or an error message. Returns the exit code, and a function that runs the command.
  */
 export const chooseCommand = (args: ReadonlyArray<string>) =>
   Effect.gen(function* () {

@@ -90,7 +90,7 @@ const warmUp = async (
 /** How long the server may need for the requests that the load generator left unfinished, in milliseconds. */
 const unfinishedMillis = 250
 
-/** Returns a function that fails unless the service counted the requests since this call as those of the task. */
+/** Returns a function that fails unless the service has since counted exactly the requests that the task sent. */
 const watchCounters = async ({ metricsPort }: Server, task: Task) => {
   if (metricsPort === undefined) return () => Promise.resolve()
   const read = () => sleep(unfinishedMillis).then(() => readRequestCounters(metricsPort))

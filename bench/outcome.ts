@@ -42,7 +42,7 @@ export interface TableSizeComparison {
   readonly ratio: number
 }
 
-/** A measurement, and those that it is compared with. */
+/** A measurement, and the measurements that it is compared with. */
 export interface Round extends Measurement {
   /** What our own servers reached just before, by name. Empty for these servers themselves. */
   readonly beside: Readonly<Record<string, Measurement>>
@@ -84,7 +84,7 @@ export const spreadOf = (values: ReadonlyArray<number>) => {
   return (high - low) / median(values)
 }
 
-/** Returns the figure of `server` divided by that of the rival, for each round in which both succeeded. */
+/** Divides the figure of `server` by the figure of its rival, for each round in which both succeeded. */
 export const pairRatios = (
   server: string,
   { rounds }: Pick<Result, "rounds">,

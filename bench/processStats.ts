@@ -32,7 +32,7 @@ const readStat = (pid: number): Stat | undefined => {
 /** Reads the CPU time of a process, in microseconds. */
 export const readCpu = (pid: number) => (readStat(pid)?.own ?? 0) * microsecondsPerTick
 
-/** Reads the CPU time of a process and all its descendants, in microseconds, including those that have exited. */
+/** Reads the CPU time of a process and all its descendants, in microseconds. Includes descendants that have exited. */
 export const readTreeCpu = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((name) => {
     const stat = readStat(Number(name))

@@ -73,7 +73,7 @@ interface Contender {
   readonly measureOnce: () => Promise<Measurement>
 }
 
-/** The servers with which all others are compared: those that are measured just before each of them. */
+/** The servers that every rival is compared with. They are measured right before each rival. */
 const isOwn = (name: string) => name === "tickerline" || name === "tickerline-lineage"
 
 /** Returns the servers that a task is measured with. */
@@ -109,9 +109,10 @@ const measureRound = async (round: number, { measureOnce, result }: Contender, b
 }
 
 /**
- * Measures each rival just after our own servers, in every round anew, so that both have the same conditions: the rates
- * of one server differ much more between rounds than the ratio of two servers that are measured one after the other. In
- * the same way, the runners of a company with thirteen symbols are compared with those of one symbol (`runners-10`).
+ * In every round, measures each rival right after our own servers, so that both run under the same conditions: the rate
+ * of a single server varies much more between rounds than the ratio of two servers measured one after the other. In the
+ * same way, compares requests for the runners of a company with thirteen symbols with requests for one symbol
+ * (`runners-10`).
  */
 const measureAll = async (
   servers: ReadonlyArray<Server>,

@@ -12,7 +12,7 @@ import { Api } from "../src/contract/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
-/** The folders and files of the project. A file may import files of its own folder and of those above it. */
+/** The folders and files of the project. A file may import files from its own folder and from the folders above it. */
 const order = [
   "src/contract",
   "src/client",
@@ -144,7 +144,7 @@ describe("By the layout rules,", () => {
     assert.isAbove(handlers.length, 20)
     assert.deepStrictEqual(handlers.filter((name) => !segments.includes(name)), [])
     assert.deepStrictEqual(handlers.filter((name) => !declarations.includes(name)), [])
-    // Endpoints with the same rows share a file, whose name is that of the shorter path.
+    // Endpoints with the same rows share a file, which is named after the shorter path.
     const withoutFile = withKey.filter((segment) =>
       !handlers.some((name) => segment === name || segment.startsWith(`${name}-`))
     )
@@ -175,7 +175,7 @@ describe("By the layout rules,", () => {
 
   it("errors are Schema.Error in responses and Data.TaggedError elsewhere (ARCHITECTURE.md)", () => {
     const other = /\bclass \w+(?:<[^>]*>)?\s+extends\s+(?!Data\.TaggedError\(|Schema\.Error<)[\w.]*Error\b/
-    // The callers of the Promise client, who need not know Effect, get its one class.
+    // The Promise client's callers need not know Effect, so its one error is a class that extends `Error`.
     assert.deepStrictEqual(sourceFiles.filter((file) => other.test(textOf(file))), ["src/client/TickerlineError.ts"])
   })
 

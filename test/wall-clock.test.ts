@@ -10,7 +10,7 @@ const exceptions: Readonly<Record<string, ReadonlyArray<string>>> = {
   "test/support/Service.ts": ["waitForResponseStatus"],
 }
 
-/** From this number of seconds on, a timeout only ends a wait that would otherwise last for ever. */
+/** From this number of seconds on, a timeout only ends a wait that would otherwise last forever. */
 const minTimeoutSeconds = 20
 
 interface Finding {
@@ -64,7 +64,7 @@ const findBounds = (text: string): ReadonlyArray<Finding> => {
   })
 }
 
-/** Finds timeouts that are shorter than those which only end a wait that would last for ever. */
+/** Finds timeouts that are too short to be only a safeguard against waiting forever. */
 const findShortTimeouts = (text: string) =>
   findAll(text, /\bEffect\.timeout\w*\(/g).filter(({ found, offset }) => {
     const argument = readArguments(text, offset + found.length).at(-1)?.trim() ?? ""

@@ -51,7 +51,7 @@ interface Machine {
 /** How many requests of each plan each service has received, so that no `miss` is ever sent to it twice. */
 const cursors = new Map<string, number>()
 
-/** Measures a scenario on all of these machines at once, with a load generator for each. */
+/** Measures a scenario on all of these machines at the same time, with a load generator for each. */
 const measure = async (
   { key, postgres }: Testbed,
   machines: ReadonlyArray<Machine>,
@@ -67,7 +67,7 @@ const measure = async (
     }))
   const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + readCpu(pid), 0)
   await send(options.warmup)
-  // The shares since this call are those of the measurement.
+  // Resets the share of throttled time, so that the next call covers only the measurement.
   machines.forEach(({ quota }) => quota.throttled())
   const [service, database] = [cpu(), readTreeCpu(postgres.pid)]
   const sent = await send(options.seconds)
@@ -153,7 +153,7 @@ const measureScenarios = async (outer: CleanupSteps, testbed: Testbed) => {
   return found
 }
 
-/** Formats the results as Markdown. `times one` is the rate of two machines divided by that of one. */
+/** Formats the results as Markdown. `times one` is the rate of two machines divided by the rate of one. */
 const formatReport = (found: ReadonlyArray<ScenarioResult>) => {
   const rows = found.map((one, at) => {
     const before = found[at - 1]

@@ -107,7 +107,7 @@ export interface ResourceNeed {
 const serviceCpu = (hits: number) =>
   hits * value("serviceHit") + (1 - hits) * (value("serviceMiss") + value("serviceCompressing"))
 
-/** Returns PostgreSQL's CPU time for reading, in µs: that of a miss minus that of a hit, which only records usage. */
+/** Returns PostgreSQL's CPU time for reading, in µs: a cache miss minus a cache hit, which only records usage. */
 const readingCpu = () => value("postgresMiss") - value("postgresHit")
 
 /**

@@ -12,8 +12,8 @@ const folder = join(dataFolder, "growth")
 const log = join(dataFolder, "postgres.log")
 
 /**
- * Removes the tables from the caches of PostgreSQL and of the kernel. Files of up to a megabyte, such as those of
- * PostgreSQL's catalogue, stay in the kernel's cache.
+ * Removes the tables from PostgreSQL's cache and from the kernel's. Files of up to a megabyte, such as the tables of
+ * PostgreSQL's catalog, stay in the kernel's cache.
  */
 export const dropCaches = async (client: pg.Client) => {
   await client.query("checkpoint")

@@ -12,7 +12,7 @@ export interface GrowthResult {
     FillTiming & { readonly sizes: ReadonlyArray<TableSize> }
   >
   readonly requests: ReadonlyArray<RequestTiming>
-  /** SQL statements that might be faster than those of the service. */
+  /** SQL statements that might be faster than the statements that the service sends. */
   readonly alternatives: ReadonlyArray<
     {
       readonly name: string

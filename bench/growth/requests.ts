@@ -1,4 +1,4 @@
-/** The requests to large tables, and SQL statements that might be faster than those of the service. */
+/** The requests to large tables, and SQL statements that might be faster than the ones that the service sends. */
 import { makeTickerSymbol } from "../symbols.ts"
 import type { Dataset } from "./tables.ts"
 
@@ -8,7 +8,7 @@ export interface NamedRequest {
   readonly path: string
 }
 
-/** A statement to compare with that of the service. */
+/** A statement to compare with the one that the service sends for the same request. */
 export interface Alternative {
   readonly name: string
   readonly sql: string

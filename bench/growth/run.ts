@@ -106,7 +106,7 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
   }
 }
 
-/** Measures a dataset. Passes each part of the result to `keep` at once, because the later parts take long. */
+/** Measures a dataset. Passes each part of the result to `keep` as soon as it is known: the later parts take long. */
 const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResult>) => void) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileMeasuring })

@@ -49,8 +49,8 @@ const timed = async (what: string, work: () => Promise<unknown>) => {
 }
 
 /**
- * Returns the indexes of a table, with the statements that drop and rebuild each. Those of primary keys and unique
- * constraints are dropped and rebuilt as constraints. `on only` would leave out the partitions.
+ * Returns the indexes of a table, with the statements that drop and rebuild each. For a primary key or a unique
+ * constraint, the statements drop and rebuild the constraint. `on only` would leave out the partitions.
  */
 const readIndexes = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly drop: string; readonly make: string }>(

@@ -49,7 +49,7 @@ export interface WritingCosts {
   readonly settlingWal: number
 }
 
-// Uses the Effect of the measured checkout, because its modules do not accept the values of another copy of Effect.
+// Imports Effect from the measured checkout: its modules do not accept values from another copy of the library.
 const { resolve } = createRequire(join(options.tickerline, "package.json"))
 const { Effect, Redacted, Schema }: typeof EffectLibrary = await import(resolve("effect"))
 const { SqlClient }: typeof SqlLibrary = await import(resolve("effect/sql"))

@@ -3,7 +3,7 @@ import { Duplex } from "node:stream"
 import { forEachMessage, makeMessage, messageTypes, readParameter, readText } from "./protocol.ts"
 import type { Recording } from "./recording.ts"
 
-/** The symbols of the recorded chain begin with these letters, which replies replace with those of the parameter. */
+/** The symbols of the recorded chain begin with these letters. Replies replace them with the parameter's letters. */
 export const recordedSymbolPrefix = "QAAAA"
 
 /** How many bytes Node reads from a socket at most. */
@@ -216,7 +216,7 @@ export class MemoryPostgres {
       }
     }
 
-    /** Returns the replies to the statements of one write, each of which ends with `Sync`. */
+    /** Returns the replies to the statements in one write. Each statement ends with `Sync`. */
     const replyTo = (chunk: Buffer) => {
       replies = []
       if (forEachMessage(chunk, handle) !== chunk.length) throw new Error("A message was sent in parts")

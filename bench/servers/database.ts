@@ -38,7 +38,7 @@ const connectWithPg = (): StatementRunner => {
   return async (name, text, values) => (await pool.query<Row>({ name, text, values: [...values] })).rows
 }
 
-/** postgres.js sends several statements at once on a connection, and identifies a prepared statement by its text. */
+/** postgres.js pipelines several statements on a connection, and identifies a prepared statement by its text. */
 const connectWithPostgresJs = (): StatementRunner => {
   const sql = postgres(connectionString, {
     max,

@@ -1,4 +1,4 @@
-/** Expresses the cases as GraphQL queries for PostGraphile, and compares its responses with those of Tickerline. */
+/** Expresses the cases as GraphQL queries for PostGraphile, and compares its responses with Tickerline's. */
 import { authorizationHeaders, sendRequest } from "../httpClient.ts"
 import { type BenchmarkCase, counterPlaceholder, type QueryParameters, requestTarget } from "../cases.ts"
 import type { RequestFormatter } from "../requestFiles.ts"

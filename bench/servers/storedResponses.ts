@@ -6,7 +6,7 @@ import { authorizationHeaders, mapConcurrently, sendRequest } from "../httpClien
 /** A response of Tickerline. */
 export interface StoredResponse {
   readonly body: Buffer
-  /** All headers but those that Node adds to every response. */
+  /** All headers except the ones that Node adds to every response. */
   readonly headers: ReadonlyArray<readonly [string, string]>
 }
 

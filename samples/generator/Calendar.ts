@@ -1,6 +1,6 @@
 /**
- * The trading days of the fictional market, which are those of the US exchanges. The range is fixed, so that every run
- * gives the same data.
+ * The trading days of the fictional market. It trades on the same days as the US exchanges. The range of days is fixed,
+ * so that every run generates the same data.
  */
 import { DateTime } from "effect"
 
@@ -105,7 +105,7 @@ export const getSessionNumber = (day: EpochDay): number => {
   return 0
 }
 
-/** Returns the first trading day on or after `day`. Sunday is weekday 0 and Saturday 6, so both are multiples of 6. */
+/** Returns the first trading day on or after `day`. Sunday is weekday 0 and Saturday 6: the multiples of 6. */
 export const findNextTradingDay = (day: EpochDay): EpochDay =>
   holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? findNextTradingDay(day + 1) : day
 

@@ -24,7 +24,7 @@ export interface FictionalCompany {
 }
 
 /**
- * Returns a CIK (SEC company number) that is not assigned. Half of them have leading zeros, which clients often drop.
+ * Returns an unassigned CIK (SEC company number). Half of these CIKs have leading zeros, which clients often drop.
  */
 const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
@@ -49,7 +49,7 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   }
 }
 
-/** Makes the company at a position in the market. */
+/** Generates the company at a position in the market. */
 export const makeCompany = (seed: number, number: number): FictionalCompany => {
   const random = makeRandomSource(seed, number, "company")
   const profile = profileOf(number, random)

@@ -115,7 +115,7 @@ const ownershipForms = {
   none: [],
 } as const
 
-/** Makes the ownership filings. Keys are `owners:all:…`, `owners:funds:…` or, without holders, `owners:none:…`. */
+/** Generates the ownership filings. Keys are `owners:all:…`, `owners:funds:…` or, without holders, `owners:none:…`. */
 const ownershipFilings = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("ownership filings")
   return ownershipForms[company.scenario.ownershipData].flatMap(
@@ -198,7 +198,7 @@ const registrationFilings = (
   ]
 }
 
-/** Makes the filings that the SEC requires. */
+/** Generates the filings that the SEC requires. */
 export const makeMandatoryFilings = (
   company: FictionalCompany,
   deals: ReadonlyArray<CapitalRaise>,
@@ -210,7 +210,7 @@ export const makeMandatoryFilings = (
   ...registrationFilings(company, deals, shelf),
 ]
 
-/** Makes the news that causes a gap, and its SEC filing, on the evening before the gap or on its morning. */
+/** Generates the news that causes a gap, and its SEC filing, on the evening before the gap or on its morning. */
 const gapAnnouncements = (company: FictionalCompany, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
   return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
@@ -274,7 +274,7 @@ const dealAnnouncements = (
     ]
   })
 
-/** Makes a document for each step of a split, up to the last day of the market. */
+/** Generates a document for each step of a split, up to the last day of the market. */
 const splitAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []
@@ -335,7 +335,7 @@ const renameAnnouncements = (company: FictionalCompany): ReadonlyArray<DocumentD
     ]
   })
 
-/** Makes press releases and filings about what happens to the company. */
+/** Generates press releases and filings about what happens to the company. */
 export const makeAnnouncements = (
   company: FictionalCompany,
   prices: PriceHistory,

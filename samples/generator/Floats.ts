@@ -57,7 +57,7 @@ const makeFloatReport = (
   return { document, reportedDay, outstanding, insiders, affiliates, float, restricted, tradable }
 }
 
-/** Makes the float reports of a company, in filing order. */
+/** Generates the float reports of a company, in filing order. */
 export const makeFloatReports = (
   company: FictionalCompany,
   prices: PriceHistory,
@@ -142,9 +142,9 @@ export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
 }
 
 /**
- * Returns the market capitalization on the last day (D44): the close times the count. The close is that of a depositary
- * share and the count one of ordinary shares, so the count is divided by `adsRatio`. Both are doubled, because the
- * ratio may be a half.
+ * Returns the market capitalization on the last day (D44): the close times the count. The close is the price of a
+ * depositary share, but the count is in ordinary shares, so it is divided by `adsRatio`. Count and ratio are doubled
+ * first, because the ratio may be a half.
  */
 export const formatPresentMarketCap = (history: CompanyHistory) => {
   const { company: { scenario: { adsRatio } }, floats } = history

@@ -194,7 +194,10 @@ export const buildPremarketStatsRows = (history: CompanyHistory) =>
     return [{ ...row, last_updated: formatLocalTime(day, toSecondsOfDay(9, 32)) }]
   })
 
-/** Builds one row per gap day with after-hours trading, and per evening with news that caused a gap the next day. */
+/**
+ * Builds one row for each gap day that has after-hours trading, and one for each evening on which news already moved
+ * the price before a gap on the next day.
+ */
 export const buildAfterhoursStatsRows = (history: CompanyHistory) =>
   [
     ...history.prices.eveningRuns,

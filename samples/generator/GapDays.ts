@@ -59,7 +59,7 @@ interface PeriodPlan {
   readonly to: number
 }
 
-/** Makes the rise to a high, if the high is at least 8 % above the low. */
+/** Generates the rise to a high, if the high is at least 8 % above the low. */
 const makeSpike = (random: RandomSource, low: number, high: number, highTime: number, from: number): Spike | null => {
   if (high * 100 < low * 108) return null
   const minutes = Math.min(Math.floor((highTime - from) / 60), random.integer(3, 80))

@@ -67,7 +67,7 @@ const makeBidPriceNotice = (day: EpochDay, regainedDay: EpochDay | null, isDelis
   }
 }
 
-/** Makes the bid-price notices: one after 30 closes below a dollar, which ends after 10 closes at a dollar or above. */
+/** Generates bid-price notices: one after 30 closes below a dollar, which ends after 10 closes at a dollar or above. */
 const bidPriceNotices = (
   closes: ReadonlyArray<number>,
   isDelisted: boolean,
@@ -101,7 +101,7 @@ const makeDeficiencyNotice = (
   }
 }
 
-/** Makes the notices of a company listed on Nasdaq, oldest first. */
+/** Generates the notices of a company listed on Nasdaq, oldest first. */
 export const makeListingNotices = (prices: PriceHistory, scenario: CompanyScenario): ReadonlyArray<ListingNotice> =>
   scenario.exchange !== "NASDAQ" ? [] : [
     ...bidPriceNotices(prices.closes, scenario.delisted !== undefined),

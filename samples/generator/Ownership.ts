@@ -30,7 +30,7 @@ const makeFund = (index: number, type: Shareholder["type"], stake: number): Shar
   return { name, cik: ownerCik(name), type, title: null, stake }
 }
 
-/** Makes officers with large stakes, one or two funds, and in most cases a holder above 10 %. */
+/** Generates officers with large stakes, one or two funds, and in most cases a holder above 10 %. */
 const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(200, 1200)),
   makeIndividual(index + 1, "executive", "Chief Financial Officer", random.integer(20, 250)),
@@ -41,7 +41,7 @@ const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 1, "five_percent_owner", random.integer(500, 990)),
 ]
 
-/** Makes officers with tiny stakes, and no holder above 10 %, so that the affiliates' stake is reported as 0. */
+/** Generates officers with tiny stakes, and no holder above 10 %, so that the affiliates' stake is reported as 0. */
 const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Shareholder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
   makeIndividual(index + 1, "director", "Director", random.integer(1, 5)),
@@ -50,7 +50,7 @@ const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 2, "five_percent_owner", random.integer(500, 700)),
 ]
 
-/** Makes the company's holders; none if its filings list none. */
+/** Generates the company's holders; none if its filings list none. */
 const makeHolders = (company: FictionalCompany): ReadonlyArray<Shareholder> => {
   const random = company.randomFor("holders")
   const index = company.number % 60

@@ -49,8 +49,8 @@ const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: Company
   [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
 
 /**
- * Makes random gaps, but none near planned events or each other. Some have exactly nine times the average volume, which
- * is not enough for a runner.
+ * Generates random gaps, but none near planned events or each other. Some have exactly nine times the average volume,
+ * which is not enough for a runner.
  */
 const makeRandomGaps = (random: RandomSource, scenario: CompanyScenario): ReadonlyArray<PriceGap> => {
   const planned = plannedSessions(scenario)
@@ -100,7 +100,7 @@ const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, 
 }
 
 /**
- * Makes a random walk around the price path of a scenario. A gap moves the price off the path. The distance then
+ * Creates a random walk around the price path of a scenario. A gap moves the price off the path. The distance then
  * shrinks by 10 % per session. `nextClose` returns the close of a session, and `setClose` continues from the close of a
  * gap day.
  */

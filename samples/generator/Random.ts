@@ -25,7 +25,7 @@ const hashSeed = (parts: ReadonlyArray<number | string>) => {
 }
 
 /**
- * Makes a mulberry32 generator that is seeded with what the numbers are for, as in
+ * Creates a mulberry32 generator that is seeded with what the numbers are for, as in
  * `makeRandomSource(seed, company, "news")`. `Math.imul` and the bit operations keep the state within 32 bits.
  */
 export const makeRandomSource = (...purpose: ReadonlyArray<number | string>): RandomSource => {

@@ -147,7 +147,7 @@ const makeSaleRow = (history: CompanyHistory, document: CompanyDocument, deal: C
   }
 }
 
-/** Makes the rows of the deals: sales from the shelf, equity lines, and resales by the buyers of private placements. */
+/** Generates the rows for deals: sales from the shelf, equity lines, and resales by buyers of private placements. */
 const makeDealRows = (history: CompanyHistory) =>
   history.deals.flatMap((deal) => {
     const { company } = history
@@ -175,7 +175,7 @@ const makeDealRows = (history: CompanyHistory) =>
     return [...sale, ...line, ...resaleRows]
   })
 
-/** Makes the rows of the IPO and a pending offering. */
+/** Generates the rows of the IPO and a pending offering. */
 const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")

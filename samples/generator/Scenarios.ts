@@ -69,7 +69,7 @@ export interface ListingDeficiency {
 /** Everything that is planned for a company. */
 export interface CompanyScenario {
   readonly exchange: "NASDAQ" | "NYSE" | "NYSE American" | "OTC" | null
-  /** One of them is chosen for the company. */
+  /** The possible countries. One of these is chosen for the company. */
   readonly countries: readonly [string, ...ReadonlyArray<string>]
   /** Ordinary shares per American depositary share; null if the shares are not ADSs. */
   readonly adsRatio: number | null
@@ -97,7 +97,7 @@ export interface CompanyScenario {
   readonly delisted?: number
 }
 
-/** Makes a gap whose unspecified properties are random. */
+/** Generates a gap whose unspecified properties are random. */
 const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<PriceGap> = {}): PriceGap => {
   const high = random.between(0.08, 0.3 + open)
   return {

@@ -16,7 +16,7 @@ export const buildDailyPricesRows = (history: CompanyHistory) =>
 const source = "made up"
 
 /**
- * Makes symbol changes that have no effect, because they are estimated, backfilled, reverted, blocked or dated 2099.
+ * Generates symbol changes that have no effect: they are estimated, backfilled, reverted, blocked or dated 2099.
  */
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
@@ -58,7 +58,7 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
 }
 
 /**
- * Builds a row with a former symbol, of which no change is recorded, for every seventh company. Half of them are dated.
+ * Gives every seventh company a former symbol without a recorded ticker change. Half of these rows have a date.
  */
 export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company

@@ -83,7 +83,7 @@ const knownTables: Readonly<Record<string, "deleted" | "about others" | Readonly
     webhook_messages: "deleted",
   }
 
-/** Reads all columns of the tables that have a column with such a name. */
+/** Lists the columns of each table in which at least one column's name suggests an account or personal data. */
 const readTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly table: string; readonly columns: string }>`

@@ -11,7 +11,7 @@ const architecture = readFileSync(new URL("../../docs/ARCHITECTURE.md", import.m
 
 const maxFiles = 25
 
-/** Returns the files in the steps of a page, in their order. */
+/** Returns the files that the section "A page" of docs/ARCHITECTURE.md names, in the order of its steps. */
 const listFiles = () => {
   const [, steps = ""] = /## A page\n([\s\S]*?)\n## /.exec(architecture) ?? []
   let folder = ""

@@ -1,4 +1,7 @@
-/** Random requests to every list: response, usage and metrics must be those of a plain implementation. */
+/**
+ * Sends random requests to every list. Compares responses, recorded usage and metrics with what a second, simple
+ * implementation predicts.
+ */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Metric, Option, type Schema } from "effect"
 import { HttpApi } from "effect/http-api"

@@ -21,7 +21,7 @@ import * as Service from "../support/Service.ts"
 
 const serviceUrl = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
 
-/** Makes an Effect client of the service, with a key for all endpoints. */
+/** Creates an Effect client of the service, with a key for all endpoints. */
 const makeEffectClient = Effect.fnUntraced(function* (options: Partial<ClientOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
   const clientOptions = { baseUrl: yield* serviceUrl, apiKey: Redacted.make(ultimate), ...options }
@@ -30,7 +30,7 @@ const makeEffectClient = Effect.fnUntraced(function* (options: Partial<ClientOpt
 
 type PromiseOptions = Parameters<typeof createClient>[0]
 
-/** Makes a Promise client of the service, with a key for all endpoints. */
+/** Creates a Promise client of the service, with a key for all endpoints. */
 const makePromiseClient = Effect.fnUntraced(function* (options: Partial<PromiseOptions> = {}) {
   const { ultimate } = yield* Service.TestKeys
   return createClient({ baseUrl: yield* serviceUrl, apiKey: ultimate, ...options })
@@ -236,7 +236,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (
       const existing = yield* list()
       yield* countRequests
       const read = yield* Stream.runCollect(Stream.take(effects.usage.rows({ limit: 1 }), 20))
-      // The first row on the first page is that of the request which listed the others.
+      // The first row of usage records the request that read `existing`, so `existing` does not contain it.
       assert.deepStrictEqual(Array.from(read).map(({ request_id }) => request_id).slice(1), existing)
 
       const promises = yield* makePromiseClient({ apiKey: key })

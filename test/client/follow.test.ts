@@ -24,7 +24,7 @@ import { getInputCount } from "../support/Thoroughness.ts"
 /** Nine retries, because the longest script refuses the first connection nine times. */
 const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
 
-/** Makes an Effect client that uses `fetch`. */
+/** Creates an Effect client that uses `fetch`. */
 const makeFetchClient = (baseUrl: string, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl, apiKey: Redacted.make("key"), retries, ...options }), FetchHttpClient.layer)
 
@@ -213,7 +213,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       const wanted = 5_000
       yield* changes.follow().pipe(Stream.tap(() => busy), Stream.take(wanted), Stream.runDrain)
       assert.strictEqual(found, wanted)
-      // 500 MB in all, of which the sockets and buffers hold only a few.
+      // All blocks together would be 500 MB. The sockets and buffers hold only a few of those megabytes.
       assert.isBelow(blocks, 100)
     }))
 

@@ -56,7 +56,7 @@ const Packed = Schema.Array(
   }),
 )
 
-/** A program that compiles only if the published types of the Promise client equal those of the contract. */
+/** A program that compiles only if the published types of the Promise client equal the types in the contract. */
 const typeComparison = `
 import type * as Published from "./node_modules/tickerline/dist/client/PromiseContract.d.ts"
 import type * as Contract from "./contract.ts"
@@ -167,7 +167,7 @@ const parseWithTextNumbers = (body: string): unknown =>
       typeof value === "number" ? Service.valueAt(context, "source") : value,
   )
 
-/** Runs the TypeScript examples of all reference pages in one process, and compares their output with that of curl. */
+/** Runs the TypeScript examples of all reference pages in one process, and compares their output with curl's. */
 const runReferenceExamples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys

@@ -5,7 +5,7 @@ import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse
 import { TestClock } from "effect/testing"
 import { type ClientOptions, makeClient, type ResponseMetadata } from "../../src/client/Client.ts"
 
-/** A response of a server that only the test knows. */
+/** A scripted response from the test's own server. */
 type ScriptedResponse = {
   readonly status: number
   readonly body: string
@@ -14,7 +14,7 @@ type ScriptedResponse = {
 /** One scripted turn: a response, a lost connection, or no response at all. */
 type Turn = ScriptedResponse | "lost" | "silent"
 
-/** Makes an error response, as the service sends it. */
+/** Creates an error response as the service sends it. */
 const makeRefusal = (
   status: number,
   code: string,
@@ -50,7 +50,7 @@ const makeScript = (...turns: readonly [Turn, ...ReadonlyArray<Turn>]) => {
 
 const key = "tl_live_secret"
 
-/** Makes a client that gets the scripted responses. */
+/** Creates a client that gets the scripted responses. */
 const makeScriptedClient = (script: ReturnType<typeof makeScript>, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl: "http://x.example", apiKey: Redacted.make(key), ...options }), script.layer)
 

@@ -97,7 +97,7 @@ const makeResponseCheck = ({ counter, mayBreak }: Pick<ClusterClientOptions, "co
 }
 
 /**
- * Starts clients, each of which sends one request after the other until `stop`. Returns `more`, which waits for further
+ * Starts clients that each send one request after another until `stop`. Returns `more`, which waits for further
  * responses, and all requests so far.
  */
 export const startClusterClients = Effect.fnUntraced(function* (

@@ -188,7 +188,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     /** Isolates a host: drops packets to and from it without an error, or stops its processes. */
     const cut = (host: HostName) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
     const reconnect = (host: HostName) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
-    /** Kills all processes of a host at once, including those whose parent has exited. */
+    /** Kills all processes of a host at the same moment, including processes whose parent has exited. */
     const kill = (host: HostName) => Effect.sync(() => signalAll(host, "SIGKILL"))
 
     yield* Effect.addFinalizer(() => Effect.sync(() => hostNames.forEach((host) => signalAll(host, "SIGKILL"))))

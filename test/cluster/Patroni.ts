@@ -6,10 +6,10 @@ import { ClusterHosts, type HostName } from "./Hosts.ts"
 
 /** The hosts of PostgreSQL, Patroni and etcd. */
 export const databaseHosts = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<HostName>
-/** A host of PostgreSQL. */
+/** A host that runs PostgreSQL. */
 export type DatabaseHost = typeof databaseHosts[number]
 
-/** Whether a name is that of a host of PostgreSQL. */
+/** Whether this is the name of a host that runs PostgreSQL. */
 export const isDatabaseHost = (name: string): name is DatabaseHost => databaseHosts.some((member) => member === name)
 
 /** Ports below the kernel's ephemeral range. They must be free, because hosts may be loopback addresses. */

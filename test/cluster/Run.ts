@@ -123,7 +123,7 @@ const stopChild = (child: ChildProcess, signal: NodeJS.Signals) =>
     Effect.promise(() => waitForExit(child)),
   )
 
-/** The options of the inner process: those of the hosts and of the command line. */
+/** The options of the inner process: how its hosts are set up, and what the command line requested. */
 export interface ScenarioRunOptions {
   readonly folder: string
   readonly isolated: boolean

@@ -60,7 +60,7 @@ const measureRate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, k
   }
 })
 
-/** Measures one process, and two at once. Returns the figures for the report. */
+/** Measures one process alone, then two at the same time. Returns the figures for the report. */
 export const measureThroughput = Effect.gen(function* () {
   const found: Record<string, number | string> = {}
   for (const kind of ["hits", "misses"] as const) {

@@ -5,7 +5,7 @@
  *
  *     get("/v1/news?ticker=GAP7&as_of=2026-06-01", { key: "basic" }),
  *
- * Then the recording is made anew, as `recorded-requests.test.ts` says.
+ * After adding a request, repeat the recording with the command in `recorded-requests.test.ts`.
  */
 import { Effect, Option, Predicate, Schema } from "effect"
 import { readFileSync } from "node:fs"

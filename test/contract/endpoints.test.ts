@@ -603,7 +603,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The declaration
+// Rules for every declared endpoint, parameter and field
 // ---------------------------------------------------------------------------------------------------------------------
 
 interface Property {

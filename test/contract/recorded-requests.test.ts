@@ -3,7 +3,7 @@
  * trailers and body. The requests come from the contract of the last release. The service is started as in production,
  * so that the response cache serves repeated requests.
  *
- * `RECORD=1 npm run test:all -- recorded-requests` records anew; then review the differences.
+ * `RECORD=1 npm run test:all -- recorded-requests` replaces the recording. Review the differences afterwards.
  *
  * @module-tag slow
  */
@@ -101,7 +101,7 @@ const fixTimes = Effect.gen(function* () {
     sql`update history.counting_place set since = '2026-02-01T15:00:00Z', counted_until = '2026-03-01T15:00:00Z'`,
     sql`insert into history.change_counts values ('news', '2026-03-01', 'corrected', 'within_day', 7)`,
     sql`insert into history.corrected_fields values ('news', '2026-03-01', 'title', 7)`,
-    // The id is that of the transaction, which is the same in every run.
+    // A transaction has the same id in every run, so these values do too.
     sql`update history.transactions set mark = md5(id::text)::uuid,
       recorded_at = timestamptz '2026-03-01T12:00:00Z' + id * interval '1 second' where recorded_at is not null`,
     sql`create function fix_last_use() returns trigger language plpgsql as $$

@@ -96,7 +96,7 @@ describe("In a deployment,", () => {
       ...findAll(dockerfile, /^FROM (?:--\S+ )?(\S+)/gm),
       ...findAll(compose, /^ +image: (\S+)$/gm).filter((image) => !image.startsWith("tickerline:")),
     ]
-    // Those of the two stages of the Dockerfile, and PostgreSQL in the Compose file.
+    // The base images of the two stages in the Dockerfile, and the PostgreSQL image in the Compose file.
     assert.strictEqual(images.length, 3)
     for (const image of images) assert.match(image, /:\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$/)
     assert.deepStrictEqual(findAll(dockerfile, /^USER (.+)$/gm), ["1000:1000"])

@@ -1,4 +1,4 @@
-/** The values of the Helm chart: all are documented, and they know every setting. `test/judges` renders the chart. */
+/** The values of the Helm chart: all are documented, and cover every setting. `test/judges` renders the chart. */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { parse } from "yaml"

@@ -115,7 +115,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           }))
           const statuses = yield* sendAll(forgedHeaders.map((headers) => ({ key: third, from: "127.0.0.2", headers })))
           assert.deepStrictEqual(statuses, Array.replicate(429, forgedAddresses.length))
-          // A client that invents the address of another one does not get that one blocked.
+          // A client that forges another client's address cannot get that client blocked.
           const headers = { "X-Forwarded-For": "127.0.0.6" }
           yield* sendAll(Array.replicate({ key: "nonsense", from: "127.0.0.5", headers }, maxWrongKeys + 1))
           assert.strictEqual((yield* send("/v1/account", { key: third, from: "127.0.0.6" })).status, 200)

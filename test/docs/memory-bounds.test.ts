@@ -257,7 +257,7 @@ const fillUsage = Effect.gen(function* () {
     UsageMetering,
   )
   let entries = 0
-  // Nothing is written meanwhile, because no fiber runs until this loop ends.
+  // The loop only fills memory: no fiber can write records to the database until it ends.
   while (metering.hasCapacity()) {
     metering.record(makeUsageRecord({ request_id: makeText(128), requested_at: Date.now() + Math.floor(entries / 3) }))
     entries += 1

@@ -7,7 +7,7 @@ import { repositoryRoot } from "../support/CodeBlocks.ts"
 const readText = (file: string) => readFileSync(join(repositoryRoot, file), "utf8")
 
 interface Rule {
-  /** Such as `§7.3` or `D22`. */
+  /** The number of a section or decision, such as `§7.3` or `D22`. */
   readonly code: string
   readonly text: string
 }

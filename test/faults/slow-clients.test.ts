@@ -37,7 +37,7 @@ const running = Layer.effectDiscard(insertLongNews).pipe(
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(singleConnection), { asPrimary: true })),
 )
 
-/** Sends `beginning` at once and `bytes` one by one until the service disconnects. Returns the responses. */
+/** Sends `beginning` in one piece, then single bytes until the service disconnects. Returns the responses. */
 const sendByteByByte = (beginning: string, bytes: string) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)

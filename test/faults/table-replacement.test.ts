@@ -92,7 +92,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
         assert.deepStrictEqual(Object.keys(fromDatabase.responses), ["200", "503 data_refreshing"])
         // No response comes from memory after 900 ms without a poll. On a slow machine a poll may take that long, and
-        // then the few requests that arrive meanwhile wait for the lock.
+        // the few requests that arrive during such a poll wait for the lock.
         const { "200": served = 0, "503 data_refreshing": unavailable = 0, ...others } = fromMemory.responses
         assert.deepStrictEqual(others, {})
         assert.isBelow(unavailable, served / 20)

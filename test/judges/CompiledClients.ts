@@ -16,7 +16,7 @@ const generate = (document: string, generator: string, cwd: string, ...options: 
   runForFindings("openapi-generator-cli", ["generate", "-i", document, "-g", generator, ...options], { cwd })
 
 /**
- * ogen writes 300,000 lines for all endpoints, so by default only those of the endpoints that are called are compiled.
+ * ogen writes 300,000 lines for all endpoints. By default it therefore generates only the endpoints that are called.
  */
 const ogenFilter = "  filters: { path_regex: ^/v1/(dilution-data-advanced|intraday-runners|screener)$ }\n"
 

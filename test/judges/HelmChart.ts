@@ -198,7 +198,7 @@ const findProblems = (environment: Readonly<Record<string, unknown>>) => {
 }
 
 /**
- * Checks what holds for every rendered chart. `origin` is that of a running service, which must have the probes' paths.
+ * Checks what holds for every rendered chart. The running service at `origin` must have the paths of the probes.
  */
 const checkCommon = async (manifests: Manifests, origin: string) => {
   const deployment = manifests["Deployment tickerline"]

@@ -25,12 +25,12 @@ export interface JudgedService {
   readonly isFull: boolean
 }
 
-/** A check of the service by a program of others. */
+/** A check of the service with third-party programs. */
 export interface Judge {
   readonly name: string
   /** Programs that must be installed. */
   readonly programs: ReadonlyArray<string>
-  /** Resolves to what is wrong with the service; empty if nothing is. Rejects if the tools do not work. */
+  /** Resolves to the problems found in the service, or to an empty list. Rejects if the tools do not work. */
   readonly run: (target: JudgedService) => Promise<ReadonlyArray<string>>
 }
 
@@ -49,7 +49,7 @@ export const isInstalled = (program: string) =>
 /** How a program runs. */
 export interface ProgramOptions {
   readonly cwd?: string
-  /** Variables in addition to those of this process. */
+  /** Environment variables, in addition to the ones that this process has. */
   readonly env?: Readonly<Record<string, string>>
 }
 

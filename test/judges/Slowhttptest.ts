@@ -67,7 +67,7 @@ const runAttack = async ({ args, end, name }: Attack, target: JudgedService) => 
   ]
 }
 
-/** Checks that slow clients delay nobody. */
+/** Checks that slow clients do not delay other clients. */
 export const slowhttptest: Judge = {
   name: "slowhttptest",
   programs: ["slowhttptest", "nice"],

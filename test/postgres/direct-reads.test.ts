@@ -74,7 +74,7 @@ const startSleep = (mark: string, seconds = 60, partition?: string) =>
 const startSleepOnEachConnection = (mark: string) =>
   Effect.forEach(Array.from({ length: poolSize }, (_, index) => `${index}`), (name) => startSleep(mark, 60, name))
 
-/** Waits until as many reads run at once as the pool has connections. Times out if a permit or connection was lost. */
+/** Runs one read on each connection of the pool at the same time. Times out if a permit or connection was lost. */
 const checkPool = (mark: string) =>
   Effect.gen(function* () {
     const other = yield* OtherConnection

@@ -29,7 +29,7 @@ layer(TestLayer, { excludeTestServices: true })("the fictional market in Postgre
         )
         assert.deepStrictEqual([loaded.rows, loaded.dropped], [counts[table], 0], table)
       }
-      // §2.6 (market cap): most rows with shares and a reported date have a close. Those of unpriced companies lack one.
+      // §2.6 (market cap): most rows with shares and a reported date have a close. Companies without prices have none.
       const [caps] = yield* sql<{ readonly found: number; readonly missing: number }>`
         select count(close)::int as found, (count(*) - count(close))::int as missing
         from historical_float_pro as f left join lateral (

@@ -40,7 +40,7 @@ interface Minute {
 
 const expected = new Set([200, 404, 409, 422])
 
-/** Makes a client that sends requests over a limited number of connections, and measures the responses. */
+/** Creates a client that sends requests over a limited number of connections, and measures the responses. */
 const makeClient = (port: number, key: string) => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const unexpected = new Map<string, number>()

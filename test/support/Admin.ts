@@ -26,7 +26,7 @@ interface AdminRequest {
   readonly method?: "GET" | "PATCH" | "POST" | "PUT"
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** The token to send; by default, the one with the scope `admin`. */
+  /** The token to send. The default is the token with the scope `admin`. */
   readonly token?: string
 }
 

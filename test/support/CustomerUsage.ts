@@ -121,8 +121,8 @@ const requireMachineClock = Clock.clockWith((clock) =>
 )
 
 /**
- * Repeats an effect every 20 ms until `holds` returns true. Dies with the last result after 2,000 attempts, and at once
- * under a test clock, with which a test would wait for ever.
+ * Repeats an effect every 20 ms until `holds` returns true. Dies with the last result after 2,000 attempts. Dies
+ * immediately under a test clock, because the test would wait forever.
  */
 export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.andThen(

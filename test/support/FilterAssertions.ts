@@ -7,7 +7,7 @@ import type { ReceivedValidationError } from "./ListClients.ts"
 type InvalidRequest<E, R> = (query: string) => Effect.Effect<ReceivedValidationError, E, R>
 
 interface FilterQueries<E, R> {
-  /** Returns the keys of those of the test's rows that the query finds, in the order of the list. */
+  /** Returns the keys of the test's own rows that the query finds, in the order of the list. */
   readonly find: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   readonly requestInvalid: InvalidRequest<E, R>
 }

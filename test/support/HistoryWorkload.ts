@@ -57,7 +57,7 @@ export interface HistoryOptions {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The record
+// The record of what the workload wrote and read
 // ---------------------------------------------------------------------------------------------------------------------
 
 const formatMoment = (millis: number, microseconds = 0) =>
@@ -618,7 +618,7 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The run
+// Running the workload, and reporting failures
 // ---------------------------------------------------------------------------------------------------------------------
 
 class NoAnswer extends Data.TaggedError("NoAnswer")<{ readonly message: string }> {}

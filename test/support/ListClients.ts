@@ -43,7 +43,7 @@ const getRows = ({ body, status, text }: TestResponse, query: string) => {
   return getResultRows(body)
 }
 
-/** Returns the content of a 422 response. `field` and `reason` are those of the first invalid field. */
+/** Returns the content of a 422 response. `field` and `reason` describe the first invalid field. */
 const getValidationError = ({ body, headers, status, text }: TestResponse, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
   assert.strictEqual(valueAt(body, "error", "code"), "validation_error")

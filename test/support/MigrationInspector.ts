@@ -124,7 +124,7 @@ const readTransactionState = Effect.fnUntraced(function* (old: ReadonlyArray<num
 
 const shorten = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
-/** Runs the statements in an open transaction. Reports those that hold such locks while they touch many rows. */
+/** Runs the statements in an open transaction. Reports statements that hold such locks while they touch many rows. */
 const findLongLocks = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
   const sql = yield* SqlClient.SqlClient
   const old = before.map(({ oid }) => oid)

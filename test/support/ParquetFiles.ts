@@ -111,7 +111,7 @@ const maxTextBytes = 16
 
 /**
  * Compares the statistics of each column in each row group with the values in the rows, and returns the differences.
- * `rows` have the form of those from `readParquet`, so that a test can pass rows that it did not read from the file.
+ * `rows` have the form that `readParquet` returns, so that a test can pass rows that it did not read from the file.
  */
 export const findWrongStatistics = (bytes: Uint8Array, rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   const { row_groups, schema } = parquetMetadata(toArrayBuffer(bytes))

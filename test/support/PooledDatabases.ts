@@ -17,7 +17,7 @@ import * as ServiceRole from "../../src/postgres/migrations/ServiceRole.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import * as Service from "./Service.ts"
 
-/** The platform without logs, for effects that tests run on their own. */
+/** Node's services, with logging turned off, for tests that do not use the layer of a running service. */
 export const silentPlatformLayer = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
 
 const parseServerUrl = (server: string) => {

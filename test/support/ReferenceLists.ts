@@ -1,6 +1,6 @@
 /**
- * A second, simple implementation of the lists, with which tests compare the service. Each request builds its SQL anew,
- * reads all rows through `SqlClient`, and encodes them with their schemas.
+ * A second, simple implementation of the lists, with which tests compare the service. For each request it builds the
+ * SQL from scratch, reads all rows through `SqlClient`, and encodes them with their schemas.
  */
 import { Clock, Effect, Predicate, Result, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -196,7 +196,7 @@ const makeClauses = (
   }
 }
 
-/** The parameters that the reference implementation knows. */
+/** The parameters that the reference implementation supports. */
 export interface ReferenceQuery extends PagingQuery {
   readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean

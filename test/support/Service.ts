@@ -229,7 +229,7 @@ export const sampleServiceLayer = serviceLayerOver(sampleDatabaseLayer)
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
   readonly headers?: Readonly<Record<string, string>>
-  /** The API key; by default, that of the tier `basic`. With `null`, the request has no key. */
+  /** The API key. The default is the key with the tier `basic`. With `null`, the request has no key. */
   readonly key?: string | null
 }
 

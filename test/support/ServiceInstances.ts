@@ -65,8 +65,8 @@ export const decompressBody = (encoding: string | undefined, bytes: Buffer) =>
     : bytes
 
 /**
- * Keeps all instances on a database from running background jobs, whose statements would be recorded among those of
- * requests.
+ * Keeps all instances on a database from running background jobs, whose statements would be recorded together with the
+ * statements that requests cause.
  */
 export const refuseJobLeases = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.andThen(

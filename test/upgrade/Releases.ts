@@ -7,10 +7,10 @@ import { requestOverWire } from "../support/ServiceInstances.ts"
 import { type Environment, projectRoot, startProgram } from "../support/Processes.ts"
 import { copyProjectWithRecipes } from "../support/Recipes.ts"
 
-/** The release that is installed before the upgrade: the project as it is. */
+/** The release that is installed before the upgrade: the code in this repository. */
 export const installedRelease = { version: packageJson.version, folder: projectRoot }
 
-/** The invented release after it, which has a new field, filter and endpoint: those of the recipes. */
+/** An invented next release. It adds the field, filter and endpoint that docs/recipes.md describes. */
 export const nextVersion = packageJson.version.replace(/\.(\d+)\.\d+$/, (_, minor: string) => `.${Number(minor) + 1}.0`)
 
 /** The missing prerequisite, for the title of the skipped test. Empty if the test can run. */
@@ -18,7 +18,7 @@ export const missingPrerequisite = haproxyProgram === undefined ? "no haproxy" :
 
 export class MissingPrerequisite extends Data.TaggedError("MissingPrerequisite")<{ readonly message: string }> {}
 
-/** Makes the next release in a temporary folder, which it returns. */
+/** Builds the next release in a temporary folder, which it returns. */
 export const makeNextRelease = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* copyProjectWithRecipes

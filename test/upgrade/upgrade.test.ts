@@ -134,7 +134,8 @@ layer(server, { excludeTestServices: true })("During an upgrade and a rollback,"
 
         const other = yield* byOld("keys", "create", "--account", "other", "--tier", "ultimate")
 
-        // What is new works at once; the installed release does not know it, and serves as before.
+        // The new filter, endpoint and field work immediately on the new release. The installed release, which does not
+        // know them, responds as before.
         for (const path of [`${splits}&form_type=8-k`, "/v1/trading-halts?ticker=UPGR"]) {
           assert.strictEqual((yield* requestOverWire(newPort, path, other)).status, 200, path)
           assert.include([404, 422], (yield* requestOverWire(oldPort, path, other)).status, path)

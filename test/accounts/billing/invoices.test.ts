@@ -179,7 +179,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
             }])
             expectLine(day, "/v1/screener", "refused 0", requests, requests * 50, 0)
           } else if (action === "corrected") {
-            // Moves a request to another day, so that the sums of all days remain those of the recorded requests.
+            // Moves a request to another day, so that the sums over all days still match the recorded requests.
             const cost = choose([0, 5])
             for (const sign of [1, -1] as const) {
               const day = chooseDay()
@@ -334,7 +334,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("Inv
         "truncate invoices, invoice_lines",
         `insert into invoice_lines select account_id, month, 2, usage_date, endpoint, kind, requests, bytes,
           price_per_gb_microdollars, cost_microdollars from invoice_lines where account_id = ${account_id}`,
-        // A line needs an invoice.
+        // The account has no invoice for this month, and a line cannot exist without its invoice.
         `insert into invoice_lines values (${account_id}, '2026-06', 1, '2026-06-01', '/v1/news', 'free', 1, 1, 0, 0)`,
       ]
       for (const statement of statements) yield* Effect.flip(sql.unsafe(statement))

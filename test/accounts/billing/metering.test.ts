@@ -141,7 +141,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("Usage meterin
       yield* waitUntilBlocked
       yield* commit
       yield* Fiber.join(settling)
-      // Of each batch of 50 requests, 17 are those of account 1.
+      // In each batch of 50 requests, 17 come from account 1.
       const requestsOfFirst = 2 * 17 + 1
       assert.deepStrictEqual(yield* readSums, {
         rows: (before?.rows ?? 0) + 101,

@@ -187,7 +187,7 @@ describe("The service", () => {
 const generalPrice = 5_000_000_000
 const endpointPrice = 333_333_333_333
 
-/** The service with generated rows and three prices, one of which is 0. */
+/** The service with generated rows and three prices, including a price of 0. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(120)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provide(ConfigProvider.layerAdd(

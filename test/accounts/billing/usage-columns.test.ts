@@ -16,7 +16,7 @@ const start = Date.parse("2026-06-01T12:00:04.500Z")
 /** Request ids that customers may send. */
 const ownIds: Choices<string> = ["a", "A-b_c.9", "x".repeat(128), uuid, uuid, uuid.toUpperCase()]
 
-/** Makes a random record. Values at the limits of one, two and four bytes are likely, because columns have a width. */
+/** Generates a random record. Values at the limits of one, two and four bytes are likely: columns have a width. */
 const makeRecord = (choose: RandomChooser, accounts: Choices<number>, ids: Choices<string | undefined>) => {
   const requested_at = start + choose([-70_000, 0, 0, 1, 300, 499, 500, 4_999])
   const status_code = choose([200, 200, 304, 503])
@@ -46,8 +46,8 @@ const readPacked = (packed: Uint8Array, place: number) => {
 }
 
 /**
- * Reads a request id. Ids from customers are stored as text, or after `=` as base64 if they are UUIDs; those of the
- * service consist of the time and a number.
+ * Reads a request id. Ids that customers sent are stored as text, or after `=` as base64 if they are UUIDs. Ids that
+ * the service generated consist of the time and a number.
  */
 const readRequestId = ({ id_numbers, own_ids }: PackedUsage, place: number, time: number) => {
   const own = own_ids.split(" ")[place] ?? ""

@@ -21,7 +21,7 @@ const dayMillis = 86_400_000
 /** Five seconds before midnight in New York. */
 const start = Date.parse("2026-06-01T03:59:55.000Z")
 
-/** Creates an account with a key. Returns the ids of both. */
+/** Creates an account with a key. Returns the account's id and the key's id. */
 const createSender = (name: string) =>
   Effect.map(createCustomer(name), ({ account_id, key_id }) => ({ account_id, key_id }))
 

@@ -416,7 +416,7 @@ it.effect("the guard warns about a proxy that names no client once an hour, not 
         assert.isUndefined(yield* findSender(request))
       }
     }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(message))])))
-    // The guard first warns at once, then after 60 minutes, and again after another 60.
+    // The guard warns immediately, then after 60 minutes, and again after another 60.
     assert.strictEqual(logged.length, 3)
   }).pipe(Effect.provide(settingsLayer({}))))
 

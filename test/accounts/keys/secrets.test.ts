@@ -43,7 +43,7 @@ const captureLayer = Layer.mergeAll(
   Layer.succeed(References.MinimumLogLevel, "All"),
 )
 
-/** The service with all logs and traces captured, and limits that no test reaches except that of the tier `pro`. */
+/** The service with all logs and traces captured. Only the limit of the tier `pro` is low enough for tests to reach. */
 const capturedService = Service.listenerLayer.pipe(
   Layer.provideMerge(Server.layer),
   Layer.provide(captureLayer),
@@ -57,7 +57,7 @@ const capturedService = Service.listenerLayer.pipe(
   Layer.provideMerge(databaseWithKeysLayer),
 )
 
-/** Decodes percent-encoded ASCII, and leaves everything else as it is. */
+/** Decodes percent-encoded ASCII, and leaves everything else unchanged. */
 const decodePercent = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
@@ -194,7 +194,7 @@ layer(capturedService, { excludeTestServices: true })("With all logs and traces 
       assert.includeMembers(Array.fromIterable(statuses), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
-  /** Returns spellings of a key in a URL: as it is, percent-encoded, in upper case, and mistyped. */
+  /** Returns spellings of a key in a URL: unchanged, percent-encoded, in upper case, and mistyped. */
   const listSpellings = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistypeKey(key)]
 
   it.effect("a key sent as the name or value of a query parameter leaks nowhere (D2, D4, D11)", () =>

@@ -34,7 +34,7 @@ const operations = Effect.map(
   (spec) => entriesOf(valueAt(spec, "paths")).map(([path, item]) => ({ path, operation: valueAt(item, "get") })),
 )
 
-/** Follows the reference of a schema, repeatedly if it leads to another reference. */
+/** Resolves the `$ref` of a schema, and any further `$ref` that it leads to. Returns a schema without `$ref` as is. */
 const resolved = (spec: unknown, schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")
   return typeof reference === "string"
@@ -88,7 +88,7 @@ const priced = { ...keyed, "402": ["insufficient_credits"] }
 
 layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
-  // /endpoints
+  // The public catalogue at `/endpoints`
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("catalogue, documentation and health checks need no key and ignore a wrong one (D2, §4.5)", () =>
@@ -164,7 +164,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // OpenAPI
+  // The OpenAPI document
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("the OpenAPI document equals test/openapi.json (§4.5)", () =>
@@ -446,7 +446,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // /v1/docs
+  // The documentation page at `/v1/docs`
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("/v1/docs is HTML (§4.5, §9.4)", () =>
@@ -459,7 +459,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Health
+  // Health checks, and endpoints without parameters
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("/health/live and /health/ready answer ok (D2)", () =>
@@ -483,7 +483,7 @@ layer(Service.layer, { excludeTestServices: true })("In the API,", (it) => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// An unreachable database
+// Health checks while the database cannot be reached
 // ---------------------------------------------------------------------------------------------------------------------
 
 const asAdmin = (...statements: ReadonlyArray<string>) => {

@@ -201,7 +201,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       const { key, key_id } = yield* another(account)
       const statusOf = (id: number) =>
         Effect.map(listed(asking.key), (rows) => valueAt(rows.find((row) => valueAt(row, "key_id") === id), "status"))
-      /** Checks `status`, which changes at once, and the response to the key, which changes within a second. */
+      /** Checks `status`, which changes immediately, and the response to the key, which changes within a second. */
       const become = Effect.fnUntraced(function* (status: string, responseStatus: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
         const response = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === responseStatus)

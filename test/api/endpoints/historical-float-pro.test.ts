@@ -192,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           requestRows(`ticker=${ticker}&limit=100`),
           (found) => found.filter((row) => valueAt(row, "cik") === cik).map((row) => valueAt(row, "market_cap")),
         )
-      // On the first day of the new symbol, which is no trading day, the last close is that under the old one.
+      // The first day of the new symbol is not a trading day, so the last close is still the one under the old symbol.
       assert.deepStrictEqual(yield* caps("HTNEW", "71"), [30, 20, 20])
       // Without a CIK, a row from before that day may be about whoever used the symbol then.
       assert.deepStrictEqual(yield* caps("HTNEW", null), [30, 20, null])
@@ -234,7 +234,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           requestRows(`ticker=${ticker}&limit=100`),
           (found) => Object.fromEntries(found.map((row) => [`${valueAt(row, "cik")}`, valueAt(row, "market_cap")])),
         )
-      // Nobody used the symbols within 30 days of the row, so they are those that the companies got later.
+      // Nobody used the symbols within 30 days of the row, so they stand for the companies that got them later.
       const own = { HTTOOK: 10, HTTOOKN: 20, HTHOME: 30 }
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual(yield* caps("HTTOOK"), { null: own.HTTOOK, 81: own.HTTOOK, 83: null, 99: null })
@@ -252,7 +252,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         assert.deepStrictEqual(yield* caps("HTHOME"), { null: null, 81: other, 83: own.HTHOME, 99: other }, traded)
         yield* sql`delete from daily_prices where date = ${traded} and close = 70`
       }
-      // Earlier and later closes say nothing of that day, nor do those of the company itself.
+      // A close before or after that day says nothing about it, not even a close of the company itself.
       for (const traded of ["2024-08-20", "2024-10-21"]) {
         for (const ticker of ["HTTOOK", "HTTOOKN", "HTHOME"]) {
           yield* insertRows("daily_prices", price(ticker, traded, "70"))
@@ -295,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(caps(cik), [30, 2, 1])
       assert.deepStrictEqual(caps(otherCik), [300, 200, 10])
       assert.deepStrictEqual([caps(null), caps("0000000075")], [[30, null, null], [null, null, null]])
-      // An estimated change counts for nothing, and a correction is seen at once.
+      // An estimated change is ignored, and the next request already sees a correction.
       const sql = yield* SqlClient.SqlClient
       yield* sql`update ticker_changes set status = 'estimated' where cik in (${cik}, ${otherCik})`
       const all = yield* requestRows("ticker=HTUSED&limit=100")
@@ -779,7 +779,7 @@ layer(Service.layer, { excludeTestServices: true })("Random closes and filings",
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Plans
+// Query plans
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** A node of a query plan with all of its children. */

@@ -109,7 +109,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Which filing
+  // Which filing a request returns
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("selects the newest filing by filed_at, reported_date (null is oldest) and accession number (§2.7)", () =>
@@ -463,7 +463,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Plans
+// Query plans
 // ---------------------------------------------------------------------------------------------------------------------
 
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)

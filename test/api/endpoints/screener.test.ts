@@ -33,7 +33,7 @@ const wholes = (
 /** These columns, `website` and `ownership_source_url` support no filter (§2.5). */
 const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
 const numbers = [...decimals, ...wholes]
-/** The least value of a column in these tests. Only changes and a few other numbers may be negative (D42). */
+/** Returns the lowest value that these tests use for a column: below zero only where the contract allows it (D42). */
 const least = (name: string) => /^gain_|^avg_gap$|_change_|^fee_rate$|^ratio_/.test(name) ? "-5" : "1"
 const words = ["exchange", "sector", "industry", "country", "state"]
 
@@ -332,7 +332,7 @@ layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Plans
+// Query plans
 // ---------------------------------------------------------------------------------------------------------------------
 
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)

@@ -67,7 +67,7 @@ const storeEvents = (...events: ReadonlyArray<ReturnType<typeof event>>) =>
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
-  // Chains
+  // The history and current symbol that a chain of changes yields
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("returns the same complete history and current_ticker for every symbol of a chain (§2.2, D20)", () =>
@@ -154,7 +154,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // The parameter
+  // The `ticker` parameter, and who may send the request
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("query_ticker is the normalized symbol: upper case, without surrounding white space (§4.1, D6)", () =>
@@ -236,7 +236,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Eligible events
+  // Which events count as changes
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("ignores estimated, backfilled, reverted and blocked events (§2.2, D19)", () =>
@@ -259,7 +259,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 409
+  // Ambiguous symbols: the 409 response
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("multiple_cik_lineages has one candidate per company, by first date (§4.1.3, D21)", () =>
@@ -541,7 +541,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // Bad data in bulk
+  // Tens of thousands of conflicting events for one symbol
   // -------------------------------------------------------------------------------------------------------------------
 
   const hubs = [
@@ -596,7 +596,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // The table
+  // Rows that the table `ticker_changes` refuses to store
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect("the table refuses an event with equal symbols, and a repeated event (D22)", () =>

@@ -224,7 +224,7 @@ const describe = (event: unknown) =>
   ["at", "type", "title", "endpoint"].map((name) => textAt(event, name) ?? "").join(" | ")
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The sample market
+// The timelines of the companies in the sample market
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** A company with all kinds of events, others with some, symbols of ambiguous chains, and an unknown symbol. */
@@ -325,7 +325,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 sec
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Single rules
+// Tests of one rule each, with rows of their own
 // ---------------------------------------------------------------------------------------------------------------------
 
 const newsItem = <Fields extends object>(id: string, fields: Fields) => ({

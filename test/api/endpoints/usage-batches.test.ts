@@ -79,7 +79,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
         for (const { makeBatch, write } of writers) {
           yield* write(makeBatch([makeRecord(choose, neighbor.account_id, [neighbor.key_id, neighbor.key_id])]))
         }
-        /** The records in the order of writers, and then in that in which the requests ended. */
+        /** For each of the two writers, its records in the order in which the requests ended. */
         const written: [Array<UsageRecord>, Array<UsageRecord>] = [[], []]
         for (let at = 0; at < choose([1, 3, 8]); at++) {
           const which = choose([0, 1] as const)
@@ -156,7 +156,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
             ...makeRecord(choose, account_id, [key_id, key_id]),
             request_id: String(made++),
           }))
-        /** The rows of each writer, and at last the counts of 429, in the order in which they were written. */
+        /** The rows that each writer wrote, and finally the counts of 429 responses, in the order of writing. */
         const written: readonly [Array<UsageRecord>, Array<UsageRecord>, Array<UsageRecord>] = [[], [], []]
         const writeMore = (count: number, which: 0 | 1 | 2) =>
           Effect.gen(function* () {
@@ -208,7 +208,7 @@ layer(service, { excludeTestServices: true, timeout: "300 seconds" })("Usage in 
           const seen = pages.map((row) => String(valueAt(row, "request_id")))
           const message = `seed ${seed} ?${parameters} limit ${limit}`
           assert.strictEqual(new Set(seen).size, seen.length, message)
-          // What was written meanwhile is known only to the next queries.
+          // Ignores requests that were written between the pages. `known` contains them only for the next queries.
           assert.deepStrictEqual(seen.filter((id) => known.has(id)), expected, message)
           if (between !== Effect.void) break
         }

@@ -728,7 +728,7 @@ layer(Layer.provideMerge(rows, service), { excludeTestServices: true })("GET /v1
         const { field } = yield* requestInvalid(`after=${place}&limit=all&format=csv`)
         assert.strictEqual(field, "after")
       }
-      // The least and the greatest places that the format allows.
+      // The lowest and highest places that the format of the cursor allows.
       for (
         const place of [
           "0.0.9999999999.0.0",

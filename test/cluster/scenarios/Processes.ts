@@ -30,7 +30,7 @@ const measureLagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Eff
   return lags
 })
 
-/** Nothing fails. */
+/** A run in which nothing fails, as a baseline for the other scenarios. */
 export const normalOperation: Scenario = {
   name: "calm",
   promise: "In normal operation, no client is refused, and the standbys share the reads",
@@ -100,7 +100,7 @@ export const processStopped: Scenario = {
   }),
 }
 
-/** The poolers are killed one after the other. */
+/** Kills the poolers one after another. */
 export const poolersRestarted: Scenario = {
   name: "poolers-restarted",
   promise: "Each PgBouncer is killed and restarted, and clients are served again within ten seconds",

@@ -38,7 +38,7 @@ const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string
   return performance.now() - since
 })
 
-/** A key is revoked while all processes know it. */
+/** Revokes a key that all processes have in their caches. */
 export const keyRevoked: Scenario = {
   name: "key-revoked",
   promise: "A revoked key is refused by every process within a second",
@@ -76,7 +76,7 @@ export const keyRevoked: Scenario = {
 const unknownKey = "tl_live_00000000000000000000000000000000000000"
 const guessesPerProcess = 30
 
-/** Somebody guesses keys. */
+/** Somebody tries to guess API keys by sending many wrong ones. */
 export const wrongKeysBlocked: Scenario = {
   name: "wrong-keys",
   promise: "Each process blocks an address after 30 wrong keys",

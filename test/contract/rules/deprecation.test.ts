@@ -213,7 +213,7 @@ layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The complete service
+// Deprecation of a whole API version, tested with the complete service
 // ---------------------------------------------------------------------------------------------------------------------
 
 const retired: Deprecation = {

@@ -29,7 +29,7 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-/** The endpoints that return dataset rows: those with a price (D27). */
+/** The endpoints that return dataset rows. They are the endpoints with a price (D27). */
 const declared = () => {
   const found: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
   HttpApi.reflect(Api, {

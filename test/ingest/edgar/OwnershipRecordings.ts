@@ -42,7 +42,7 @@ export const readFilingWithDoubts = (text: string, form: string, issuerCik: stri
     text,
   })
 
-/** Makes the rows of a document with the code under test. */
+/** Builds the rows of a document with the code under test. */
 export const readFiling = (text: string, form: string, issuerCik: string) =>
   Result.map(readFilingWithDoubts(text, form, issuerCik), ({ rows }) => rows)
 

@@ -162,7 +162,7 @@ const anyTime = second(Date.UTC(1995, 0, 1), Date.UTC(2040, 0, 1))
 const springChange = second(Date.UTC(2026, 2, 8), Date.UTC(2026, 2, 9))
 const autumnChange = second(Date.UTC(2026, 10, 1), Date.UTC(2026, 10, 2))
 
-/** Hours that exist only in one time zone, and an hour of both. */
+/** Hours that are plausible in only one of the two time zones, and an hour that is plausible in both. */
 const hoursOf = { eastern: ["06", "07", "08", "09"], utc: ["23", "00", "01", "02", "03"], both: ["16"] }
 
 describe("Contradicting stamps", () => {

@@ -269,7 +269,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("An archive", (it) => {
       const lie = yield* Effect.flip(archive.read("bomb.json", 1_000_000))
       assert.match(lie.message, /^is damaged or incomplete/)
       assert.strictEqual(Buffer.from((yield* archive.read("good.json", 100)) ?? []).toString(), "{}")
-      // The compressed size.
+      // Overwrites the compressed size of the file, in the directory of the archive.
       bytes.writeUInt32LE(4_000_000_000, bytes.lastIndexOf(Buffer.from("bomb.json")) - 46 + 20)
       writeFileSync(file, bytes)
       const compressed = yield* Effect.flip(Effect.flatMap(open, (archive) => archive.read("bomb.json", 1_000_000)))

@@ -58,7 +58,7 @@ interface Report {
   readonly path: string
 }
 
-/** Makes a quarterly report with a balance sheet a month before. */
+/** Builds a quarterly report with a balance sheet a month before. */
 const makeReport = (number: number, filed: string, end: string, val: number, company = alphabet): Report => {
   const accession = `${company.cik}-26-${String(number).padStart(6, "0")}`
   return {
@@ -273,7 +273,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The count of a company
       const [count, ...caps] = yield* readCaps
       assert.deepStrictEqual([count, ...caps.slice(0, 2)], ["1300600000", null, null])
       assert.include(caps[2] ?? "", unknown)
-      // The sum that the cover states is that of known classes.
+      // Confirms that the total on the cover is the sum of the known classes.
       yield* decide("confirm", String(id))
       yield* ingest()
       const [, cap, listed, details] = yield* readCaps

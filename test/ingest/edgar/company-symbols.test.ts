@@ -30,7 +30,7 @@ interface Filings {
   readonly counts: ReadonlyMap<string, number>
 }
 
-/** Makes a news item, a registration, a Form 4 and a 10-Q of each day. The newest day is the first. */
+/** Builds a news item, a registration, a Form 4 and a 10-Q of each day. The newest day is the first. */
 const makeFilings = (days: ReadonlyArray<string>): Filings => {
   const accession = (day: string, kind: number) => `0001800227-26-${day.slice(5).replace("-", "")}0${kind}`
   return {
@@ -400,7 +400,7 @@ const startList = Effect.gen(function* () {
       EDGAR_BASE_URL: stub.url,
       EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
     })
-  /** Pretends that the copies of the list, and what was concluded from them, are older. */
+  /** Backdates the copies of the ticker list, and the conclusions that were drawn from them. */
   const age = Effect.fnUntraced(function* (days: number) {
     const sql = yield* SqlClient.SqlClient
     yield* sql`update edgar_ticker_lists set day = day - ${days}::int`
@@ -458,7 +458,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Symbols of a company",
         assert.strictEqual((yield* request("/v1/news?ticker=GOOG")).tickers.length, 2)
         assert.deepStrictEqual((yield* request("/v1/gap-stats?ticker=GOOG")).primary, undefined)
 
-        // A symbol keeps the rows that another source has loaded for it, and its row may be that of its class.
+        // A symbol keeps the rows that another source has loaded for it. EDGAR's row for it may describe its class.
         yield* insertRows("float_outstanding", {
           ticker: "GOOG",
           outstanding: "5",

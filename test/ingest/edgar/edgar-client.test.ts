@@ -14,7 +14,7 @@ const userAgent = "Acme Inc ops@acme.example"
 
 const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, Option.some(url))
 
-/** Makes a rate limiter that never waits, but counts requests and pauses. */
+/** Creates a rate limiter that never waits, but counts requests and pauses. */
 const makeOpenAccess = () => {
   const counts = { pauses: 0, requests: 0 }
   const access = Layer.succeed(EdgarRateLimiter, {

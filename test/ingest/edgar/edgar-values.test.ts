@@ -15,7 +15,7 @@ import { DatabaseUrl, withOwnDatabase } from "../../support/OwnDatabases.ts"
 const acme: Stub.ListedCompany = { cik: "0000000042", name: "Acme Corp.", tickers: ["ACME"] }
 const holding: Stub.ListedCompany = { cik: "0000000043", name: "Acme Holdings Corp.", tickers: ["ACME"] }
 
-/** Makes the accession number of a filing from a number. */
+/** Builds the accession number of a filing from a number. */
 const accessionOf = (number: number) => `0000000042-26-${String(number).padStart(6, "0")}`
 
 interface MadeFact {
@@ -46,7 +46,7 @@ const startMarket = Effect.gen(function* () {
   }
   let lists = 0
 
-  /** Lists the company with these filings, newest first, and facts. */
+  /** Makes the stub of EDGAR serve this one company, with its filings (newest first) and its XBRL facts, if any. */
   const publish = (
     company: Stub.ListedCompany,
     filings: ReadonlyArray<Stub.ListedFiling>,
@@ -228,7 +228,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A registration", (it) 
         headline: "S-3ASR of Acme Corp.: expired on 2024-06-01",
         last_updated: "2024-06-02 00:00:00",
       })
-      // The row as it was before the day came.
+      // Restores the row to what it was before the registration expired.
       yield* sql`
         update registrations set effective_status = true, last_updated = '2021-06-01 08:05:00',
           headline = 'S-3ASR of Acme Corp.: effective since 2021-06-01'

@@ -13,7 +13,7 @@ import type { CompanySubmissions } from "../../../src/ingest/edgar/read/Submissi
 import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
-/** Apple's submissions, used for every company with recorded facts, because those of the others were not recorded. */
+/** Apple's submissions. They stand in for the submissions of the other companies, which were not recorded. */
 const submissions: CompanySubmissions = submissionsOf(ciks.apple)
 
 const makeIssuer = (cik: string) => ({ cik, ticker: "ZYXA", tickers: ["ZYXA"], name: "Company", exchange: "Nasdaq" })
@@ -427,7 +427,7 @@ const growth = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: -30, ma
 )
 const index = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))
 
-/** Makes quarterly counts that grow by these percentages. */
+/** Generates quarterly counts that grow by these percentages. */
 const makeSeries = (percentages: ReadonlyArray<number>): ReadonlyArray<MadeFact> => {
   let val = 40_000_000
   return percentages.map((percentage, quarter) => {

@@ -1,4 +1,4 @@
-/** Schedules 13D and 13G from before December 2024, of which only the header is read (decision 0100). */
+/** Reads only the header of Schedules 13D and 13G that were filed before December 2024 (decision 0100). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it as unit, layer } from "@effect/vitest"
 import { Effect, Result } from "effect"

@@ -33,7 +33,7 @@ const shuffle = <A>(choose: RandomChooser, values: ReadonlyArray<A>): ReadonlyAr
   values.map((value) => ({ value, place: chooseBetween(choose, 0, 1000) }))
     .toSorted((a, b) => a.place - b.place).map(({ value }) => value)
 
-/** Returns a position's transactions, in their order. */
+/** Generates the transactions of one position, in the order in which they took place. */
 const makeTransactions = (choose: RandomChooser): ReadonlyArray<Transaction> => {
   const unit = choose([1, 25, 100])
   let held = chooseBetween(choose, 0, 20) * unit
@@ -75,7 +75,7 @@ const writeTransaction = (choose: RandomChooser, title: string, nature: string, 
     date: `2026-02-0${day + 1}`,
   })
 
-/** Lists lines in their order, newest first, or in any order. */
+/** Orders the lines of a form at random: oldest first (as given), newest first, or shuffled. */
 const list = <A>(choose: RandomChooser, values: ReadonlyArray<A>) => {
   const order = choose(["oldest first", "newest first", "random"])
   return order === "random" ? shuffle(choose, values) : order === "oldest first" ? values : values.toReversed()

@@ -169,7 +169,7 @@ describe("The last transaction of a position", () => {
   it("may be any of several if all orders that the amounts allow have the same end (decision 0100)", () => {
     // 500, 600, 500, 400 or 500, 400, … : both circles at 500 may come first, and then 700 is the end.
     assert.strictEqual(commonAfter("+200=700", "+100=500", "-100=500", "-100=400", "+100=600"), "700")
-    // Each line states the amount after all of them.
+    // Each line states the amount held after all three transactions.
     assert.strictEqual(commonAfter("+200=900", "+100=900", "-50=900"), "900")
   })
 
@@ -273,7 +273,7 @@ describe("The last transaction of a position", () => {
 })
 
 describe("Two spellings", () => {
-  /** Reads two transactions of one position, of which the first is listed last. */
+  /** Reads a form that lists two transactions of one position, newest first. */
   const amountOf = (first: Line, second: Line) =>
     commonShares(write("-300=500", second), write("+100=800", { date: "2026-02-10", ...first }))
 

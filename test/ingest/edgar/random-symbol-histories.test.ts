@@ -113,7 +113,7 @@ const playHistory = Effect.fnUntraced(function* (choose: RandomChooser) {
     const [issuer] = yield* addSymbolPeriods(assignment, chosen, true)
     if (issuer === undefined) return
     days.push(day)
-    // All filings are loaded again, because the rows of some datasets are always made from all of them.
+    // Loads all filings again, because the rows of some datasets are always computed from all filings.
     for (const filed of days) yield* loadFiling(filed, getTickerOn(issuer, filed))
   })
   const addChange = Effect.suspend(() =>

@@ -1,4 +1,4 @@
-/** Names of classes on covers, and what they say (decision 0103). Most are those of real filings. */
+/** Checks what the class names on cover pages mean (decision 0103). Most of the names come from real filings. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { readClassName } from "../../../src/ingest/edgar/read/ShareClassNames.ts"
@@ -26,7 +26,7 @@ const names: { readonly [kind: string]: ReadonlyArray<string> } = {
     "CommonSharesOfBeneficialInterest",
     "CommonStock0.01ParValue",
     "OrdinarySharesNominalValueOfEUR0.01Each",
-    // The name of the company.
+    // Names that begin with the name of the company.
     "LibertyFormulaOneGroupCommonClassA",
     "PreferredApartmentCommunitiesCommonStock",
     "OptionCareHealthCommonStock",

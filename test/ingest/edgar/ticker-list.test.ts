@@ -22,7 +22,7 @@ const dayOf = (number: number) => new Date(Date.UTC(2026, 0, 1 + number)).toISOS
 
 const makeRow = (ticker: string): ListedTicker => ({ cik, name: "Company", ticker, exchange: "Nasdaq" })
 
-/** Makes one copy per argument: the number of the day, and the company's symbols, separated by spaces. */
+/** Builds one copy per argument: the number of the day, and the company's symbols, separated by spaces. */
 const makeCopies = (...copies: ReadonlyArray<readonly [number, string]>): ReadonlyArray<TickerListCopy> =>
   copies.map(([day, tickers]) => ({
     day: dayOf(day),

@@ -29,7 +29,7 @@ const readRows = Effect.fnUntraced(
   },
 )
 
-/** The texts of which generated cells consist. Most are hard for a CSV reader to parse. */
+/** Generated cells are made up of these texts. Most are hard for a CSV reader to parse. */
 const awkwardParts = [
   '"',
   ",",

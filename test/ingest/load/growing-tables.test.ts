@@ -29,7 +29,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })(
       (dataset) =>
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          // Pages of the catalog depend on what other sessions change meanwhile.
+          // Leaves out the catalog: how many of its pages are read depends on what other sessions change.
           const readFetchedPages = Effect.map(
             sql<{ readonly pages: number }>`
               select sum(pg_stat_get_xact_blocks_fetched(oid))::float8 as pages from pg_class
@@ -73,7 +73,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })(
           yield* loadDatasetFile({ dataset: "daily_prices", file, append: true }, yield* Ref.make(0))
           return (yield* readFetchedPages) - before
         }).pipe(sql.withTransaction)
-        // A scan for each row would read half of the pages on average, of which there are over 50.
+        // A scan for each row would read half of the table's pages on average. The table has over 50 pages.
         assert.isBelow(fetched, 5 * loadedRows)
       }).pipe(Effect.scoped))
   },

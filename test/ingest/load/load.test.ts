@@ -145,7 +145,7 @@ const seeds = {
 /** The digests of the tables after `seed`. */
 const seededDigests = new Map<Dataset, string>()
 
-/** Gives two tables one row each, unless they already have exactly that. */
+/** Loads one row into each of two tables. Skips a table that still contains exactly that row. */
 const seed = Effect.gen(function* () {
   for (const table of ["ticker_changes", "intraday_runners"] as const) {
     if ((yield* readTableState(table)).digest === seededDigests.get(table)) continue

@@ -11,7 +11,7 @@ const listed = new Map(
   }),
 )
 
-/** Closures that nobody knew of a year before: attacks, funerals, storms, and the day after Christmas in 2003. */
+/** Closures that nobody could foresee a year before: attacks, funerals, storms, and the day after Christmas in 2003. */
 const unscheduled = new Set([
   "2001-09-11",
   "2001-09-12",

@@ -114,7 +114,7 @@ const readAllTables = Effect.forEach(["price_periods", ...computedTables], readT
 /** By what a bar may change the price, in %. Most bars change it little. */
 const factors = [90, 96, 98, 99, 100, 100, 101, 102, 105, 115] as const
 
-/** Makes a random bar after a price. `size` is the usual volume of a bar, in tens of shares. */
+/** Generates a random bar after a price. `size` is the usual volume of a bar, in tens of shares. */
 const makeBar = (choose: RandomChooser, ticker: string, date: string, minute: number, before: bigint, size: bigint) => {
   const close = before * BigInt(choose(factors)) / 100n + BigInt(choose([0, 1, 7, 33]))
   const open = choose([before, before, before + 3n])
@@ -144,7 +144,7 @@ const minuteSets: Choices<ReadonlyArray<number>> = [
 ]
 
 /**
- * Makes the bars of three symbols. Some days have none, some open with a gap, and some have far more volume than
+ * Generates bars for three symbols. Some days have no bars, some open with a gap, and some have far more volume than
  * others.
  */
 const makeBars = (seed: number, days: ReadonlyArray<string>): ReadonlyArray<OracleBar> => {
@@ -170,7 +170,7 @@ const storeSplit = ({ date, from, ticker, to }: OracleSplit, more: Readonly<Reco
 
 const TestLayer = Layer.merge(Service.migratedDatabaseLayer, NodeServices.layer)
 
-/** Makes a bar whose four prices are the same. `time` is when it starts in New York, such as `09:30`. */
+/** Builds a bar whose four prices are the same. `time` is when it starts in New York, such as `09:30`. */
 const makeFlatBar = (ticker: string, date: string, time: string, dollars: number, volume = 100): OracleBar => {
   const ticks = BigInt(Math.round(dollars * 10_000))
   return {
@@ -186,11 +186,11 @@ const makeFlatBar = (ticker: string, date: string, time: string, dollars: number
   }
 }
 
-/** Makes the first and the last bar of regular hours, at one price. */
+/** Builds the first and the last bar of regular hours, at one price. */
 const makeFlatDay = (ticker: string, date: string, dollars: number) =>
   ["09:30", "15:59"].map((time) => makeFlatBar(ticker, date, time, dollars))
 
-/** Two days, of which the second opens 10 % higher. */
+/** Two days. The second opens 10 % higher than the first. */
 const twoDays = [
   makeFlatBar("AAA", "2026-06-01", "09:30", 10),
   makeFlatBar("AAA", "2026-06-01", "15:59", 10),
@@ -477,7 +477,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "240 seconds" })("ingest 
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const company = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false }
-        // A file of another symbol shows that the bars go back a year from the newest session of AAA.
+        // AAA itself has bars from 2026 only. BBB's bars from 2025 show that the ingested files cover the whole year
+        // before AAA's newest session.
         const files = [
           [...makeFlatDay("AAA", "2026-01-05", 12), ...makeFlatDay("AAA", "2026-06-01", 10)],
           makeFlatDay("BBB", "2026-06-02", 7),

@@ -75,7 +75,7 @@ interface Security {
 
 type Row = Readonly<Record<string, unknown>>
 
-/** A company and those that share symbols with it, with the rows about their changes and splits. */
+/** A company and the companies that share symbols with it, with the rows about their changes and splits. */
 interface Market {
   readonly securities: ReadonlyArray<Security>
   readonly changes: ReadonlyArray<Row>
@@ -204,7 +204,7 @@ const ratios: Choices<readonly [bigint, bigint]> = [[10n, 1n], [1n, 2n], [30n, 1
 const chooseBetween = (choose: RandomChooser, least: number, most: number) =>
   least + choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]) % (most - least + 1)
 
-/** Makes the bars from a session to another. A price moves by a few percent each session, and with each split. */
+/** Generates the bars from a session to another. A price moves by a few percent each session, and with each split. */
 const makeBars = (choose: RandomChooser, splits: ReadonlyArray<ModelSplit>, first: number, end: number) => {
   let price = BigInt(choose([120_000, 1_000_000, 7_654_300]))
   const bars: Array<ModelBar> = []
@@ -220,8 +220,8 @@ const makeBars = (choose: RandomChooser, splits: ReadonlyArray<ModelSplit>, firs
 }
 
 /**
- * Makes a security that uses these symbols until session `end`. With `hasSplit`, it has a split if there is time for
- * one.
+ * Generates a security that uses these symbols until session `end`. With `hasSplit`, it has a split if there is time
+ * for one.
  */
 const makeSecurity = (
   choose: RandomChooser,
@@ -260,7 +260,8 @@ const makeSecurity = (
 let splitNumber = 0
 
 /**
- * Makes the rows of `split_status` for the splits of a security: also repeated, contradicting and under another symbol.
+ * Generates the rows of `split_status` for the splits of a security. Some rows are repeated, contradict another row, or
+ * name another symbol.
  */
 const recordSplits = (choose: RandomChooser, security: Security, otherTicker: string | undefined) =>
   security.splits.flatMap(({ from, isContradicted, session, to }) => {
@@ -372,7 +373,7 @@ const makeAmbiguousMarket = ({ choose, cik, moved, otherCik, symbols: [A, B, C] 
   }
 }
 
-/** Makes a market of a random kind. No other market has its number, and so its symbols and CIKs. */
+/** Generates a market of a random kind. Its number is unique, so no other market has the same symbols or CIKs. */
 const makeMarket = (choose: RandomChooser, number: number): Market => {
   const formatCik = (value: number) => String(value).padStart(10, "0")
   const parts: MarketParts = {
@@ -390,7 +391,7 @@ const makeMarket = (choose: RandomChooser, number: number): Market => {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The comparison
+// Comparison of the stored rows with the model
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Inserts rows, few enough at a time for the parameters of a statement. */
@@ -406,14 +407,14 @@ const insertMany = (table: string, rows: ReadonlyArray<Row>) => {
 const findPresent = (securities: ReadonlyArray<Security>, changes: ReadonlyArray<Row>) =>
   securities.filter((security) => {
     const ticker = tickerOn(security, last)
-    // A symbol that was given up, and that nobody used afterwards, belongs to nobody.
+    // A symbol that was given up and never used again belongs to no security.
     const wasGivenUp = changes.some(({ old_ticker, status }) => old_ticker === ticker && status === "confirmed") &&
       security.uses.length === 1 && (security.bars.at(-1)?.session ?? 0) < last - 6
     return !wasGivenUp &&
       !securities.some((other) => tickerOn(other, last) === ticker && startOf(other) > startOf(security))
   })
 
-/** Compares rows, each of which is unique. A failure names only those that differ. */
+/** Compares two sets of unique rows. A failure names only the rows that differ. */
 const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string>, seed: number) => {
   const [all, wanted] = [new Set(found), new Set(expected)]
   assert.deepStrictEqual(
@@ -426,7 +427,7 @@ const assertSame = (found: ReadonlyArray<string>, expected: ReadonlyArray<string
 /** A time before all sessions. */
 const longAgo = "2025-01-01 10:00:00"
 
-/** Makes markets until they have at least this number of securities. */
+/** Generates markets until they have at least this number of securities. */
 const makeMarkets = (choose: RandomChooser, size: number): ReadonlyArray<Market> => {
   const markets: Array<Market> = []
   let securityCount = 0
@@ -518,7 +519,7 @@ const compareGaps = Effect.fnUntraced(function* (markets: ReadonlyArray<Market>,
   return expected.length
 })
 
-/** Compares the rows of `screener`, and their market capitalizations with those of `float_outstanding`. */
+/** Checks the rows of `screener`, and that `float_outstanding` has the same market capitalizations. */
 const compareListings = Effect.fnUntraced(function* (present: ReadonlyArray<Security>, seed: number) {
   const sql = yield* SqlClient.SqlClient
   const listed = yield* sql<{ readonly row: string }>`

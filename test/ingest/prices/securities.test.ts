@@ -208,7 +208,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         [null, null, null, "17.3228"],
       )
       assert.deepStrictEqual(yield* readGaps, [])
-      // The bars now go back a year, so the lowest price is known: that of the company's own sessions.
+      // The bars now go back a year, so the lowest price is known. It comes from the company's own sessions.
       yield* ingestBars(["TKR", "2026-03-31", 20], ["TKR", "2026-04-01", 20])
       const later = yield* readListing("TKR")
       assert.deepStrictEqual([later["low_365"], later["high_365"], later["gain_180_day"]], ["12.0000", "20.0000", null])
@@ -286,7 +286,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("ingest 
         const bars = listDays("2026-05-28", 8).map((date) => ["AAA", date, date < day ? 1 : 10] as const)
         for (const bar of bars) yield* ingestBars(bar)
         assert.deepStrictEqual(yield* readGaps, [])
-        // The same, if the bars of the day that shows the split come last.
+        // The result is the same if the bars for the day that shows the split are ingested last.
         yield* DayBars.emptyPrices
         for (const bar of bars.toSorted(([, one], [, other]) => Number(one === day) - Number(other === day))) {
           yield* ingestBars(bar)

@@ -216,7 +216,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
           found === expected || found.startsWith(`${expected}; as_of and /v1/changes miss`),
           `${statement}: ${found}`,
         )
-        // Objects that the statement removed along with this one have findings of their own.
+        // Objects that the statement removed along with this object have findings of their own.
         const repairs: Array<string> = []
         for (let next = advice; next !== "" && !repairs.includes(next); next = (yield* check)?.advice ?? "") {
           repairs.push(next)

@@ -30,7 +30,7 @@ const runInShell = Effect.fnUntraced(function* (script: string, environment: Rea
 const commands = ["--version", "--help", "datasets", "openapi", "keys list", "accounts list", "query news --format csv"]
   .map((command) => ({ command }))
 
-/** The settings of commands: of those that use the database, and of those that send requests. */
+/** The settings for commands that use the database, and for commands that send requests. */
 const environment = Effect.gen(function* () {
   const { ultimate } = yield* Service.TestKeys
   return {

@@ -17,7 +17,7 @@ import { Admin, createToken, makeAdminLayer } from "../../support/Admin.ts"
 const forge = (body: string, header: string) =>
   body.replace(/"id_token":"[^.]+\.([^.]+)\.[^"]+"/, (_, claims: string) => `"id_token":"${header}.${claims}.AAAA"`)
 
-/** The people whom the provider knows. */
+/** The users of the identity provider, with their claims. */
 const people: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   alice: { email: "alice@example.com", email_verified: true, groups: ["platform", "helpdesk"] },
   carol: { email: "alice@example.com", email_verified: false, groups: "helpdesk" },
@@ -28,7 +28,7 @@ const people: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   dave: { email: "dave@example.com", email_verified: true, groups: ["sales"] },
 }
 
-/** Starts a provider that knows the console at the port. */
+/** Starts an identity provider at which the console on this port is registered. */
 const startProvider = Effect.fnUntraced(function* (port: number, consolePort: number, header?: string) {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" })
   const issuer = `http://127.0.0.1:${port}`

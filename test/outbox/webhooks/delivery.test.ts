@@ -166,7 +166,7 @@ layer(NodeServices.layer)("An attempt", (it) => {
     Effect.gen(function* () {
       const receiver = yield* Receivers.startWebhookReceiver
       const queries: Array<string> = []
-      // No DNS server knows this name, so any other query would fail.
+      // No DNS server can resolve this name, so any other query would fail.
       const url = `http://rebind.invalid:${receiver.port}/`
       const result = yield* deliver(url, "rebind.invalid", ["127.0.0.1"], queries)
       assert.strictEqual(result._tag, "Delivered")
@@ -282,8 +282,9 @@ describe("The delays between attempts", () => {
 
 describe("A healthy endpoint", () => {
   /**
-   * Returns the longest wait of an endpoint that gets a message every ten seconds, s: until the others have had an
-   * attempt, and after that. The others belong to `slowAccounts`, and their attempts take 14 s.
+   * Returns how many seconds an endpoint that gets a message every ten seconds waits at most: first while some slow
+   * endpoints have not had an attempt yet, and then afterwards. Each of the `slowAccounts` accounts has twenty slow
+   * endpoints, whose attempts take 14 seconds.
    */
   const simulate = (slowAccounts: number) => {
     const schedule = makeSendTurns()
@@ -307,7 +308,8 @@ describe("A healthy endpoint", () => {
       if (untried.size > 0) waits.first = Math.max(waits.first, wait)
       else {
         rest -= 1
-        // The first message may have been due before.
+        // Skips the first seconds after all slow endpoints had an attempt: a message that was due before then may still
+        // be waiting.
         if (rest < 100) waits.later = Math.max(waits.later, wait)
       }
       for (const { endpoint_id } of schedule.begin(dueSince === undefined ? slow : [...slow, healthy])) {

@@ -501,7 +501,7 @@ layer(services, { excludeTestServices: true, timeout: "120 seconds" })("A webhoo
         "news",
       ])
 
-      // The URL returns exactly the changes that the message reports, followed by those after its cursor.
+      // The URL returns exactly the changes that the message reports, followed by the changes after its cursor.
       const [first] = selected
       const url = String(first?.data["url"])
       assert.match(url, /^https:\/\/api\.example\.com\/v1\/changes\?dataset=news&after=/)

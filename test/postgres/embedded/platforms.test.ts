@@ -96,7 +96,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server on
       const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
       const program = `${dirname(folder)}/postgres`
       yield* fs.symlink(process.execPath, program)
-      // Node ignores these arguments. They only make its command line look like that of a PostgreSQL server.
+      // Node ignores these arguments. They only make its command line look like a PostgreSQL server's.
       const { child } = yield* startProgram(program, [
         "-e",
         "setInterval(() => {}, 1000)",

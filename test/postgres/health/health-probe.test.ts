@@ -1,4 +1,4 @@
-/** Connections to a silent or replaced database are closed; those with slow statements are not (§8, database load). */
+/** Connections to a silent or replaced database are closed; slow statements keep theirs (§8, database load). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Logger, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"

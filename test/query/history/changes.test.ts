@@ -201,7 +201,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         { concurrency: 4, discard: true },
       ))
       let cursor = start
-      /** Reads and applies the next page. Returns whether more changes may follow at once. */
+      /** Reads and applies the next page. Returns whether another page may already have changes. */
       const consume = Effect.fnUntraced(function* () {
         const { cursor: next, has_more, results } = yield* readPage(
           withAfter(`limit=${choose([1, 2, 3, 7, 50])}`, cursor),
@@ -211,7 +211,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
           cursors.add(change.cursor)
           if (change.dataset !== "ticker_changes") delivered += 1
         }
-        // A consumer may continue from the page's cursor, or from that of its last change.
+        // A consumer may continue from the page's cursor, or from the cursor of the last change on the page.
         const last = results.at(-1)?.cursor
         cursor = last === undefined || choose([true, false]) ? next : last
         return has_more || results.length > 0

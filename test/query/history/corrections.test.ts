@@ -28,7 +28,7 @@ const service = ChangeFeedReader.layer.pipe(
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The feed and its counts
+// Reading the change feed, and counting its corrections
 // ---------------------------------------------------------------------------------------------------------------------
 
 const Page = Schema.Struct({
@@ -60,7 +60,7 @@ const readFeed = Effect.gen(function* () {
 
 const secondsBetween = (earlier: string, later: string) => (Date.parse(later) - Date.parse(earlier)) / 1000
 
-/** Adds up the changes in the simplest way. The names of the counts are those of `readCounts`. */
+/** Counts the changes in the simplest way. Names the counts as `readCounts` does. */
 const summarize = (changes: ReadonlyArray<Change>) => {
   /** When the current version of each row was recorded. */
   const recordedAt = new Map<string, string>()

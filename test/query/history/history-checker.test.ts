@@ -60,7 +60,7 @@ const transaction = (id: number, second: number, tokens: ReadonlyArray<string>) 
   latest: at(second + 1),
 })
 
-/** Two committed transactions, an aborted one, and two that were not confirmed, only the first of which committed. */
+/** Two committed transactions, an aborted one, and two unconfirmed ones. Only the first unconfirmed one committed. */
 const valid: ObservedHistory = {
   transactions: [
     transaction(1, 10, ["t1.1", "t1.2"]),

@@ -90,7 +90,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
       yield* addSplit("later")
 
       const changes = yield* readChanges("")
-      /** For each change: the id, the kind, the details of the row, those before, and the number of changed columns. */
+      /** For each change: the id, the kind, the row's details now and before, and the number of changed columns. */
       const summaries = changes.map(({ before, changed, key, kind, row }) => [
         key.id,
         kind,
@@ -107,7 +107,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("A lost ro
         ["untracked", "added", "second", null, 0],
         ["later", "added", "first", null, 0],
       ])
-      // All changes lack a row that the history should have, except the second one of "untracked" and that of "later".
+      // Each change lacks a row that the history should have, except the second change of "untracked" and the only
+      // change of "later".
       assert.strictEqual(yield* countLostRows, changes.length - 2)
 
       const cursors = changes.map(({ cursor }) => cursor)

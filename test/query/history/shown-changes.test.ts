@@ -129,7 +129,7 @@ type Requirements = Effect.Services<ReturnType<typeof download>> | SqlClient.Sql
 const computedFields = new Set(["market_cap of historical_float_pro"])
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The copy of a client
+// A client's copy of the data, kept up to date from the change feed
 // ---------------------------------------------------------------------------------------------------------------------
 
 const Values = Schema.Record(Schema.String, Schema.Unknown)
@@ -256,7 +256,7 @@ const makeStatementChooser = Effect.fnUntraced(function* (dataset: ChangeFeedDat
     `(select ctid from ${table} order by ${key} offset ${place} % greatest(1, (select count(*) from ${table})) limit 1)`
   const set = (choose: RandomChooser, assignments: string) =>
     `update ${dataset} set ${assignments} where ctid = ${rowAt(dataset, choosePlace(choose))}`
-  /** Statements that change whether endpoints show a row, and what they show of it. */
+  /** Statements that change whether endpoints show a row, and which of its values they show. */
   const special: (choose: RandomChooser) => Choices<string> = (choose) => {
     switch (dataset) {
       case "intraday_runners":
@@ -315,7 +315,7 @@ const fillDatasets = Effect.gen(function* () {
   yield* sql`create schema spare`
 })
 
-/** Runs a random transaction, without those of its statements that violate a constraint. Returns the datasets. */
+/** Runs a random transaction. Leaves out statements that violate a constraint. Returns the datasets that it changed. */
 const writeTransaction = Effect.fnUntraced(function* (
   choose: RandomChooser,
   choosers: ReadonlyMap<ChangeFeedDataset, (choose: RandomChooser) => string>,
@@ -590,7 +590,7 @@ layer(service(holdLease), { excludeTestServices: true, timeout: "180 seconds" })
       const writer = yield* Effect.forkChild(
         Effect.forEach(range(30), (index) => insertChange(`W${index}`, `V${index}`, today), { concurrency: 3 }),
       )
-      // Several processes start the day at once. The database's clock refuses a day that is still in the future.
+      // Several processes start the day at the same time. The database refuses a day that its clock has not reached.
       const begin = sql`select history.start_day(${yield* day(2)}::text::date)`
       yield* Effect.all(range(4).map(() => begin), { concurrency: 4 })
       yield* Fiber.join(writer)

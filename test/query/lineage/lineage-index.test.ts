@@ -21,7 +21,7 @@ const { insertRows, requestJson, valueAt } = Service
 
 const today = "2024-06-01"
 
-/** The days before, on and after the day as of which the lineages are resolved. */
+/** Days before, on and after `today`, the day for which the lineages are resolved. */
 const days: Choices<string> = [
   "1900-01-01",
   "1999-12-31",

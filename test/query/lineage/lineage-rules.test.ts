@@ -143,7 +143,7 @@ const withoutRepeats = (events: Events): Events =>
     )
   )
 
-/** Merges events as D20 says: those with equal symbols and date are one if at most one CIK is known among them. */
+/** Merges events as D20 says: events with equal symbols and dates are one event if they name at most one CIK. */
 const mergeRepeats = (events: Events): Events => {
   const repeats = (one: TickerChangeEvent) =>
     events.filter((other) =>
@@ -178,7 +178,7 @@ const arbitraryEvents: Arbitrary.Arbitrary<Events> = Arbitrary.map(
     })),
 )
 
-/** A chain with about the maximum length, of which up to three events are corrupted. */
+/** A chain of about the maximum length, in which up to three events are corrupted. */
 const arbitraryCorruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
   Arbitrary.all({
     events: arbitraryChain(8, 16),

@@ -25,7 +25,7 @@ const request = Effect.fnUntraced(function* (path: string) {
 const services = ChangeFeedReader.layer.pipe(Layer.provide(Reader.layer), Layer.provideMerge(Service.layer))
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Everything that reads symbols
+// Everything in the service that reads symbols
 // ---------------------------------------------------------------------------------------------------------------------
 
 const storedSpelling = "T-7.X"

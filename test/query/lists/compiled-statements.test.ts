@@ -182,7 +182,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       const executions = 20
       const alwaysForValues = [{ custom: executions, generic: 0 }]
       const neverForValues = [{ custom: 0, generic: executions }]
-      // PostgreSQL plans five executions for their values, and then compares their cost with that of a generic plan.
+      // PostgreSQL plans five executions for their values, and then compares the cost of those plans with the cost of a
+      // generic plan.
       const genericAfterFive = [{ custom: 5, generic: executions - 5 }]
 
       /** Executes a statement on one connection. Returns the results, and how often it was planned for its values. */

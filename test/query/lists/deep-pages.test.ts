@@ -70,7 +70,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
     { limit: 7, page: 178 },
   ]
 
-  /** Compares the column `name` on each of `pages` with the expected values, which are those of the complete list. */
+  /** Compares the column `name` on each of `pages` with `expected`, the values of that column in the complete list. */
   const assertPages = Effect.fnUntraced(
     function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
       assert.strictEqual(expected.length, rows)

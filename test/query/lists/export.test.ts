@@ -70,7 +70,7 @@ const waitForUsage = Effect.fnUntraced(function* (port: number, key: string, cou
   return yield* until(readUsage(port, key), (found) => found.length >= count)
 })
 
-/** The cost of news in microdollars: one for each hundred bytes or part of them (D27). */
+/** The cost of news in microdollars: one for every hundred bytes, rounded up (D27). */
 const costOf = (bytes: number) => Math.ceil(bytes / 100)
 
 // The export is 2 MB, so it is sent in several chunks.

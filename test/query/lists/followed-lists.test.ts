@@ -104,7 +104,7 @@ const pickSome = <A>(choose: RandomChooser, items: ReadonlyArray<A>, count: numb
   items.map((item, index) => ({ item, key: choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) * 100 + index }))
     .toSorted((left, right) => left.key - right.key).slice(0, count).map(({ item }) => item)
 
-/** Creates a company with up to five symbols, of which the last may be the first again. */
+/** Creates a company with up to five symbols. It may return to its first symbol at the end. */
 const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArray<string>): Company => {
   const chosen = pickSome(choose, available, choose([1, 2, 3, 3, 4, 5]))
   const [former = ""] = chosen
@@ -114,7 +114,7 @@ const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArra
   return { cik, current: used.at(-1) ?? "", periods }
 }
 
-/** Replaces all ticker changes with those of the companies. */
+/** Replaces all ticker changes with the changes of these companies. */
 const storeCompanies = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`truncate ticker_changes`

@@ -77,7 +77,7 @@ const makeDisguised = ({ kind, words: [word = ""] }: DocumentedParameter) =>
 const isTyped = ({ kind }: DocumentedParameter) =>
   kind === "number" || kind === "integer" || kind === "date" || kind === "boolean" || kind === "words"
 
-/** Parameters that accept any text. Each is tested by itself. */
+/** Parameters that accept any text. Each gets its own test. */
 const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.filter((parameter) => !isTyped(parameter)).map((parameter) => ({
     endpoint,
@@ -117,7 +117,7 @@ const makeQueryAt = (
   at: number,
 ) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
 
-/** Reads digests of all data and of the schema, neither of which may be changed by a request. */
+/** Reads digests of all data and of the schema. A request must change neither. */
 const readDigests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>

@@ -54,7 +54,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       seen.push(...ListClients.getResultRows(body).map(identify))
       path = ListClients.getNextPageUrl(headers)
     }
-    // Newer rows, for the requests since, may be among those on the pages.
+    // The pages may also contain newer rows, for the requests sent since.
     const seenBefore = seen.filter((row) => existing.includes(row))
     assert.deepStrictEqual(seenBefore, existing.slice(0, seenBefore.length), endpoint.path)
     assert.isAtLeast(seenBefore.length, Math.min(existing.length, 3), endpoint.path)

@@ -1,4 +1,4 @@
-/** The plans of the lists: which indexes they use, and when PostgreSQL plans anew (§8). */
+/** The query plans for lists: which indexes they use, and when PostgreSQL plans a statement again (§8). */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { loadableDatasets } from "../../../src/contract/Datasets.ts"
@@ -119,8 +119,8 @@ const newestFirstPaths = [
 ]
 
 /**
- * PostgreSQL plans the first five executions of any statement for their values. Then it compares their cost with that of
- * a generic plan, and keeps that plan if it is not worse.
+ * PostgreSQL plans the first five executions of any statement for their values. Then it compares the cost of those
+ * plans with the cost of a generic plan, and keeps the generic plan if it is not worse.
  */
 const alwaysPlannedExecutions = 5
 

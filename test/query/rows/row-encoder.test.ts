@@ -1,4 +1,4 @@
-/** Encodes rows from PostgreSQL as JSON and CSV, and compares the output with that of the columns' schemas. */
+/** Encodes rows from PostgreSQL as JSON and CSV, and compares the output with what the columns' schemas encode. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { Model } from "effect/schema"
@@ -465,7 +465,7 @@ layer(database)("The result writer", (it) => {
       return rowOutputBuffer.writeText("]", end)
     },
   )
-  /** Filings with holdings, each of which is a group. */
+  /** The number of filings that have holdings. The holdings of one filing are a group. */
   const groups = 8
   /** SQL for 0 to 6 holdings in each of 9 filings. The seventh filing has none. */
   const holdings = "from generate_series(1, 9) as filing cross join generate_series(1, filing * 5 % 7) as shares"

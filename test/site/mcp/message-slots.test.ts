@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { makeMessageSlots, maxMessagesPerAccount } from "../../../src/site/mcp/MessageSlots.ts"
 
-/** How many messages of an account are handled at once. */
+/** How many messages from one account are handled at the same time. */
 const maxRunning = 8
 
 it.effect("handles at most 8 messages of an account at once, holds 64, and delays no other account (SECURITY.md)", () =>

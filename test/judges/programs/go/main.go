@@ -1,5 +1,5 @@
-// Calls the service with the clients of three generators, and compares the values that they decode with those that the
-// service sent, digit for digit.
+// Calls the service with the clients of three generators, and compares the values that they decode with the values that
+// the service sent, digit for digit.
 package main
 
 import (

@@ -19,7 +19,7 @@ import org.openapitools.client.api.ScreenerApi;
 import org.openapitools.client.api.ScreenerApi.APIScreenerListRequest;
 import org.openapitools.client.model.ListFormat;
 
-/** Compares the values that the generated client decodes with those that the service sent, digit for digit. */
+/** Compares the values that the generated client decodes with the values that the service sent, digit for digit. */
 public class CompareValues {
   /** More digits than a double has. */
   private static final String BOUND = "12345678901234.5678";
