@@ -355,13 +355,13 @@ export const makeRowValidator = (
     checkHeader,
     /** Validates a row, and returns it with trimmed cells and without ignored columns. */
     validateRow,
-    /** After the header or the first row: the columns that the file omits. Empty without `mayOmitColumns`. */
+    /** Available after the header or the first row: the columns that the file omits. Empty without `mayOmitColumns`. */
     getOmitted: omittedColumns.getOmitted,
-    /** After the last row: the columns of the file that were ignored. */
+    /** Available after the last row: the columns of the file that were ignored. */
     getIgnored: notes.getIgnored,
-    /** After the last row: texts that may denote unknown values. */
+    /** Available after the last row: texts that may denote unknown values. */
     getUnknownTexts: unknownTextCounter.list,
-    /** After the last row: the columns that responses show only on request or never, and that no row has. */
+    /** Available after the last row: the columns that responses show only on request or never, and that no row has. */
     getUnseenHiddenColumns: notes.getUnseenHiddenColumns,
   }
 }

@@ -66,8 +66,8 @@ export const makeSkippedBars = (): SkippedBars => ({
 })
 
 /**
- * The number of characters in a batch of lines, which is about 8,000 bars. A single line of this length is refused, so
- * that a file without line ends does not exhaust the memory.
+ * The length of a batch of lines in characters, enough for about 8,000 bars. A line of this length is refused, so that
+ * a file without line breaks does not exhaust the memory.
  */
 const batchLength = 524_288
 

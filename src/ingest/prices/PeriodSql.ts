@@ -305,8 +305,8 @@ const isEarlyEnd = (minute: string) => `${minute} between ${earlyClose - 1} and 
 
 /**
  * Finds the days on which the bars contradict the calendar: they end early, or trading stops early, on a day without a
- * scheduled early close, or trading goes on after a scheduled one. Whether trading stops is judged only with enough
- * symbols, or if the bars that were ingested before show it.
+ * scheduled early close, or trading goes on after a scheduled one. Bars count as evidence that trading
+ * stops early only if they have enough symbols, or if bars that were ingested before show the same.
  */
 export const findDoubtfulDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

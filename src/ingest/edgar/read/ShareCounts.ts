@@ -117,8 +117,8 @@ const findDateDoubt = ({ end, filed, form }: CompanyFact, isCover: boolean, peri
 }
 
 /**
- * Replaces a date that is not believed: by an operator's date or, without one, by the filing date, so that the order of
- * the filings decides which count is the newest. An amendment gets the end of its period instead of the filing date,
+ * Replaces an implausible date with the operator's date or, if there is none, with the filing date, so that the order
+ * of the filings decides which count is the newest. An amendment gets the end of its period instead of the filing date,
  * which puts its count next to the count of the report that it amends.
  */
 const settleDate = (

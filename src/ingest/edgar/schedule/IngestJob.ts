@@ -170,7 +170,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   })
 })
 
-/** The job, which runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A failed run is continued later. */
+/** The job. It runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A later run continues a failed one. */
 export const ingestJob = {
   name: "ingest-edgar",
   every: pollInterval,
